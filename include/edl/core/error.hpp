@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace edl {
+
+/// What goes wrong for a reason that a person can act on. The text names the thing, the place (flag, file and
+/// offset, peer) and the way out; it is one line and carries no prefix.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A record or a file that cannot be used. Counts on the retry budget of the task that met it.
+struct data_error : error {
+  using error::error;
+};
+
+/// The user's command line asks for what cannot be done.
+struct usage_error : error {
+  using error::error;
+};
+
+}  // namespace edl

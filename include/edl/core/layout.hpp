@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "edl/core/shape.hpp"
+
+namespace edl {
+
+/// One named part of the variables' arena.
+struct variable {
+  std::string name;  ///< unique, e.g. "conv2d_1/kernel"
+  extents dims;
+  std::size_t offset = 0;  ///< in elements, from the start of the arena
+};
+
+/// Where a model's variables lie. The arena is the parameters, then the state (what is carried but not trained);
+/// everything that knows no model works on this.
+struct parameter_layout {
+  std::vector<variable> variables;  ///< by offset, without gaps
+  std::size_t parameters = 0;       ///< elements [0, parameters) are trained
+  std::size_t state = 0;            ///< elements [parameters, parameters + state) are carried
+
+  std::size_t size() const { return parameters + state; }
+};
+
+}  // namespace edl

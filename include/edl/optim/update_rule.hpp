@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// An optimiser as the runtime sees it, whatever the model: a pure function on spans. One virtual call per span and
+/// step, so that servers and workers are compiled once. Thread safety: const, safe.
+class update_rule {
+ public:
+  virtual ~update_rule() = default;
+
+  /// Names of the slots, in order ("momentum"; "m", "v", …). As many spans of slots go into `apply`.
+  virtual std::vector<std::string> slots() const = 0;
+
+  /// What the elements of a slot are before the first step.
+  virtual float initial(std::size_t slot) const = 0;
+
+  /// The learning rate at a model version: the schedule, or the optimiser's own rate.
+  virtual float learning_rate(std::uint64_t version) const = 0;
+
+  /// One step. `step` is the number of steps already applied, from 0. All spans are as long as `weights`.
+  virtual void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
+                     float learning_rate, std::uint64_t step) const = 0;
+};
+
+}  // namespace edl
