@@ -33,9 +33,9 @@ TEST_CASE("the intersection is what every server has applied") {
   ledger a, b;
   a.set_closed(0, 0, 10), b.set_closed(0, 5, 20);
   a.set_open({0, 30}, 4), b.set_open({0, 30}, 2);
-  a.set_open({0, 7}, 1);                            // b has closed 7
-  a.set_open({0, 40}, 3);                           // b never saw 40
-  b.set_open({0, 3}, 6);                            // a has closed 3
+  a.set_open({0, 7}, 1);   // b has closed 7
+  a.set_open({0, 40}, 3);  // b never saw 40
+  b.set_open({0, 3}, 6);   // a has closed 3
   a.intersect(b);
   CHECK(a.closed().at(0).count() == 5);
   CHECK(a.position({0, 30}) == 2);

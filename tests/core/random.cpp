@@ -9,7 +9,8 @@ using edl::random_stream;
 
 TEST_CASE("Philox4x32-10 gives the published known answers") {
   // Random123's kat_vectors: key, counter → output.
-  CHECK(random_stream{0, 0}.block(0) == random_stream::block_type{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(random_stream{0, 0}.block(0) ==
+        random_stream::block_type{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(random_stream{~0ull, ~0ull}.block(~0ull) ==
         random_stream::block_type{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(random_stream{0x299f31d0a4093822, 0x0370734413198a2e}.block(0x85a308d3243f6a88) ==

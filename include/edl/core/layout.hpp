@@ -16,8 +16,8 @@ struct variable {
   std::size_t offset = 0;  ///< in elements, from the start of the arena
 };
 
-/// Where a model's variables lie. The arena is the parameters, then the state (what is carried but not trained);
-/// everything that knows no model works on this.
+/// Where a model's variables lie. The arena is the parameters, then the state (what is carried but not
+/// trained); everything that knows no model works on this.
 struct parameter_layout {
   std::vector<variable> variables;  ///< by offset, without gaps
   std::size_t parameters = 0;       ///< elements [0, parameters) are trained

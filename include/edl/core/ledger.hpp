@@ -9,23 +9,24 @@
 
 namespace edl {
 
-/// The identity of a task within a job: the epoch and the task's place in the data set (not in the shuffled order).
+/// The identity of a task within a job: the epoch and the task's place in the data set (not in the shuffled
+/// order).
 struct task_key {
   std::uint32_t epoch = 0, index = 0;
   friend auto operator<=>(task_key const&, task_key const&) = default;
 };
 
-/// The identity of a minibatch: which of its task's `count` minibatches it is. Order within a task is a seeded
-/// permutation, so the identity says which records it holds.
+/// The identity of a minibatch: which of its task's `count` minibatches it is. Order within a task is a
+/// seeded permutation, so the identity says which records it holds.
 struct minibatch_key {
   task_key task;
   std::uint32_t index = 0, count = 1;
   friend auto operator<=>(minibatch_key const&, minibatch_key const&) = default;
 };
 
-/// What has been applied, minibatch by minibatch: the proof that every record counts once. A task's minibatches are
-/// applied in order, so one mark per open task is enough; closed tasks are kept as intervals, one per epoch at its end.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// What has been applied, minibatch by minibatch: the proof that every record counts once. A task's
+/// minibatches are applied in order, so one mark per open task is enough; closed tasks are kept as intervals,
+/// one per epoch at its end. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class ledger {
  public:
   enum class verdict { next, repeat, gap };
@@ -67,7 +68,9 @@ class ledger {
 
   /// For restoring: an open task's mark, and a run [begin, end) of closed tasks.
   void set_open(task_key t, std::uint32_t applied) { open_[t] = applied; }
-  void set_closed(std::uint32_t epoch, std::uint32_t begin, std::uint32_t end) { closed_[epoch].insert(begin, end); }
+  void set_closed(std::uint32_t epoch, std::uint32_t begin, std::uint32_t end) {
+    closed_[epoch].insert(begin, end);
+  }
 
   friend bool operator==(ledger const&, ledger const&) = default;
 

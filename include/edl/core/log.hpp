@@ -9,13 +9,13 @@ namespace edl {
 
 enum class severity { debug, info, warning, error, critical };
 
-/// Writes lines a person can grep, `[2026-11-20 13:00:00,123] [INFO] [file.ipp:12:function] text`, to a stream
-/// (standard error, unless told otherwise). A copy writes to the same place.
-/// Thread safety: distinct and shared objects: safe; a line is written whole.
+/// Writes lines a person can grep, `[2026-11-20 13:00:00,123] [INFO] [file.ipp:12:function] text`, to a
+/// stream (standard error, unless told otherwise). A copy writes to the same place. Thread safety: distinct
+/// and shared objects: safe; a line is written whole.
 class logger {
  public:
-  /// A logger to the open file descriptor `fd`, that drops what is less than `least`. `name` is the process in the
-  /// job, e.g. "worker-0"; empty leaves it out of the lines.
+  /// A logger to the open file descriptor `fd`, that drops what is less than `least`. `name` is the process
+  /// in the job, e.g. "worker-0"; empty leaves it out of the lines.
   explicit logger(severity least = severity::info, std::string name = {}, int fd = 2);
 
   void debug(std::string_view text, std::source_location at = std::source_location::current()) const {

@@ -13,21 +13,23 @@
 
 namespace edl {
 
-EDL_INLINE logger::logger(severity least, std::string name, int fd) : least_(least), name_(std::move(name)), fd_(fd) {}
+EDL_INLINE logger::logger(severity least, std::string name, int fd)
+    : least_(least), name_(std::move(name)), fd_(fd) {}
 
 EDL_INLINE void logger::write(severity s, std::string_view text, std::source_location const& at) const {
   if (!enabled(s)) return;
   static constexpr std::array<char const*, 5> names{"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
   auto const now = std::chrono::system_clock::now();
-  auto const millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  auto const millis =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
   std::string_view file = at.file_name(), function = at.function_name();
   file.remove_prefix(file.find_last_of('/') + 1);
   function = function.substr(0, function.find('('));
   function.remove_prefix(function.find_last_of(" :") + 1);
   fmt::memory_buffer line;
   fmt::format_to(std::back_inserter(line), "[{:%Y-%m-%d %H:%M:%S},{:03}] [{}] [{}:{}:{}] ",
-                 fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis, names[std::size_t(s)], file, at.line(),
-                 function);
+                 fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis, names[std::size_t(s)],
+                 file, at.line(), function);
   if (!name_.empty()) fmt::format_to(std::back_inserter(line), "[{}] ", name_);
   // One record, one line: what a peer or a file put into the text must not forge another.
   for (char c : text) line.push_back(c == '\n' || c == '\r' ? ' ' : c);

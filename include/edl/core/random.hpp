@@ -17,8 +17,8 @@ constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t value) {
 }
 
 /// Counter-based random numbers, Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-/// SC 2011). Element i of the stream (key, step) is a pure function of the three, so that every device, thread count
-/// and restart draws the same.
+/// SC 2011). Element i of the stream (key, step) is a pure function of the three, so that every device,
+/// thread count and restart draws the same.
 struct random_stream {
   std::uint64_t key = 0, step = 0;
 
@@ -30,7 +30,8 @@ struct random_stream {
 
   /// Elements 4·index to 4·index + 3, uniform over 32 bits.
   constexpr block_type block(std::uint64_t index) const {
-    block_type c{std::uint32_t(index), std::uint32_t(index >> 32), std::uint32_t(step), std::uint32_t(step >> 32)};
+    block_type c{std::uint32_t(index), std::uint32_t(index >> 32), std::uint32_t(step),
+                 std::uint32_t(step >> 32)};
     auto k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
     for (int round = 0; round < 10; ++round) {
       std::uint64_t const p0 = std::uint64_t{0xD2511F53u} * c[0], p1 = std::uint64_t{0xCD9E8D57u} * c[2];

@@ -6,12 +6,14 @@
 
 namespace edl {
 
-/// Extents of one sample, channels last, as data sets store them. Structural on purpose: compilers print it inside
-/// diagnostics as `edl::shape{28, 28, 1}`.
+/// Extents of one sample, channels last, as data sets store them. Structural on purpose: compilers print it
+/// inside diagnostics as `edl::shape{28, 28, 1}`.
 struct shape {
   int height = 1, width = 1, channels = 1;
 
-  constexpr std::size_t size() const { return std::size_t(height) * std::size_t(width) * std::size_t(channels); }
+  constexpr std::size_t size() const {
+    return std::size_t(height) * std::size_t(width) * std::size_t(channels);
+  }
   constexpr bool flat() const { return height == 1 && width == 1; }
   friend constexpr bool operator==(shape, shape) = default;
 };
@@ -33,7 +35,8 @@ struct extents {
 
   constexpr extents() = default;
   template <class... Int>
-  constexpr explicit(false) extents(int first, Int... rest) : of{first, int(rest)...}, rank(1 + int(sizeof...(rest))) {}
+  constexpr explicit(false) extents(int first, Int... rest)
+      : of{first, int(rest)...}, rank(1 + int(sizeof...(rest))) {}
   constexpr std::size_t size() const {
     std::size_t n = 1;
     for (int i = 0; i < rank; ++i) n *= std::size_t(of[std::size_t(i)]);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/core/job.hpp"
+
+namespace edl::app {
+
+/// What `data` is asked to do: write records of any format that edl reads as RecordIO shards.
+struct conversion {
+  std::string from, to, compressor = "snappy";
+  std::uint64_t records_per_shard = 4096, limit = 0;
+  double fraction = 1;
+};
+
+struct arguments {
+  edl::job job;
+  std::optional<conversion> data;                          ///< the `data` subcommand
+  std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
+};
+
+/// The outcome of parsing: arguments, or text to print and the code to exit with (`--help`, `--version`).
+struct parsed {
+  std::optional<arguments> run;
+  std::string text;
+  int code = 0;
+};
+
+/// Reads a command line. `program` is the binary's name, in the help and as the default job name.
+/// Throws usage_error: an unknown flag (with the nearest known name), a value out of range, a flag that is
+/// missing or contradicts another.
+parsed parse(std::string const& program, std::vector<std::string> const& line);
+
+/// The known name that `name` most resembles; empty when none is near.
+std::string nearest(std::string const& name, std::vector<std::string> const& known);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/flags.ipp"
+#endif

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "edl/app/flags.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/version.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline constexpr char const* commands[] = {"train", "evaluate", "predict", "data"};
+
+/// Flags that other commands of the field know and this binary has no use for, with what to do instead.
+inline std::map<std::string, std::string> const& elsewhere() {
+  static std::map<std::string, std::string> const table = [] {
+    std::map<std::string, std::string> t;
+    for (char const* name : {"image_name",
+                             "worker_image",
+                             "docker_image_repository",
+                             "image_base",
+                             "volume",
+                             "namespace",
+                             "image_pull_policy",
+                             "restart_policy",
+                             "envs",
+                             "populate_env_names",
+                             "cluster_spec",
+                             "cluster_spec_json",
+                             "yaml",
+                             "force_use_kube_config_file",
+                             "aux_params",
+                             "master_resource_request",
+                             "master_resource_limit",
+                             "worker_resource_request",
+                             "worker_resource_limit",
+                             "ps_resource_request",
+                             "ps_resource_limit",
+                             "master_pod_priority",
+                             "worker_pod_priority",
+                             "ps_pod_priority",
+                             "docker_base_url",
+                             "docker_tlscert",
+                             "docker_tlskey"})
+      t[name] = "is for a job in a cluster; this command trains on this machine: leave it out";
+    for (char const* name :
+         {"model_zoo", "model_def", "model_file", "model_params", "feed", "dataset_fn", "loss", "optimizer",
+          "callbacks", "eval_metrics_fn", "custom_data_reader", "prediction_outputs_processor"})
+      t[name] = "is not needed: this binary is the model, its struct says all of that; leave it out";
+    return t;
+  }();
+  return table;
+}
+
+/// Declares flags and remembers their names, so that a misspelt one can be answered with the nearest.
+struct declare {
+  CLI::App& app;
+  std::vector<std::string>& names;
+
+  template <class T>
+  CLI::Option* value(std::string const& spelling, T& into, std::string const& help) {
+    note(spelling);
+    return app.add_option(spelling, into, help)->capture_default_str();
+  }
+  /// `--f`, `--f=true|yes|t|y` and their opposites.
+  CLI::Option* truth(std::string const& name, bool& into, std::string const& help) {
+    note("--" + name);
+    return app.add_flag("--" + name, into, help)->default_str(into ? "true" : "false");
+  }
+  void note(std::string const& spelling) {
+    for (std::size_t at = 0; at < spelling.size();) {
+      auto const end = std::min(spelling.find(',', at), spelling.size());
+      names.push_back(spelling.substr(at + 2, end - at - 2));
+      at = end + 1;
+    }
+  }
+};
+
+EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) {
+  d.app.option_defaults()->group("Job");
+  d.value("--job_name", j.name, "name of the job, in logs and checkpoints");
+  d.value("--distribution_strategy", how,
+          "Local: one process. ParameterServerStrategy: a master, servers and workers")
+      ->check(CLI::IsMember({"Local", "ParameterServerStrategy", "AllreduceStrategy"}));
+  d.value("--num_workers", j.num_workers, "worker processes (2 with ParameterServerStrategy)")
+      ->check(CLI::Range(0, 10000));
+  d.value("--num_ps_pods", j.num_ps_pods, "parameter server processes (1 with ParameterServerStrategy)")
+      ->check(CLI::Range(0, 10000));
+  d.value("--relaunch_on_worker_failure", j.relaunch_on_worker_failure,
+          "how often a worker that fails by itself is replaced; kills do not count")
+      ->check(CLI::Range(0, 1000000));
+  d.value("--host", j.host, "address that this machine's processes listen on");
+  d.value("--port", j.port, "port of the master; 0: any free one");
+  d.app.option_defaults()->group("Data");
+  d.value("--minibatch_size", j.minibatch_size, "records in one step of one worker")
+      ->check(CLI::Range(1, 1 << 20));
+  d.value("--num_minibatches_per_task", j.num_minibatches_per_task,
+          "minibatches that a worker leases at a time")
+      ->check(CLI::Range(1, 1 << 20));
+  d.truth("skip_damaged", j.skip_damaged, "count damaged records and files instead of stopping");
+  d.value("--loader_threads", j.loader_threads, "threads that read and decode ahead of the step")
+      ->check(CLI::Range(1, 256));
+  d.value("--max_task_retries", j.max_task_retries, "how often a task that fails is tried")
+      ->check(CLI::Range(1, 1000));
+  d.app.option_defaults()->group("Model");
+  d.value("--seed", j.seed, "of initial values, shuffling and dropout");
+  d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
+          "a checkpoint (its version-N directory) to start from");
+  d.app.option_defaults()->group("Log");
+  d.value("--log_level", level, "least severity that is logged")
+      ->transform(CLI::IsMember({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, CLI::ignore_case));
+  d.value("--log_file_path", j.log_file_path, "append the log of every process to this file as well");
+}
+
+EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
+  d.app.option_defaults()->group("Data");
+  d.value("--training_data,--training_data_dir", j.training_data,
+          "records to train on: a directory of RecordIO files, a CSV file, or the published MNIST or "
+          "CIFAR-10 files")
+      ->required();
+  d.value("--validation_data,--evaluation_data_dir", j.validation_data,
+          "records to evaluate on, in any of these formats");
+  d.value("--num_epochs", j.num_epochs, "passes over the records; 0 or less: without end");
+  d.value("--max_step", j.max_step, "stop after this many steps; 0: no limit");
+  d.truth("shuffle", j.shuffle, "visit tasks and their records in an order drawn from the seed");
+  d.value("--records_per_task", records_per_task,
+          "the same as --num_minibatches_per_task, in records; 0: by that flag");
+  d.app.option_defaults()->group("Training");
+  d.truth("use_async", j.use_async, "apply every gradient at once");
+  d.value("--grads_to_wait", j.grads_to_wait, "synchronous: gradients averaged into one step")
+      ->check(CLI::Range(1, 1 << 20));
+  d.value("--sync_version_tolerance", j.sync_version_tolerance,
+          "synchronous: versions that a gradient may be behind");
+  d.truth("lr_staleness_modulation", j.lr_staleness_modulation,
+          "asynchronous: divide the learning rate by the versions that a gradient is behind");
+  d.value("--get_model_steps", j.get_model_steps,
+          "pull the model every so many steps; between them train on the own copy")
+      ->check(CLI::Range(1, 1 << 20));
+  d.value("--evaluation_steps", j.evaluation_steps,
+          "evaluate every so many versions of the model; 0: at the end only");
+  d.value("--log_loss_steps", j.log_loss_steps, "log the loss every so many steps")
+      ->check(CLI::PositiveNumber);
+  d.app.option_defaults()->group("Model");
+  d.value("--checkpoint_dir", j.checkpoint_dir, "where checkpoints go");
+  d.value("--checkpoint_steps", j.checkpoint_steps,
+          "checkpoint every so many versions of the model; 0: at the end only");
+  d.value("--keep_checkpoint_max", j.keep_checkpoint_max, "newest checkpoints that stay; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  d.value("--output", j.output, "directory that the trained model is written to");
+}
+
+EDL_INLINE void conversion_flags(declare d, conversion& c) {
+  d.value("--from", c.from,
+          "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, or synthetic:mnist")
+      ->required();
+  d.value("--to", c.to, "directory to write RecordIO shards into")->required();
+  d.value("--records_per_shard", c.records_per_shard, "records in one file")->check(CLI::PositiveNumber);
+  d.value("--compressor", c.compressor, "none, snappy or gzip")
+      ->check(CLI::IsMember({"none", "snappy", "gzip"}));
+  d.value("--fraction", c.fraction, "share of the records to take, from the first")
+      ->check(CLI::Range(0.0, 1.0));
+}
+
+/// Resolves what one flag means for others; see the flags' table in docs/flags.md.
+EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
+                       std::uint64_t records_per_task) {
+  static constexpr char const* levels[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
+  j.log_level = severity(std::find(std::begin(levels), std::end(levels), level) - std::begin(levels));
+  if (how == "AllreduceStrategy")
+    throw usage_error(
+        "--distribution_strategy=AllreduceStrategy: this version has Local and ParameterServerStrategy");
+  bool const cluster =
+      how.empty() ? j.num_workers > 0 || j.num_ps_pods > 0 : how == "ParameterServerStrategy";
+  j.how = cluster ? strategy::parameter_server : strategy::local;
+  if (cluster) {
+    if (j.num_workers == 0) j.num_workers = 2;
+    if (j.num_ps_pods == 0) j.num_ps_pods = 1;
+  } else if (j.num_workers > 0 || j.num_ps_pods > 0) {
+    throw usage_error(
+        "--distribution_strategy=Local is one process: leave out --num_workers and --num_ps_pods");
+  }
+  if (records_per_task > 0) {
+    if (records_per_task % std::uint64_t(j.minibatch_size) != 0 ||
+        records_per_task / std::uint64_t(j.minibatch_size) > 1 << 20)
+      throw usage_error(fmt::format("--records_per_task={}: expected a multiple of --minibatch_size={}",
+                                    records_per_task, j.minibatch_size));
+    j.num_minibatches_per_task = int(records_per_task / std::uint64_t(j.minibatch_size));
+  }
+  if (j.use_async)
+    j.grads_to_wait = 1;
+  else
+    j.get_model_steps = 1;
+  if (!j.use_async && j.lr_staleness_modulation)
+    throw usage_error("--lr_staleness_modulation is for asynchronous training: add --use_async");
+  if (j.checkpoint_steps > 0 && j.checkpoint_dir.empty())
+    throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
+  if (j.evaluation_steps > 0 && j.what == command::train && j.validation_data.empty())
+    throw usage_error("--evaluation_steps needs --validation_data: on which records?");
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string nearest(std::string const& name, std::vector<std::string> const& known) {
+  std::string best;
+  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (std::string const& candidate : known) {
+    std::vector<std::size_t> row(candidate.size() + 1);  // Levenshtein's distance, one row at a time
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= name.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t k = 1; k <= candidate.size(); ++k) {
+        std::size_t const above = row[k];
+        row[k] = std::min({above + 1, row[k - 1] + 1, diagonal + (name[i - 1] != candidate[k - 1])});
+        diagonal = above;
+      }
+    }
+    if (row.back() < least) least = row.back(), best = candidate;
+  }
+  return best;
+}
+
+EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> const& line) {
+  arguments a;
+  a.job.name = program;
+  conversion c;
+  std::string how, level = "INFO";
+  std::uint64_t records_per_task = 0;
+
+  CLI::App app{"Trains, evaluates and applies one model, on this machine or as any part of a job.", program};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("edl ") + version);
+  std::map<CLI::App const*, std::vector<std::string>> names;
+  auto const sub = [&](char const* name, char const* help) {
+    auto* s = app.add_subcommand(name, help);
+    // A value that starts with a dash (-1) follows its flag after "=" only; a flag given twice is a mistake
+    // to tell.
+    s->get_formatter()->column_width(44);
+    return s;
+  };
+  auto* train = sub("train", "train the model");
+  auto* evaluate = sub("evaluate", "compute the metrics of a trained model");
+  auto* predict = sub("predict", "apply a trained model");
+  auto* data = sub("data", "write records of any format that edl reads as RecordIO shards");
+  detail::training({*train, names[train]}, a.job, records_per_task);
+  for (auto* s : {train, evaluate, predict}) detail::common({*s, names[s]}, a.job, how, level);
+  detail::declare e{*evaluate, names[evaluate]}, p{*predict, names[predict]};
+  e.value("--validation_data,--evaluation_data_dir", a.job.validation_data, "records to evaluate on")
+      ->required();
+  p.value("--prediction_data", a.job.prediction_data, "records to apply the model to")->required();
+  p.value("--prediction_outputs", a.job.prediction_outputs,
+          "file that the predictions are written to; standard output if empty");
+  for (auto* s : {evaluate, predict}) s->get_option("--checkpoint_dir_for_init")->required();
+  detail::conversion_flags({*data, names[data]}, c);
+
+  if (!line.empty() && line.front().rfind('-', 0) != 0 &&
+      std::find(std::begin(detail::commands), std::end(detail::commands), line.front()) ==
+          std::end(detail::commands)) {
+    std::string const near =
+        nearest(line.front(), {std::begin(detail::commands), std::end(detail::commands)});
+    throw usage_error(fmt::format(
+        "unknown command '{}'{}", line.front(),
+        near.empty() ? ": expected train, evaluate, predict or data" : "; did you mean " + near + "?"));
+  }
+  try {
+    std::vector<std::string> reversed(line.rbegin(), line.rend());
+    app.parse(reversed);
+  } catch (CLI::ExtrasError const&) {
+    CLI::App const* chosen = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    std::string word = chosen->remaining(true).empty() ? std::string() : chosen->remaining(true).front();
+    if (word.empty() && !app.remaining(true).empty()) word = app.remaining(true).front();
+    std::string const flag = word.substr(0, word.find('='));
+    std::string const bare = flag.substr(std::min(flag.size(), flag.find_first_not_of('-')));
+    if (flag.rfind("--", 0) != 0)
+      throw usage_error(fmt::format("unexpected argument '{}': flags are --name=value", word));
+    if (auto const it = detail::elsewhere().find(bare); it != detail::elsewhere().end())
+      throw usage_error(fmt::format("{} {}", flag, it->second));
+    std::string const near = nearest(bare, names[chosen]);
+    throw usage_error(fmt::format("unknown flag {}{}; `{} {} --help` lists all", flag,
+                                  near.empty() ? "" : ": did you mean --" + near + "?", program,
+                                  chosen == &app ? "" : chosen->get_name()));
+  } catch (CLI::Success const& success) {
+    std::ostringstream out, err;
+    int const code = app.exit(success, out, err);
+    return {std::nullopt, out.str() + err.str(), code};
+  } catch (CLI::ParseError const& bad) {
+    throw usage_error(fmt::format("{}; `{} --help` tells more", bad.what(), program));
+  }
+
+  if (data->parsed()) {
+    a.data = c;
+  } else {
+    a.job.what = evaluate->parsed()  ? command::evaluate
+                 : predict->parsed() ? command::predict
+                                     : command::train;
+    detail::settle(a.job, how, level, records_per_task);
+  }
+  CLI::App const* chosen = app.get_subcommands().front();
+  for (CLI::Option const* o : chosen->get_options())
+    if (!o->get_lnames().empty() && o->get_lnames().front() != "help")
+      a.given.emplace_back(o->get_lnames().front(),
+                           o->count() ? CLI::detail::join(o->results(), ",") : o->get_default_str());
+  return {a, {}, 0};
+}
+
+}  // namespace edl::app

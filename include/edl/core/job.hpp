@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "edl/core/log.hpp"
+
+namespace edl {
+
+enum class command { train, evaluate, predict };
+enum class strategy { local, parameter_server };
+
+/// Everything that a command line says about a job. Every role reads the same; names and defaults are those
+/// of the flags (`app/flags.hpp`).
+struct job {
+  command what = command::train;
+  strategy how = strategy::local;
+  std::string name;
+  severity log_level = severity::info;
+  std::string log_file_path;
+
+  std::string training_data, validation_data, prediction_data;
+  bool skip_damaged = false;
+  std::uint64_t seed = 1;
+  bool shuffle = true;
+
+  int minibatch_size = 64;
+  int num_minibatches_per_task = 8;
+  int num_epochs = 1;          ///< ≤ 0: for ever
+  std::uint64_t max_step = 0;  ///< 0: no limit
+  std::uint64_t evaluation_steps = 0;
+  std::uint64_t log_loss_steps = 100;
+  int loader_threads = 1;
+
+  int num_workers = 0;
+  int num_ps_pods = 0;
+  bool use_async = false;
+  int grads_to_wait = 1;
+  std::uint64_t sync_version_tolerance = 0;
+  bool lr_staleness_modulation = false;
+  int get_model_steps = 1;
+  int relaunch_on_worker_failure = 1;
+  int max_task_retries = 3;
+
+  std::uint64_t checkpoint_steps = 0;
+  std::string checkpoint_dir, checkpoint_dir_for_init;
+  int keep_checkpoint_max = 0;     ///< 0: all
+  std::string output;              ///< directory of the trained model
+  std::string prediction_outputs;  ///< file of the predictions; empty: standard output
+
+  std::string host = "127.0.0.1";  ///< where this process listens
+  std::uint16_t port = 0;          ///< of the master; 0: any
+
+  std::uint64_t records_per_task() const {
+    return std::uint64_t(minibatch_size) * std::uint64_t(num_minibatches_per_task);
+  }
+};
+
+}  // namespace edl

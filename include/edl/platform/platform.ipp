@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "edl/core/inline.hpp"
+#include "edl/platform/platform.hpp"
+
+namespace edl::platform {
+
+EDL_INLINE std::string name(instance const& who) {
+  if (who.what == role::master) return "master";
+  return fmt::format("{}-{}", who.what == role::server ? "ps" : "worker", who.id);
+}
+
+EDL_INLINE std::string describe(ending const& e) {
+  if (e.signal) return fmt::format("was killed by signal {} ({})", e.signal, ::strsignal(e.signal));
+  return fmt::format("exited with code {}", e.code);
+}
+
+}  // namespace edl::platform

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "edl/platform/platform.hpp"
+
+namespace edl::platform {
+
+/// Processes of this machine: each instance is one run of the same command with its role in the environment.
+/// A child dies with this process, whatever ends it, and inherits no descriptor but the standard three.
+/// Thread safety: distinct and shared objects: safe. `on_end` is called from the supervising thread.
+class processes {
+ public:
+  /// `command` is the program's path and arguments. Throws edl::error when the system gives no descriptors.
+  processes(std::vector<std::string> command, std::function<void(ending const&)> on_end);
+  processes(processes const&) = delete;
+  processes& operator=(processes const&) = delete;
+
+  /// Kills what still runs, and waits for it.
+  ~processes();
+
+  /// Starts `who` with this process's environment and `env` on top. A program that cannot be started is
+  /// reported as an ending with code 127.
+  void start(instance who, environment const& env);
+
+  /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. Unknown instances are
+  /// ignored.
+  void stop(instance who, std::chrono::milliseconds grace);
+
+  /// Stops everything, in order of roles: workers, then servers, then a master; returns when all have ended.
+  void stop_all(std::chrono::milliseconds grace);
+
+  /// The process id of a running instance, or 0.
+  pid_t pid(instance who) const;
+
+ private:
+  using clock = std::chrono::steady_clock;
+  struct child {
+    pid_t pid;
+    int handle;  // pidfd: readable when the process has ended
+    bool asked = false;
+    clock::time_point kill_at = clock::time_point::max();
+  };
+  struct start_order {
+    instance who;
+    std::vector<std::string> environment;
+  };
+
+  void supervise();
+  void spawn(start_order const& order);
+  void reap(instance who, child const& c);
+  int wait_ms() const;
+
+  std::vector<std::string> command_;
+  std::function<void(ending const&)> on_end_;
+  mutable std::mutex mutex_;
+  std::vector<start_order> orders_;
+  std::map<instance, child> children_;
+  bool closing_ = false;
+  int wake_ = -1;
+  std::thread supervisor_;
+};
+
+/// Asks the kernel to kill this process when its parent ends; false when the parent is already gone.
+/// `parent` is the parent's process id, taken before the fork.
+bool die_with_parent(pid_t parent) noexcept;
+
+}  // namespace edl::platform
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/platform/process.ipp"
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/platform/process.hpp"
+
+namespace edl::platform {
+namespace detail {
+
+// Called between fork and exec: only what is safe after a fork of a process with threads.
+[[noreturn]] inline void become(char* const* arguments, char* const* environment, pid_t parent) {
+  if (!die_with_parent(parent)) ::_exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int s : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
+  ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
+  ::execve(arguments[0], arguments, environment);
+  ::_exit(127);
+}
+
+inline std::vector<char*> pointers(std::vector<std::string> const& strings) {
+  std::vector<char*> out;
+  for (std::string const& s : strings) out.push_back(const_cast<char*>(s.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace detail
+
+EDL_INLINE bool die_with_parent(pid_t parent) noexcept {
+  return ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
+}
+
+EDL_INLINE processes::processes(std::vector<std::string> command, std::function<void(ending const&)> on_end)
+    : command_(std::move(command)),
+      on_end_(std::move(on_end)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
+  // The kernel ties a child to the thread that forked it, so one thread that lives as long as this object
+  // forks.
+  supervisor_ = std::thread([this] { supervise(); });
+}
+
+EDL_INLINE processes::~processes() {
+  {
+    std::lock_guard const lock(mutex_);
+    closing_ = true;
+    orders_.clear();
+    for (auto& [who, c] : children_) c.asked = true, ::kill(c.pid, SIGKILL);
+  }
+  ::eventfd_write(wake_, 1);
+  supervisor_.join();
+  ::close(wake_);
+}
+
+EDL_INLINE void processes::start(instance who, environment const& env) {
+  start_order order{who, {}};
+  for (char** e = ::environ; *e; ++e) {
+    std::string_view const entry(*e), key = entry.substr(0, entry.find('='));
+    bool replaced = false;
+    for (auto const& [name, value] : env) replaced |= key == name;
+    if (!replaced) order.environment.emplace_back(entry);
+  }
+  for (auto const& [name, value] : env) order.environment.push_back(name + "=" + value);
+  {
+    std::lock_guard const lock(mutex_);
+    if (closing_) return;
+    orders_.push_back(std::move(order));
+  }
+  ::eventfd_write(wake_, 1);
+}
+
+EDL_INLINE void processes::stop(instance who, std::chrono::milliseconds grace) {
+  {
+    std::lock_guard const lock(mutex_);
+    std::erase_if(orders_, [&](start_order const& o) { return o.who == who; });
+    auto const it = children_.find(who);
+    if (it == children_.end()) return;
+    it->second.asked = true;
+    it->second.kill_at = clock::now() + grace;
+    ::kill(it->second.pid, SIGTERM);
+  }
+  ::eventfd_write(wake_, 1);
+}
+
+EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace) {
+  for (role r : {role::worker, role::server, role::master}) {
+    std::vector<instance> those;
+    {
+      std::lock_guard const lock(mutex_);
+      std::erase_if(orders_, [&](start_order const& o) { return o.who.what == r; });
+      for (auto const& [who, c] : children_)
+        if (who.what == r) those.push_back(who);
+    }
+    for (instance const& who : those) stop(who, grace);
+    for (instance const& who : those)
+      while (pid(who) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+EDL_INLINE pid_t processes::pid(instance who) const {
+  std::lock_guard const lock(mutex_);
+  auto const it = children_.find(who);
+  return it == children_.end() ? 0 : it->second.pid;
+}
+
+EDL_INLINE void processes::spawn(start_order const& order) {
+  std::vector<char*> const arguments = detail::pointers(command_),
+                           environment = detail::pointers(order.environment);
+  pid_t const parent = ::getpid(), pid = ::fork();
+  if (pid == 0) detail::become(arguments.data(), variables.data(), parent);
+  int const handle = pid < 0 ? -1 : int(::syscall(SYS_pidfd_open, pid, 0));
+  if (handle < 0) {
+    if (pid > 0) ::kill(pid, SIGKILL), ::waitpid(pid, nullptr, 0);
+    on_end_({order.who, 127, 0, false});
+    return;
+  }
+  std::lock_guard const lock(mutex_);
+  children_[order.who] = {pid, handle, closing_, clock::time_point::max()};
+  if (closing_) ::kill(pid, SIGKILL);
+}
+
+EDL_INLINE void processes::reap(instance who, child const& c) {
+  int status = 0;
+  ::waitpid(c.pid, &status, 0);
+  ending e{who, 0, 0, c.asked};
+  if (WIFSIGNALED(status))
+    e.signal = WTERMSIG(status);
+  else
+    e.code = WEXITSTATUS(status);
+  on_end_(e);
+  ::close(c.handle);
+  std::lock_guard const lock(mutex_);
+  children_.erase(who);
+}
+
+EDL_INLINE int processes::wait_ms() const {
+  auto first = clock::time_point::max();
+  for (auto const& [who, c] : children_) first = std::min(first, c.kill_at);
+  if (first == clock::time_point::max()) return -1;
+  auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(first - clock::now()).count();
+  return int(std::max<long long>(0, left)) + 1;
+}
+
+EDL_INLINE void processes::supervise() {
+  for (;;) {
+    std::vector<start_order> orders;
+    std::vector<pollfd> handles{{wake_, POLLIN, 0}};
+    std::vector<std::pair<instance, child>> watched;
+    int timeout;
+    {
+      std::lock_guard const lock(mutex_);
+      orders.swap(orders_);
+      if (closing_ && children_.empty() && orders.empty()) return;
+    }
+    for (start_order const& o : orders) spawn(o);
+    {
+      std::lock_guard const lock(mutex_);
+      if (closing_ && children_.empty()) return;
+      for (auto& [who, c] : children_) {
+        if (clock::now() >= c.kill_at) ::kill(c.pid, SIGKILL), c.kill_at = clock::time_point::max();
+        handles.push_back({c.handle, POLLIN, 0});
+        watched.emplace_back(who, c);
+      }
+      timeout = wait_ms();
+    }
+    if (::poll(handles.data(), handles.size(), timeout) < 0 && errno != EINTR) continue;
+    eventfd_t count;
+    if (handles[0].revents) ::eventfd_read(wake_, &count);
+    for (std::size_t i = 1; i < handles.size(); ++i)
+      if (handles[i].revents) {
+        child now = watched[i - 1].second;
+        {
+          std::lock_guard const lock(mutex_);
+          now = children_.at(watched[i - 1].first);  // it may have been asked to stop meanwhile
+        }
+        reap(watched[i - 1].first, now);
+      }
+  }
+}
+
+}  // namespace edl::platform

@@ -1,0 +1,109 @@
+#include "edl/app/flags.hpp"
+
+#include <doctest/doctest.h>
+
+#include "edl/core/error.hpp"
+
+using edl::app::parse;
+
+namespace {
+
+edl::job job(std::vector<std::string> line) { return parse("mnist", line).run.value().job; }
+
+std::string refusal(std::vector<std::string> line) {
+  try {
+    parse("mnist", line);
+  } catch (edl::usage_error const& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+bool contains(std::string const& text, std::string const& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("defaults are those of the published flags") {
+  auto const j = job({"train", "--training_data=d"});
+  CHECK(j.minibatch_size == 64);
+  CHECK(j.num_minibatches_per_task == 8);
+  CHECK(j.num_epochs == 1);
+  CHECK(j.log_loss_steps == 100);
+  CHECK(j.grads_to_wait == 1);
+  CHECK_FALSE(j.use_async);
+  CHECK(j.how == edl::strategy::local);
+  CHECK(j.name == "mnist");
+}
+
+TEST_CASE("the tutorials' flags are understood") {
+  auto const j = job({"train", "--training_data=/data/mnist/train", "--validation_data=/data/mnist/test",
+                      "--num_epochs=2", "--minibatch_size=64", "--num_minibatches_per_task=2",
+                      "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50", "--job_name=test-mnist",
+                      "--distribution_strategy=ParameterServerStrategy"});
+  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.num_workers == 1);
+  CHECK(j.evaluation_steps == 50);
+  CHECK(j.records_per_task() == 128);
+  CHECK(job({"train", "--training_data_dir=d", "--evaluation_data_dir=e"}).validation_data == "e");
+  CHECK(job({"train", "--training_data=d", "--records_per_task=640"}).num_minibatches_per_task == 10);
+}
+
+TEST_CASE("a boolean flag stands alone or has a value") {
+  CHECK(job({"train", "--training_data=d", "--use_async"}).use_async);
+  CHECK(job({"train", "--use_async", "--training_data=d"}).use_async);
+  CHECK(job({"train", "--training_data=d", "--use_async=Yes"}).use_async);
+  CHECK_FALSE(job({"train", "--training_data=d", "--use_async=false"}).use_async);
+  CHECK(contains(refusal({"train", "--training_data=d", "--use_async=maybe"}), "--use_async"));
+}
+
+TEST_CASE("workers or servers ask for a cluster of processes") {
+  auto const j = job({"train", "--training_data=d", "--num_workers=4"});
+  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.num_ps_pods == 1);
+  CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=4", "--distribution_strategy=Local"}),
+                 "--num_workers"));
+}
+
+TEST_CASE("what cannot be is refused by name, with the way out") {
+  CHECK(contains(refusal({"train", "--training_data=d", "--minibach_size=3"}),
+                 "did you mean --minibatch_size?"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--minibatch_size=zero"}), "--minibatch_size"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--minibatch_size=0"}), "--minibatch_size"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--minibatch_size=99999999999999999999"}),
+                 "--minibatch_size"));
+  CHECK(contains(refusal({"train"}), "--training_data"));
+  CHECK(contains(refusal({"trian"}), "did you mean train?"));
+  CHECK(contains(refusal({}), "--help"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--image_name=x"}), "--image_name"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--model_def=x"}), "this binary is the model"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--checkpoint_steps=5"}), "--checkpoint_dir"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--evaluation_steps=5"}), "--validation_data"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--records_per_task=65"}),
+                 "multiple of --minibatch_size=64"));
+  CHECK(contains(refusal({"evaluate", "--validation_data=d"}), "--checkpoint_dir_for_init"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--distribution_strategy=Ring"}), "Ring"));
+}
+
+TEST_CASE("asynchronous and synchronous training settle what belongs to the other") {
+  CHECK(job({"train", "--training_data=d", "--use_async", "--grads_to_wait=4"}).grads_to_wait == 1);
+  CHECK(job({"train", "--training_data=d", "--get_model_steps=4"}).get_model_steps == 1);
+  CHECK(job({"train", "--training_data=d", "--use_async", "--get_model_steps=4"}).get_model_steps == 4);
+}
+
+TEST_CASE("help names every flag and exits 0") {
+  auto const help = parse("mnist", {"train", "--help"});
+  CHECK_FALSE(help.run);
+  CHECK(help.code == 0);
+  for (char const* flag : {"--training_data", "--grads_to_wait", "--checkpoint_dir", "--seed", "--log_level"})
+    CHECK(contains(help.text, flag));
+  CHECK(contains(parse("mnist", {"--version"}).text, "0.1.0"));
+}
+
+TEST_CASE("data is a command of its own") {
+  auto const run = parse("mnist", {"data", "--from=a", "--to=b", "--records_per_shard=100"}).run.value();
+  REQUIRE(run.data);
+  CHECK(run.data->records_per_shard == 100);
+  CHECK(run.data->compressor == "snappy");
+}

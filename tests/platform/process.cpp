@@ -1,0 +1,135 @@
+#include "edl/platform/process.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <fstream>
+
+using namespace edl::platform;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Collects endings and waits for a number of them.
+struct endings {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<ending> all;
+
+  auto sink() {
+    return [this](ending const& e) {
+      std::lock_guard const lock(mutex);
+      all.push_back(e);
+      changed.notify_all();
+    };
+  }
+  bool wait(std::size_t n) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, 20s, [&] { return all.size() >= n; });
+  }
+};
+
+bool alive(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(stat)), {});
+  return !text.empty() && text.substr(text.rfind(')') + 2, 1) != "Z";
+}
+
+bool gone_within(pid_t pid, std::chrono::milliseconds limit) {
+  for (auto waited = 0ms; waited < limit; waited += 10ms) {
+    if (!alive(pid)) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("an instance gets its environment, and its exit code is reported") {
+  endings e;
+  processes p({"/bin/sh", "-c", "exit $EDL_TEST_CODE"}, e.sink());
+  p.start({role::worker, 3}, {{"EDL_TEST_CODE", "7"}});
+  REQUIRE(e.wait(1));
+  CHECK(e.all[0].who == instance{role::worker, 3});
+  CHECK(e.all[0].code == 7);
+  CHECK(e.all[0].failed());
+  CHECK(describe(e.all[0]) == "exited with code 7");
+}
+
+TEST_CASE("a kill is told apart from a stop that was asked for") {
+  endings e;
+  processes p({"/bin/sleep", "100"}, e.sink());
+  p.start({role::worker, 0}, {});
+  p.start({role::worker, 1}, {});
+  while (!p.pid({role::worker, 0}) || !p.pid({role::worker, 1})) std::this_thread::yield();
+  ::kill(p.pid({role::worker, 0}), SIGKILL);
+  REQUIRE(e.wait(1));
+  CHECK(e.all[0].signal == SIGKILL);
+  CHECK(e.all[0].failed());
+  p.stop({role::worker, 1}, 10s);
+  REQUIRE(e.wait(2));
+  CHECK(e.all[1].asked);
+  CHECK_FALSE(e.all[1].failed());
+}
+
+TEST_CASE("who does not leave within its grace is killed") {
+  endings e;
+  processes p({"/bin/sh", "-c", "trap '' TERM; echo ready > $EDL_TEST_FILE; while :; do sleep 0.05; done"},
+              e.sink());
+  std::string const file = "process-test-" + std::to_string(::getpid());
+  p.start({role::server, 0}, {{"EDL_TEST_FILE", file}});
+  while (!std::ifstream(file).good()) std::this_thread::sleep_for(5ms);
+  p.stop({role::server, 0}, 50ms);
+  REQUIRE(e.wait(1));
+  CHECK(e.all[0].signal == SIGKILL);
+  ::unlink(file.c_str());
+}
+
+TEST_CASE("a program that does not exist ends with 127") {
+  endings e;
+  processes p({"/does/not/exist"}, e.sink());
+  p.start({role::worker, 0}, {});
+  REQUIRE(e.wait(1));
+  CHECK(e.all[0].code == 127);
+}
+
+TEST_CASE("the destructor leaves nothing running") {
+  endings e;
+  pid_t pid = 0;
+  {
+    processes p({"/bin/sleep", "100"}, e.sink());
+    p.start({role::worker, 0}, {});
+    while (!(pid = p.pid({role::worker, 0}))) std::this_thread::yield();
+  }
+  CHECK_FALSE(alive(pid));
+}
+
+TEST_CASE("children die with a parent that is killed, and hold none of its descriptors") {
+  int pipe_ends[2];
+  REQUIRE(::pipe(pipe_ends) == 0);
+  pid_t const parent = ::fork();
+  REQUIRE(parent >= 0);
+  if (parent == 0) {
+    processes p({"/bin/sleep", "100"}, [](ending const&) {});
+    p.start({role::worker, 0}, {});
+    pid_t child;
+    while (!(child = p.pid({role::worker, 0}))) std::this_thread::yield();
+    while (::write(pipe_ends[1], &child, sizeof child) != sizeof child) {
+    }
+    for (;;) ::pause();
+  }
+  ::close(pipe_ends[1]);
+  pid_t child = 0;
+  REQUIRE(::read(pipe_ends[0], &child, sizeof child) == sizeof child);
+  CHECK(alive(child));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  CHECK(gone_within(child, 5000ms));
+  char byte;
+  CHECK(::read(pipe_ends[0], &byte, 1) == 0);  // the pipe's other end is closed everywhere
+  ::close(pipe_ends[0]);
+}
