@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functional MNIST model of ElasticDL's model zoo: about 99 % after two epochs.
+#include <edl/edl.hpp>
+
+namespace nn = edl::nn;
+
+struct mnist {
+  static constexpr auto network = nn::sequential(
+      nn::image{.height = 28, .width = 28, .channels = 1},
+      nn::conv2d{.filters = 32, .kernel = 3}, nn::relu{},
+      nn::conv2d{.filters = 64, .kernel = 3}, nn::relu{},
+      nn::batch_norm{},
+      nn::max_pool{.window = 2},
+      nn::dropout{.rate = 0.25f},
+      nn::dense{.units = 10});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::sgd optimizer{.learning_rate = 0.1f};
+  using metrics = edl::metrics<edl::accuracy>;
+
+  static void feed(edl::example const& record, edl::sample<mnist>& into, edl::mode) {
+    into.features = xt::reshape_view(record.floats("image"), {28, 28, 1}) / 255.0f;
+    into.label = record.integer("label");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<mnist>(argc, argv); }
