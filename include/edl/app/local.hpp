@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "edl/app/program.hpp"
+#include "edl/core/job.hpp"
+#include "edl/core/log.hpp"
+
+namespace edl::app {
+
+/// Runs the whole job in this process (`--distribution_strategy=Local`): the master's decisions, one store and one
+/// worker, joined by calls instead of sockets. When `interrupted` becomes true the minibatch at hand is finished, a
+/// checkpoint is written where there is a place for one, and the code is 130. Returns the exit code; throws
+/// edl::error when the job cannot be done.
+int run_local(program& p, job const& j, logger const& log, std::function<bool()> const& interrupted);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/local.ipp"
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "edl/app/model_traits.hpp"
+#include "edl/app/sample.hpp"
+#include "edl/core/error.hpp"
+#include "edl/data/example.hpp"
+#include "edl/device/cpu.hpp"
+#include "edl/nn/model.hpp"
+#include "edl/worker/trainer.hpp"
+
+namespace edl::app {
+
+namespace detail {
+
+/// Throws data_error: a label is not one of the network's outputs.
+[[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
+[[noreturn]] void refuse_label(float label);
+[[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
+
+}  // namespace detail
+
+/// A user's Model as the runtime's `trainer`.
+template <class Model>
+class model_trainer final : public worker::trainer {
+  using traits = model_traits<Model>;
+  using network = model<Model::network, cpu>;
+  using sample_type = sample<Model>;
+  static constexpr bool classes = traits::loss_type::class_labels;
+  static constexpr std::size_t labels = sample_type::labels;
+
+ public:
+  model_trainer(int max_batch, std::uint64_t seed) : net_({.max_batch = max_batch, .seed = seed}) {}
+
+  data::batch make_batch() const override {
+    return data::make_batch(net_.max_batch(), network::input.size(), classes ? 0 : labels, classes ? labels : 0);
+  }
+
+  void feed(example const& record, data::batch& b, int row, mode m) const override {
+    sample_type s(b.feature_row(row), b.target_row(row));
+    Model::feed(record, s, m);
+    if (s.features.size() != network::input.size()) detail::refuse_features(s.features.size(), network::input.size());
+    if (m == mode::prediction) return;
+    if constexpr (classes) {
+      auto const label = std::int64_t(s.label);
+      if (label < 0 || label > std::numeric_limits<std::int32_t>::max() ||
+          !traits::loss_type::valid(std::int32_t(label), network::output))
+        detail::refuse_label(label, network::output.size());
+      b.class_row(row)[0] = std::int32_t(label);
+    } else {
+      if constexpr (labels == 1) b.target_row(row)[0] = s.label;
+      for (float label : b.target_row(row))
+        if (!traits::loss_type::valid(label, network::output)) detail::refuse_label(label);
+    }
+  }
+
+  std::span<float> variables() override { return net_.variables(); }
+  view<float> gradients() const override { return const_cast<network&>(net_).gradients(); }
+  std::size_t totals() const override { return traits::metrics::totals; }
+
+  double train(data::batch const& b, std::uint64_t step) override {
+    if (b.rows == 0) {
+      for (float& g : net_.gradients()) g = 0;
+      return 0;
+    }
+    view<float> const outputs = net_.forward(features(b), b.rows, mode::training, step);
+    double const loss = traits::loss(network::output, b.rows, outputs, truth(b), net_.output_gradient());
+    net_.backward(features(b), b.rows);
+    return loss;
+  }
+
+  void evaluate(data::batch const& b, std::span<double> sums) override {
+    if (b.rows == 0) return;
+    view<float> const outputs = net_.forward(features(b), b.rows, mode::evaluation);
+    double const loss = traits::loss(network::output, b.rows, outputs, truth(b), std::span<float>{});
+    traits::metrics::update(sums, network::output, b.rows, outputs, truth(b), loss);
+  }
+
+  view<float> predict(data::batch const& b) override {
+    if (b.rows == 0) return {};
+    return net_.forward(features(b), b.rows, mode::prediction);
+  }
+
+ private:
+  static view<float> features(data::batch const& b) {
+    return view<float>(b.features).first(std::size_t(b.rows) * b.feature_size);
+  }
+  static auto truth(data::batch const& b) {
+    if constexpr (classes)
+      return view<std::int32_t>(b.classes).first(std::size_t(b.rows) * labels);
+    else
+      return view<float>(b.targets).first(std::size_t(b.rows) * labels);
+  }
+
+  network net_;
+};
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/model_trainer.ipp"
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "edl/app/model_trainer.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::app::detail {
+
+EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs) {
+  throw data_error(fmt::format("label {} is out of range: the network has outputs 0 to {}", label, outputs - 1));
+}
+
+EDL_INLINE void refuse_label(float label) {
+  throw data_error(fmt::format("label {} is out of range for the model's loss", label));
+}
+
+EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
+  throw data_error(fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
+}
+
+}  // namespace edl::app::detail

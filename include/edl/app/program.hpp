@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/core/layout.hpp"
+#include "edl/core/span.hpp"
+#include "edl/optim/update_rule.hpp"
+#include "edl/worker/trainer.hpp"
+
+namespace edl::app {
+
+/// All that a binary knows of its model, so that what runs it is compiled once.
+struct program {
+  parameter_layout layout;
+  std::size_t outputs = 0;  ///< numbers that the network gives for one record
+  std::unique_ptr<update_rule> rule;
+
+  /// The model bound to memory for minibatches of at most `max_batch` records.
+  std::function<std::unique_ptr<worker::trainer>(int max_batch, std::uint64_t seed)> make_trainer;
+
+  /// Initial values of elements [first, first + values.size()) of the arena.
+  std::function<void(std::uint64_t seed, std::size_t first, std::span<float> values)> initialise;
+
+  /// The metrics by name, from their totals over any number of workers.
+  std::function<std::vector<std::pair<std::string, double>>(view<double> totals)> metrics;
+
+  /// What the model wants done with predictions, if it says so: rows × outputs, in the process of that worker.
+  std::function<void(int rows, view<float> outputs, int worker)> on_predictions;
+};
+
+/// Runs the command line as the environment says: as one role of a job (EDL_ROLE), or as the user's own process,
+/// which trains here or starts a job's processes on this machine. Returns the exit code; an error is one line on
+/// standard error.
+int run(program& p, int argc, char** argv);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/program.ipp"
+#endif

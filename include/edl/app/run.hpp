@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "edl/app/model_trainer.hpp"
+#include "edl/app/model_traits.hpp"
+#include "edl/app/program.hpp"
+
+namespace edl {
+
+/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says, or, without it, the
+/// user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags). Returns the exit code: 0 when
+/// everything that was asked for is done, 1 otherwise, with one line on standard error that says why.
+template <class Model>
+int run(int argc, char** argv) {
+  check_model<Model>();
+  using network = model<Model::network, cpu>;
+  app::program p;
+  p.layout = network::layout();
+  p.outputs = network::output.size();
+  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
+  p.make_trainer = [](int max_batch, std::uint64_t seed) -> std::unique_ptr<worker::trainer> {
+    return std::make_unique<app::model_trainer<Model>>(max_batch, seed);
+  };
+  p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
+    network::initialise(seed, first, values);
+  };
+  p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
+  if constexpr (model_traits<Model>::takes_predictions)
+    p.on_predictions = [](int rows, view<float> outputs, int worker) {
+      Model::on_predictions(network::output, rows, outputs, worker);
+    };
+  return app::run(p, argc, argv);
+}
+
+}  // namespace edl

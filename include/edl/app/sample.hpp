@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <xtensor/xadapt.hpp>
+
+#include "edl/app/model_traits.hpp"
+#include "edl/core/shape.hpp"
+
+namespace edl {
+namespace detail {
+
+template <std::size_t Rank>
+auto writable_view(float* at, std::array<std::size_t, Rank> const& extents) {
+  std::size_t n = 1;
+  for (std::size_t e : extents) n *= e;
+  return xt::adapt(at, n, xt::no_ownership(), extents);
+}
+
+template <shape S>
+auto features_view(float* at) {
+  if constexpr (S.flat())
+    return writable_view<1>(at, {S.size()});
+  else
+    return writable_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)});
+}
+
+/// One number per record: a class, or the only probability or value.
+template <class Label, std::size_t Count>
+struct label_of {
+  using type = std::conditional_t<std::is_integral_v<Label>, std::int64_t, Label>;
+};
+template <std::size_t Count>
+  requires(Count > 1)
+struct label_of<float, Count> {
+  using type = decltype(writable_view<1>(nullptr, {Count}));
+};
+
+}  // namespace detail
+
+/// What a model's `feed` makes of one record.
+///
+/// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for `nn::features`.
+/// `label` is an integer for class labels, a float for a single output, otherwise an xtensor view of as many floats as
+/// the network has outputs; in prediction it may be left alone.
+template <class Model>
+struct sample {
+  static constexpr shape input = Model::network.input;
+  static constexpr shape output = Model::network.body.output(Model::network.input);
+  static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
+  using label_type = typename detail::label_of<typename model_traits<Model>::label, labels>::type;
+
+  /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are classes.
+  sample(std::span<float> row, std::span<float> targets)
+      : features(detail::features_view<input>(row.data())), label(make_label(targets)) {}
+
+  decltype(detail::features_view<input>(nullptr)) features;
+  label_type label;
+
+ private:
+  static label_type make_label([[maybe_unused]] std::span<float> targets) {
+    if constexpr (std::is_arithmetic_v<label_type>)
+      return {};
+    else
+      return detail::writable_view<1>(targets.data(), {labels});
+  }
+};
+
+}  // namespace edl

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edl/app/program.hpp"
+#include "edl/core/job.hpp"
+#include "edl/core/log.hpp"
+#include "edl/data/source.hpp"
+#include "edl/master/coordinator.hpp"
+#include "edl/ps/policy.hpp"
+#include "edl/ps/store.hpp"
+#include "edl/wire/manifest.hpp"
+#include "edl/worker/session.hpp"
+
+namespace edl::app {
+
+/// The records that a command line names, opened: what a job does not use is null.
+struct records {
+  std::unique_ptr<data::source> training, evaluation, prediction;
+
+  worker::sources view() const { return {training.get(), evaluation.get(), prediction.get()}; }
+};
+
+/// Throws data_error when they are missing or damaged.
+records open_records(job const& j);
+
+/// What the master is to do, and where it begins: from the newest checkpoint in --checkpoint_dir when that is this
+/// very job's (it goes on), from --checkpoint_dir_for_init (a new job with old values), or from initial values.
+/// Throws error when --checkpoint_dir holds another job's checkpoints.
+master::job_options master_options(job const& j, records const& r, logger const& log);
+
+/// The part of a manifest that says which job a checkpoint is of.
+wire::manifest describe(job const& j, records const& r);
+
+/// How pushes become steps.
+std::unique_ptr<ps::policy> policy_of(job const& j);
+
+ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, element_range elements);
+
+/// Puts a store into the state of `directory` (empty: initial values). Of the directory named by
+/// --checkpoint_dir_for_init only values are taken; of this job's own checkpoints also what has been applied.
+void configure(ps::store& s, job const& j, program const& p, std::string const& directory);
+
+/// Where predictions go: to the model's own hook, or to a file per task in --prediction_outputs, each whole or not
+/// there; one line per record, outputs separated by commas.
+worker::prediction_sink predictions_of(job const& j, program const& p, int id);
+
+/// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`.
+std::string evaluation_line(program const& p, master::evaluation_result const& r);
+
+/// Lines for the end of a job: records of each epoch, expected and applied.
+std::vector<std::string> account_lines(master::coordinator const& c);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/setup.ipp"
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "edl/app/setup.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/nn/metric/values.hpp"
+#include "edl/wire/checkpoint_directory.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline std::vector<master::shard> shards_of(data::source const* from) {
+  std::vector<master::shard> out;
+  if (from)
+    for (data::shard const& s : from->shards()) out.push_back({s.name, s.records});
+  return out;
+}
+
+inline master::restore_point point_of(std::string const& directory) {
+  wire::manifest const m = wire::read_manifest(directory);
+  return {directory, m.version, m.applied()};
+}
+
+/// Where the job's own checkpoints left off, if it has any.
+inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
+  if (j.checkpoint_dir.empty()) return std::nullopt;
+  auto const newest = wire::newest_valid(j.checkpoint_dir);
+  if (!newest) return std::nullopt;
+  wire::manifest const theirs = wire::read_manifest(*newest), ours = describe(j, r);
+  auto const same_shards = std::ranges::equal(theirs.shards, ours.shards, [](auto const& a, auto const& b) {
+    return a.name == b.name && a.records == b.records;
+  });
+  if (theirs.job != ours.job || !same_shards || theirs.seed != ours.seed || theirs.minibatch_size != ours.minibatch_size ||
+      theirs.records_per_task != ours.records_per_task)
+    throw error(fmt::format("--checkpoint_dir={} holds checkpoints of {}; to go on with it give the same records, --job_name, "
+                            "--seed and sizes, otherwise name another directory",
+                            j.checkpoint_dir,
+                            theirs.job != ours.job ? fmt::format("another job ('{}')", theirs.job) : "this job with other records or sizes"));
+  log.info(fmt::format("going on from {}", *newest));
+  return master::restore_point{*newest, theirs.version, theirs.applied()};
+}
+
+inline void write_whole(std::string const& path, std::string const& text) {
+  std::string const temporary = path + ".tmp";
+  std::FILE* file = std::fopen(temporary.c_str(), "we");
+  bool const ok = file && std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  bool const closed = file && std::fclose(file) == 0;
+  if (!ok || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    std::string const why = std::strerror(errno);
+    std::remove(temporary.c_str());
+    throw error(fmt::format("cannot write {}: {}", path, why));
+  }
+}
+
+}  // namespace detail
+
+EDL_INLINE records open_records(job const& j) {
+  data::source_options const options{.skip_damaged = j.skip_damaged};
+  auto const open = [&](std::string const& path) {
+    return path.empty() ? nullptr : data::open_source(path, options);
+  };
+  return {open(j.training_data), open(j.validation_data), open(j.prediction_data)};
+}
+
+EDL_INLINE wire::manifest describe(job const& j, records const& r) {
+  wire::manifest m;
+  m.job = j.name;
+  m.minibatch_size = std::uint64_t(j.minibatch_size);
+  m.records_per_task = j.records_per_task();
+  m.seed = j.seed;
+  m.epochs = std::uint64_t(std::max(0, j.num_epochs));
+  if (r.training)
+    for (data::shard const& s : r.training->shards()) m.shards.push_back({s.name, s.records});
+  return m;
+}
+
+EDL_INLINE master::job_options master_options(job const& j, records const& r, logger const& log) {
+  using enum master::job_type;
+  master::job_options o;
+  o.type = j.what == command::evaluate ? evaluation_only
+           : j.what == command::predict ? prediction_only
+           : r.evaluation              ? training_with_evaluation
+                                       : training_only;
+  o.training = detail::shards_of(r.training.get());
+  o.validation = detail::shards_of(r.evaluation.get());
+  o.prediction = detail::shards_of(r.prediction.get());
+  o.minibatch_size = std::uint64_t(j.minibatch_size);
+  o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
+  o.num_epochs = j.num_epochs;
+  o.max_step = j.max_step;
+  o.evaluation_steps = j.evaluation_steps;
+  o.checkpoint = !j.checkpoint_dir.empty();
+  o.seed = j.seed;
+  o.shuffle = j.shuffle;
+  o.max_retries = std::uint32_t(j.max_task_retries);
+  o.skip_damaged = j.skip_damaged;
+  o.num_workers = std::uint32_t(std::max(1, j.num_workers));
+  o.num_servers = std::uint32_t(j.num_ps_pods);
+  o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
+  if (j.what == command::train)
+    if (auto const own = detail::own_progress(j, r, log)) {
+      o.start = *own;
+      return o;
+    }
+  if (!j.checkpoint_dir_for_init.empty()) {
+    o.start = detail::point_of(j.checkpoint_dir_for_init);
+    o.start.applied = {};  // its values, not its past
+  }
+  return o;
+}
+
+EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
+  if (j.use_async || j.how == strategy::local) return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
+  return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait), j.sync_version_tolerance);
+}
+
+EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, element_range elements) {
+  return {.layout = p.layout, .elements = elements, .rule = *p.rule, .when = when,
+          .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
+          .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0};
+}
+
+EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
+  if (directory.empty())
+    s.configure([&](std::size_t first, std::span<float> values) { p.initialise(j.seed, first, values); });
+  else
+    s.restore(directory, directory == j.checkpoint_dir_for_init ? ps::history::forgotten : ps::history::kept);
+}
+
+EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, int id) {
+  if (j.what != command::predict) return {};
+  if (p.on_predictions)
+    return [&p, id](worker::assignment const&, view<float> outputs) {
+      p.on_predictions(int(outputs.size() / p.outputs), outputs, id);
+    };
+  std::filesystem::create_directories(j.prediction_outputs);
+  return [directory = j.prediction_outputs, width = p.outputs](worker::assignment const& task, view<float> outputs) {
+    fmt::memory_buffer text;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      fmt::format_to(std::back_inserter(text), "{}{}", outputs[i], i % width + 1 == width ? '\n' : ',');
+    detail::write_whole(fmt::format("{}/part-{:05}.csv", directory, task.task.index), fmt::to_string(text));
+  };
+}
+
+EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {
+  return fmt::format("Evaluation metrics[v={}]: {}", r.of.version, to_text(p.metrics(r.totals)));
+}
+
+EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) {
+  std::vector<std::string> lines;
+  if (!c.tasks()) return lines;
+  std::uint64_t const records = c.tasks()->plan().records();
+  for (auto const& [epoch, done] : c.tasks()->done_by_epoch())
+    lines.push_back(fmt::format("Epoch {}: {} records in the data set, {} counted once, {} skipped as damaged, {} left", epoch,
+                                records, done.records_done, done.records_skipped,
+                                records - done.records_done - done.records_skipped));
+  return lines;
+}
+
+}  // namespace edl::app

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Everything that a model author needs.
+#include <xtensor/xmath.hpp>
+#include <xtensor/xmanipulation.hpp>
+#include <xtensor/xoperation.hpp>
+
+#include "edl/app/run.hpp"
+#include "edl/data/example.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+#include "edl/optim/optimizers.hpp"
+#include "edl/version.hpp"

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/core/error.hpp"
+#include "edl/core/ledger.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl::worker {
+
+/// What the master gives a worker to do.
+struct assignment {
+  enum class kind { wait, training, evaluation, prediction, finished };
+
+  kind what = kind::wait;
+  std::uint64_t lease = 0;
+  task_key task;
+  std::uint32_t shard = 0;
+  std::string shard_name;
+  std::uint64_t begin = 0, end = 0;  ///< records of the shard
+  std::uint64_t version = 0;         ///< evaluation: the frozen version
+  std::uint32_t applied = 0;         ///< training: minibatches known to be applied
+  bool resumed = false;              ///< leased before: servers may hold more than `applied`
+};
+
+/// What became of an assignment.
+struct outcome {
+  std::uint64_t lease = 0;
+  std::string error;  ///< empty: done
+  std::uint64_t records = 0;
+  std::vector<double> metrics;  ///< evaluation: totals
+  bool returned = false;        ///< given back undone, without fault
+  std::uint32_t applied = 0;  ///< with `returned` or `error`: minibatches that every server has acknowledged
+};
+
+/// Where assignments come from: the master over the net, or its logic in this process.
+class master_link {
+ public:
+  virtual ~master_link() = default;
+
+  /// Asks for work. Throws edl::error when the master is gone for good.
+  virtual assignment next() = 0;
+
+  /// False: the lease had been given up, whatever was done under it is somebody else's now.
+  virtual bool report(outcome const& o) = 0;
+};
+
+/// The parameters are those of another generation: servers were lost and all of them rolled back. Drop what
+/// is leased and begin anew.
+struct rolled_back : error {
+  using error::error;
+};
+
+struct pushed {
+  bool stale = false;         ///< refused: compute the minibatch again on newer parameters
+  std::uint64_t version = 0;  ///< the newest that any server has
+};
+
+/// Where the model's variables live: parameter servers, or this process. Variables are parameters, then
+/// state. Every call may throw rolled_back, and edl::error when the servers are gone for good.
+class parameter_link {
+ public:
+  virtual ~parameter_link() = default;
+
+  /// Copies the newest variables into `variables` and returns their version.
+  virtual std::uint64_t pull(std::span<float> variables) = 0;
+
+  /// Copies those of a frozen version.
+  virtual void pull_frozen(std::uint64_t version, std::span<float> variables) = 0;
+
+  /// Applies a minibatch's gradients, computed on `version`, and the change of the state; exactly once,
+  /// however often it is repeated.
+  virtual pushed push(minibatch_key const& minibatch, std::uint64_t version, view<float> gradients,
+                      view<float> state_change) = 0;
+
+  /// How many of a task's minibatches every server has applied.
+  virtual std::uint32_t position(task_key const& task, std::uint32_t minibatches) = 0;
+};
+
+}  // namespace edl::worker

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/core/job.hpp"
+#include "edl/core/log.hpp"
+#include "edl/data/loader.hpp"
+#include "edl/data/source.hpp"
+#include "edl/optim/update_rule.hpp"
+#include "edl/worker/links.hpp"
+#include "edl/worker/trainer.hpp"
+
+namespace edl::worker {
+
+/// What others may see of a session while it runs. Thread safety: safe.
+struct progress {
+  std::atomic<std::uint64_t> version{0}, records{0};
+  std::atomic<float> loss{0};
+};
+
+/// Where a worker reads records from; null where a job has none of that kind.
+struct sources {
+  data::source const* training = nullptr;
+  data::source const* evaluation = nullptr;
+  data::source const* prediction = nullptr;
+};
+
+/// What takes the predictions of a whole task: rows × outputs, in the order of its records. A task that is done again
+/// is given again.
+using prediction_sink = std::function<void(assignment const& task, view<float> outputs)>;
+
+/// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead, so that
+/// records are read and decoded while the one before is computed.
+/// Thread safety: `run` once, on one thread; `seen` from any.
+class session {
+ public:
+  /// References outlive the session. `rule` makes local steps between pulls (--get_model_steps).
+  session(job const& j, trainer& model, update_rule const& rule, sources from, master_link& master,
+          parameter_link& parameters, logger log, prediction_sink sink = {});
+  ~session();
+
+  /// Works until the job is finished (true) or it is asked to stop (false: its leases have been handed back).
+  /// Throws edl::error when the master or the servers are gone for good.
+  bool run();
+
+  /// Asked before every minibatch: true makes `run` hand back what is left and return.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
+  progress const& seen() const { return seen_; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  struct lease {
+    assignment task;
+    std::uint64_t ticket = 0;                // of the loader's work
+    std::uint32_t minibatches = 0, next = 0;
+    std::uint64_t records = 0;
+    std::vector<double> totals;              // evaluation
+    std::vector<float> outputs;              // prediction
+  };
+
+  data::loader& loader_of(assignment const& a);
+  void lease_ahead();
+  void begin(assignment const& a);
+  void work(lease& l, data::batch const& b);
+  void train(lease& l, data::batch const& b);
+  void local_step();
+  void pull();
+  void end(std::string const& error);
+  void hand_back();
+  void start_again(std::string const& why);
+
+  job const& job_;
+  trainer& model_;
+  update_rule const& rule_;
+  sources from_;
+  master_link& master_;
+  parameter_link& parameters_;
+  logger log_;
+  prediction_sink sink_;
+
+  std::map<data::source const*, std::unique_ptr<data::loader>> loaders_;
+  std::deque<lease> leases_;  // the first is at work, the rest are being read
+  bool finished_ = false;
+  clock::time_point ask_again_{};  // after the master had nothing
+  std::uint64_t ticket_ = 0;
+
+  std::uint64_t version_ = 0;        // that the variables here are of
+  std::optional<std::uint64_t> frozen_;  // the variables here are of a frozen version
+  int steps_since_pull_ = -1;        // −1: pull first
+  std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
+  std::vector<float> state_before_, change_;
+  std::vector<std::vector<float>> slots_;
+
+  progress seen_;
+  std::function<bool()> stopping_;
+};
+
+}  // namespace edl::worker
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/worker/session.ipp"
+#endif

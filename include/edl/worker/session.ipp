@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/random.hpp"
+#include "edl/worker/session.hpp"
+
+namespace edl::worker {
+namespace detail {
+
+inline constexpr int most_stale_retries = 64;  // ElasticDL's DEFAULT_MAX_MINIBATCH_RETRY_NUM
+inline constexpr auto poll_interval = std::chrono::milliseconds(100);
+
+}  // namespace detail
+
+EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rule, sources from, master_link& master,
+                            parameter_link& parameters, logger log, prediction_sink sink)
+    : job_(j), model_(model), rule_(rule), from_(from), master_(master), parameters_(parameters), log_(std::move(log)),
+      sink_(std::move(sink)) {
+  std::size_t const state = model_.variables().size() - model_.gradients().size();
+  state_before_.resize(state);
+  change_.resize(state);
+  if (job_.get_model_steps > 1)
+    for (std::size_t i = 0; i < rule_.slots().size(); ++i)
+      slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
+}
+
+EDL_INLINE session::~session() = default;
+
+EDL_INLINE data::loader& session::loader_of(assignment const& a) {
+  bool const training = a.what == assignment::kind::training;
+  data::source const* from = training ? from_.training : a.what == assignment::kind::evaluation ? from_.evaluation : from_.prediction;
+  if (!from) throw error("the master leased a task of a kind that this command line has no records for");
+  if (a.shard >= from->shards().size() || from->shards()[a.shard].name != a.shard_name ||
+      from->shards()[a.shard].records < a.end || a.begin >= a.end)
+    throw data_error(fmt::format("shard {} ('{}', records {} to {}) is not in the records that this worker sees; do all "
+                                 "processes read the same files?", a.shard, a.shard_name, a.begin, a.end));
+  auto& loader = loaders_[from];
+  if (!loader) {
+    data::loader_options const options{.threads = job_.loader_threads, .minibatch_size = job_.minibatch_size, .seed = job_.seed,
+                                       .shuffle = job_.shuffle, .skip_damaged = job_.skip_damaged};
+    loader = std::make_unique<data::loader>(
+        *from, options, [this] { return model_.make_batch(); },
+        [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); });
+  }
+  return *loader;
+}
+
+EDL_INLINE bool session::run() {
+  for (;;) {
+    if (stopping_ && stopping_()) {
+      hand_back();
+      return false;
+    }
+    try {
+      lease_ahead();
+      if (leases_.empty()) {
+        if (finished_) return true;
+        std::this_thread::sleep_until(std::min(ask_again_, clock::now() + detail::poll_interval));
+        continue;
+      }
+      lease& l = leases_.front();
+      if (l.next >= l.minibatches) {
+        end({});
+        continue;
+      }
+      data::loader& loader = loader_of(l.task);
+      data::batch* const b = loader.next();
+      if (!b) throw error("the loader of records ended by itself");
+      try {
+        work(l, *b);
+      } catch (...) {
+        loader.recycle(b);
+        throw;
+      }
+      loader.recycle(b);
+    } catch (rolled_back const& e) {
+      start_again(e.what());
+    } catch (data_error const& e) {
+      if (leases_.empty()) throw;
+      end(e.what());
+    }
+  }
+}
+
+EDL_INLINE void session::lease_ahead() {
+  while (leases_.size() < 2 && !finished_ && clock::now() >= ask_again_) {
+    assignment const a = master_.next();
+    if (a.what == assignment::kind::finished) {
+      finished_ = true;
+    } else if (a.what == assignment::kind::wait) {
+      ask_again_ = clock::now() + detail::poll_interval;
+    } else {
+      begin(a);
+    }
+  }
+}
+
+EDL_INLINE void session::begin(assignment const& a) {
+  std::uint64_t const records = a.end - a.begin, size = std::uint64_t(job_.minibatch_size);
+  lease l{.task = a, .ticket = ++ticket_, .minibatches = std::uint32_t((records + size - 1) / size), .next = a.applied};
+  bool const training = a.what == assignment::kind::training;
+  if (a.what == assignment::kind::evaluation) l.totals.resize(model_.totals());
+  leases_.push_back(std::move(l));
+  lease& added = leases_.back();
+  try {
+    data::loader& loader = loader_of(a);
+    if (training && a.resumed) added.next = std::max(added.next, parameters_.position(a.task, added.minibatches));
+    if (added.next < added.minibatches)
+      loader.submit({.task = a.task, .shard = a.shard, .begin = a.begin, .end = a.end,
+                     .m = training ? mode::training : a.what == assignment::kind::evaluation ? mode::evaluation : mode::prediction,
+                     .first_minibatch = added.next, .ticket = added.ticket});
+  } catch (data_error const& e) {
+    // This lease is not the one at work: report it here, the others go on.
+    master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
+    leases_.pop_back();
+  }
+}
+
+EDL_INLINE void session::work(lease& l, data::batch const& b) {
+  if (!b.error.empty()) {
+    end(b.error);
+    return;
+  }
+  if (l.task.what == assignment::kind::training) {
+    train(l, b);
+    if (leases_.empty() || &leases_.front() != &l) return;
+  } else if (l.task.what == assignment::kind::evaluation) {
+    if (frozen_ != l.task.version) {
+      parameters_.pull_frozen(l.task.version, model_.variables());
+      frozen_ = l.task.version;
+    }
+    model_.evaluate(b, l.totals);
+  } else {
+    if (steps_since_pull_ < 0) pull();
+    view<float> const outputs = model_.predict(b);
+    l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
+  }
+  ++l.next;
+  l.records += std::uint64_t(b.rows);
+  if (l.next >= l.minibatches) end({});
+}
+
+EDL_INLINE void session::pull() {
+  version_ = parameters_.pull(model_.variables());
+  std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
+  frozen_.reset();
+  steps_since_pull_ = 0;
+  seen_.version = version_;
+}
+
+EDL_INLINE void session::train(lease& l, data::batch const& b) {
+  minibatch_key const key{l.task.task, l.next, l.minibatches};
+  std::uint64_t const step = mix(mix(key.task.epoch, key.task.index), key.index);
+  double loss = 0;
+  pushed result;
+  for (int attempt = 0;; ++attempt) {
+    if (steps_since_pull_ < 0 || steps_since_pull_ >= job_.get_model_steps || frozen_) pull();
+    loss = model_.train(b, step);
+    if (!std::isfinite(loss)) {
+      end(fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning rate may help", loss,
+                      version_, l.task.begin, l.task.end, l.task.shard_name));
+      return;
+    }
+    std::span<float> const state = model_.variables().last(change_.size());
+    for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
+    result = parameters_.push(key, version_, model_.gradients(), change_);
+    if (!result.stale) break;
+    if (attempt == detail::most_stale_retries)
+      throw error(fmt::format("minibatch {} of task {} was refused as stale {} times; raise --sync_version_tolerance or "
+                              "--grads_to_wait", key.index, key.task.index, attempt + 1));
+    steps_since_pull_ = -1;
+  }
+  ++steps_since_pull_;
+  if (job_.get_model_steps > 1) local_step();
+  seen_.version = std::max(result.version, version_);
+  seen_.records += std::uint64_t(b.rows);
+  seen_.loss = float(loss);
+  if (result.version >= next_loss_line_) {
+    log_.info(fmt::format("Loss = {}, steps = {}", float(loss), result.version));
+    next_loss_line_ = (result.version / job_.log_loss_steps + 1) * job_.log_loss_steps;
+  }
+}
+
+EDL_INLINE void session::local_step() {
+  std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
+  rule_.apply(model_.variables().first(model_.gradients().size()), model_.gradients(), slots, rule_.learning_rate(version_),
+              local_steps_++);
+  std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
+}
+
+EDL_INLINE void session::end(std::string const& error) {
+  lease l = std::move(leases_.front());
+  leases_.pop_front();
+  if (!error.empty()) {
+    if (auto const it = loaders_.find(l.task.what == assignment::kind::training     ? from_.training
+                                      : l.task.what == assignment::kind::evaluation ? from_.evaluation
+                                                                                    : from_.prediction);
+        it != loaders_.end())
+      it->second->cancel(l.ticket);
+    log_.error(error);
+  } else if (l.task.what == assignment::kind::prediction && sink_) {
+    sink_(l.task, l.outputs);
+  }
+  ask_again_ = {};
+  if (!master_.report({.lease = l.task.lease, .error = error, .records = l.records, .metrics = l.totals, .applied = l.next}))
+    log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index, l.task.task.epoch));
+}
+
+EDL_INLINE void session::hand_back() {
+  for (lease const& l : leases_) master_.report({.lease = l.task.lease, .returned = true, .applied = l.next});
+  leases_.clear();
+}
+
+EDL_INLINE void session::start_again(std::string const& why) {
+  log_.warning(fmt::format("starting again from the servers' state: {}", why));
+  for (lease const& l : leases_)
+    for (auto& [from, loader] : loaders_) loader->cancel(l.ticket);
+  leases_.clear();
+  finished_ = false;
+  steps_since_pull_ = -1;
+  next_loss_line_ = 0;
+  frozen_.reset();
+  ask_again_ = {};
+}
+
+}  // namespace edl::worker
