@@ -157,7 +157,7 @@ template <class Metrics, class Label>
 struct metrics_take;
 template <class... M, class Label>
 struct metrics_take<metrics<M...>, Label> {
-  static constexpr std::size_t checked = (sizeof(metric_takes<M, Label>) + ... + 0);
+  static_assert(((sizeof(metric_takes<M, Label>) > 0) && ...));
 };
 
 }  // namespace detail
@@ -192,7 +192,7 @@ struct model_traits {
   using metrics = typename detail::metrics_of<Model, loss_type::class_labels>::type;
   // Labels that nobody has stated are no reason to complain about a metric.
   using judged = std::conditional_t<detail::good_loss<Model>, metrics, edl::metrics<>>;
-  static_assert(detail::metrics_take<judged, label>::checked + 1 > 0);
+  static_assert(sizeof(detail::metrics_take<judged, label>) > 0);
 
   static constexpr loss_type loss = detail::loss_of<Model>();
 

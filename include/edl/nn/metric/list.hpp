@@ -26,16 +26,23 @@ struct metrics {
   template <class T, class Label>
   static void update(std::span<double> sums, shape output, int batch, std::span<T const> outputs,
                      std::span<Label const> labels, double loss) {
-    [[maybe_unused]] std::size_t at = 0;
-    ((M::update(sums.subspan(at, M::totals), output, batch, outputs, labels, loss), at += M::totals), ...);
+    std::size_t at = 0;
+    [[maybe_unused]] auto const add = [&]<class One>() {
+      One::update(sums.subspan(at, One::totals), output, batch, outputs, labels, loss);
+      at += One::totals;
+    };
+    (add.template operator()<M>(), ...);
   }
 
   /// The metrics by name, in the order of the list.
   static metric_values values(view<double> sums) {
     metric_values all;
-    [[maybe_unused]] std::size_t at = 0;
-    ((all.emplace_back(std::string(M::name), double(M::value(sums.subspan(at, M::totals)))), at += M::totals),
-     ...);
+    std::size_t at = 0;
+    [[maybe_unused]] auto const add = [&]<class One>() {
+      all.emplace_back(std::string(One::name), double(One::value(sums.subspan(at, One::totals))));
+      at += One::totals;
+    };
+    (add.template operator()<M>(), ...);
     return all;
   }
 };
