@@ -39,7 +39,7 @@ struct slot_list {
 /// element by element, so that any cut of the weights into ranges gives the same. `step` is the number of
 /// steps applied before, from 0; all spans are of one length.
 template <class O>
-concept optimizer = std::copyable<O> &&
+concept optimizer = std::copy_constructible<O> &&
     requires(O const o, std::span<float> weights, view<float> gradients,
              std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
   { o.learning_rate } -> std::convertible_to<float>;

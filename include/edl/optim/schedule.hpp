@@ -11,7 +11,7 @@ namespace edl {
 
 /// A learning rate as a function of the model's version (steps applied, from 0). Any callable is one.
 template <class S>
-concept learning_rate_schedule = std::copyable<S> && requires(S const s, std::uint64_t version) {
+concept learning_rate_schedule = std::copy_constructible<S> && requires(S const s, std::uint64_t version) {
   { s(version) } -> std::convertible_to<float>;
 };
 

@@ -24,7 +24,8 @@ namespace edl::nn {
 ///   batch × labels(output) labels. Returns the mean loss per sample, 0 for an empty batch, and overwrites
 ///   `gradients` with the derivative of that mean by the outputs, unless it is empty. Allocates nothing.
 template <class L>
-concept loss_function = std::copyable<L> && std::same_as < std::remove_cvref_t<decltype(L::class_labels)>,
+concept loss_function =
+    std::copy_constructible<L> && std::same_as < std::remove_cvref_t<decltype(L::class_labels)>,
 bool > &&(std::same_as<typename L::label, std::int32_t> ||
           std::same_as<typename L::label, float>)&&requires(L const loss, shape output, view<float> outputs,
                                                             view<typename L::label> truth,
