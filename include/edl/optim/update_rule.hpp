@@ -11,8 +11,8 @@
 
 namespace edl {
 
-/// An optimiser as the runtime sees it, whatever the model: a pure function on spans. One virtual call per span and
-/// step, so that servers and workers are compiled once. Thread safety: const, safe.
+/// An optimiser as the runtime sees it, whatever the model: a pure function on spans. One virtual call per
+/// span and step, so that servers and workers are compiled once. Thread safety: const, safe.
 class update_rule {
  public:
   virtual ~update_rule() = default;

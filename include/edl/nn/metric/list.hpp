@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+#include "edl/nn/metric/metric.hpp"
+#include "edl/nn/metric/values.hpp"
+
+namespace edl {
+
+/// The metrics of a model, `using metrics = edl::metrics<edl::accuracy, edl::top_k<5>>`, as one: their totals
+/// stand one after the other and merge by addition. May be empty.
+template <metric... M>
+struct metrics {
+  static constexpr std::size_t totals = (std::size_t(M::totals) + ... + std::size_t(0));
+
+  /// Whether all of them can be computed from labels of this type.
+  template <class Label>
+  static constexpr bool accept = (metric_for<M, Label> && ...);
+
+  /// Adds a batch to `sums`, which are `totals` doubles; the rest as for `metric_for`.
+  template <class T, class Label>
+  static void update(std::span<double> sums, shape output, int batch, std::span<T const> outputs,
+                     std::span<Label const> labels, double loss) {
+    std::size_t at = 0;
+    [[maybe_unused]] auto const add = [&]<class One>() {
+      One::update(sums.subspan(at, One::totals), output, batch, outputs, labels, loss);
+      at += One::totals;
+    };
+    (add.template operator()<M>(), ...);
+  }
+
+  /// The metrics by name, in the order of the list.
+  static metric_values values(view<double> sums) {
+    metric_values all;
+    std::size_t at = 0;
+    [[maybe_unused]] auto const add = [&]<class One>() {
+      all.emplace_back(std::string(One::name), double(One::value(sums.subspan(at, One::totals))));
+      at += One::totals;
+    };
+    (add.template operator()<M>(), ...);
+    return all;
+  }
+};
+
+}  // namespace edl

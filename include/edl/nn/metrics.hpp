@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/metric/accuracy.hpp"
+#include "edl/nn/metric/auc.hpp"
+#include "edl/nn/metric/list.hpp"
+#include "edl/nn/metric/mean_loss.hpp"
+#include "edl/nn/metric/metric.hpp"
+#include "edl/nn/metric/mse.hpp"
+#include "edl/nn/metric/top_k.hpp"
+#include "edl/nn/metric/values.hpp"

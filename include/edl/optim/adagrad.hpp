@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+
+#include "edl/core/span.hpp"
+#include "edl/optim/optimizer.hpp"
+
+namespace edl {
+
+/// Adagrad: a ← a + g², w ← w − rate·g / (√a + ε) (Duchi, Hazan and Singer, "Adaptive subgradient methods",
+/// JMLR 12, 2011), with the defaults of Keras. `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
+struct adagrad {
+  float learning_rate = 0.001f;
+  float initial_accumulator = 0.1f;
+  float epsilon = 1e-7f;
+  float weight_decay = 0;
+
+  /// "accumulator".
+  constexpr slot_list slots() const { return {slot{"accumulator", initial_accumulator}}; }
+
+  /// One step; see `optimizer`. For float and double.
+  template <std::floating_point T>
+  void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+             std::uint64_t step) const;
+};
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/optim/adagrad.ipp"
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// What an optimiser remembers for every weight: its name in checkpoints, and its value before the first
+/// step.
+struct slot {
+  std::string_view name;
+  float initial = 0;
+};
+
+/// The slots of an optimiser, at most four, in the order in which `apply` gets them.
+struct slot_list {
+  std::array<slot, 4> of{};
+  std::size_t count = 0;
+
+  constexpr slot_list() = default;
+  template <std::same_as<slot>... More>
+  requires(sizeof...(More) < 4) constexpr explicit(false) slot_list(slot first, More... more)
+      : of{first, more...}, count(1 + sizeof...(More)) {}
+
+  constexpr std::size_t size() const { return count; }
+  constexpr slot const& operator[](std::size_t i) const { return of[i]; }
+  constexpr slot const* begin() const { return of.data(); }
+  constexpr slot const* end() const { return of.data() + count; }
+};
+
+/// An optimiser is a value: a rate and what `apply` does with it, one step of the rule on a span of weights,
+/// element by element, so that any cut of the weights into ranges gives the same. `step` is the number of
+/// steps applied before, from 0; all spans are of one length.
+template <class O>
+concept optimizer = std::copy_constructible<O> &&
+    requires(O const o, std::span<float> weights, view<float> gradients,
+             std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  { o.learning_rate } -> std::convertible_to<float>;
+  { o.slots() } -> std::convertible_to<slot_list>;
+  o.apply(weights, gradients, slots, rate, step);
+};
+
+}  // namespace edl

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/optim/adagrad.hpp"
+#include "edl/optim/adam.hpp"
+#include "edl/optim/optimizer.hpp"
+#include "edl/optim/rule.hpp"
+#include "edl/optim/schedule.hpp"
+#include "edl/optim/sgd.hpp"

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+namespace edl {
+
+/// A learning rate as a function of the model's version (steps applied, from 0). Any callable is one.
+template <class S>
+concept learning_rate_schedule = std::copy_constructible<S> && requires(S const s, std::uint64_t version) {
+  { s(version) } -> std::convertible_to<float>;
+};
+
+/// The same rate forever.
+struct constant_rate {
+  float rate;
+  constexpr float operator()(std::uint64_t) const { return rate; }
+};
+
+/// `{.rate = 0.1f, .then = {{5000, 0.01f}, {15000, 0.001f}}}`: 0.1 below version 5000, 0.01 from there on,
+/// 0.001 from 15000 on. At most eight changes, by ascending version.
+struct piecewise_constant {
+  struct change {
+    std::uint64_t from = std::numeric_limits<std::uint64_t>::max();
+    float rate = 0;
+  };
+
+  float rate;
+  change then[8]{};
+
+  constexpr float operator()(std::uint64_t version) const {
+    float now = rate;
+    for (change const& c : then)
+      if (version >= c.from) now = c.rate;
+    return now;
+  }
+};
+
+/// rate · factor^(version / steps); the quotient is rounded down with `staircase`.
+struct exponential_decay {
+  float rate;
+  float factor;
+  std::uint64_t steps;
+  bool staircase = false;
+
+  float operator()(std::uint64_t version) const {
+    double const turns = double(version) / double(steps);
+    return float(double(rate) * std::pow(double(factor), staircase ? std::floor(turns) : turns));
+  }
+};
+
+/// From `rate` down to `end` over `steps` as half a cosine, then `end` (Loshchilov and Hutter, "SGDR", ICLR
+/// 2017, without restarts).
+struct cosine_decay {
+  float rate;
+  std::uint64_t steps;
+  float end = 0;
+
+  float operator()(std::uint64_t version) const {
+    if (version >= steps) return end;
+    double const way = double(version) / double(steps);
+    return float(double(end) + (double(rate) - double(end)) * (1 + std::cos(std::numbers::pi * way)) / 2);
+  }
+};
+
+/// From `rate` to `end` over `steps` as (1 − version / steps)^power, then `end`; a straight line unless told
+/// otherwise.
+struct polynomial_decay {
+  float rate;
+  std::uint64_t steps;
+  float end = 0;
+  float power = 1;
+
+  float operator()(std::uint64_t version) const {
+    if (version >= steps) return end;
+    double const left = 1 - double(version) / double(steps);
+    return float(double(end) +
+                 (double(rate) - double(end)) * (power == 1 ? left : std::pow(left, double(power))));
+  }
+};
+
+/// Another schedule, which during the first `steps` versions is scaled from 1/steps up to 1 (Goyal et al.,
+/// "Accurate, large minibatch SGD", 2017): `warmup<cosine_decay>{.steps = 500, .then = {.rate = 0.1f, .steps
+/// = 20000}}`.
+template <learning_rate_schedule Schedule>
+struct warmup {
+  std::uint64_t steps;
+  Schedule then;
+
+  constexpr float operator()(std::uint64_t version) const {
+    float const rate = then(version);
+    return version < steps ? float(double(rate) * double(version + 1) / double(steps)) : rate;
+  }
+};
+
+template <class Schedule>
+warmup(std::uint64_t, Schedule) -> warmup<Schedule>;
+
+}  // namespace edl

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+
+#include "edl/core/span.hpp"
+#include "edl/optim/optimizer.hpp"
+
+namespace edl {
+
+/// Stochastic gradient descent. With momentum μ: v ← μ·v + g, then w ← w − rate·v, or w ← w − rate·(g + μ·v)
+/// with `nesterov` (Sutskever et al., "On the importance of initialization and momentum in deep learning",
+/// ICML 2013, in the form that keeps v free of the rate). `weight_decay` d is decoupled: w shrinks by
+/// rate·d·w besides.
+struct sgd {
+  float learning_rate = 0.01f;
+  float momentum = 0;
+  bool nesterov = false;
+  float weight_decay = 0;
+
+  /// "momentum" where there is momentum.
+  constexpr slot_list slots() const { return momentum != 0 ? slot_list{slot{"momentum"}} : slot_list{}; }
+
+  /// One step; see `optimizer`. For float and double.
+  template <std::floating_point T>
+  void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+             std::uint64_t step) const;
+};
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/optim/sgd.ipp"
+#endif

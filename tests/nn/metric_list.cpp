@@ -1,0 +1,38 @@
+#include <doctest/doctest.h>
+
+#include "edl/nn/metric/list.hpp"
+#include "edl/nn/metrics.hpp"
+#include "nn/loss_check.hpp"
+#include "nn/metric_check.hpp"
+
+using classes = std::vector<std::int32_t>;
+
+TEST_CASE("a list of metrics is the metrics one after the other") {
+  using list = edl::metrics<edl::accuracy, edl::top_k<2>, edl::mean_loss>;
+  static_assert(list::totals == 6);
+  edl::shape const output{.channels = 4};
+  auto const x = check::normal<float>(40 * 4, 1);
+  classes y(40);
+  for (std::size_t i = 0; i < 40; ++i) y[i] = std::int32_t(i * 7 % 4);
+  auto const sums = check::totals<list>(output, 40, x, y, 1.25);
+  auto const values = list::values(sums);
+  CHECK(values == edl::metric_values{{"accuracy", check::metric<edl::accuracy>(output, 40, x, y)},
+                                     {"top_2_accuracy", check::metric<edl::top_k<2>>(output, 40, x, y)},
+                                     {"loss", 1.25}});
+  CHECK(values[0].second < values[1].second);
+}
+
+TEST_CASE("a list may mix metrics of many and of few totals, and may be empty") {
+  using list = edl::metrics<edl::mse, edl::auc, edl::accuracy>;
+  static_assert(list::totals == 2 + 398 + 2);
+  auto const x = check::normal<float>(80, 3);
+  std::vector<float> y(80);
+  for (std::size_t i = 0; i < 80; ++i) y[i] = i % 3 == 0;
+  auto const values = list::values(check::totals<list>({}, 80, x, y));
+  CHECK(values[1] == std::pair<std::string, double>{"auc", check::metric<edl::auc>({}, 80, x, y)});
+  CHECK(values[2] == std::pair<std::string, double>{"accuracy", check::metric<edl::accuracy>({}, 80, x, y)});
+  CHECK(list::values(std::vector<double>(list::totals)) ==
+        edl::metric_values{{"mse", 0}, {"auc", 0}, {"accuracy", 0}});
+  CHECK(edl::metrics<>::values({}).empty());
+  edl::metrics<>::update({}, {}, 80, edl::view<float>(x), edl::view<float>(y), 0);
+}

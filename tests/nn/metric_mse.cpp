@@ -1,0 +1,21 @@
+#include <doctest/doctest.h>
+
+#include "edl/nn/loss/mean_squared_error.hpp"
+#include "edl/nn/metric/mse.hpp"
+#include "nn/loss_check.hpp"
+#include "nn/metric_check.hpp"
+
+using edl::mse;
+
+TEST_CASE("mse: known value, the loss of that name, and merging") {
+  CHECK(check::metric<mse>({.channels = 2}, 2, std::vector<float>{1, 2, 3, 4},
+                           std::vector<float>{2, 0, 3, 1}) == 3.5);
+  edl::shape const output{.channels = 3};
+  auto const x = check::normal<float>(60, 1);
+  auto const y = check::normal<float>(60, 2);
+  CHECK(check::metric<mse>(output, 20, x, y) ==
+        doctest::Approx(check::value(edl::nn::mean_squared_error{}, output, 20, x, y)).epsilon(1e-7));
+  check::merges<mse>(output, 20, x, y, 3);
+}
+
+TEST_CASE("mse of nothing is 0") { CHECK(check::nothing<mse>() == 0); }

@@ -1,0 +1,74 @@
+#include "edl/optim/schedule.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace {
+
+static_assert(edl::learning_rate_schedule<edl::cosine_decay>);
+static_assert(edl::learning_rate_schedule<float (*)(std::uint64_t)>);
+static_assert(!edl::learning_rate_schedule<float> && !edl::learning_rate_schedule<std::string>);
+
+constexpr std::uint64_t forever = 1'000'000'000'000'000;
+
+// What can be computed by the compiler is.
+constexpr edl::piecewise_constant cifar10{.rate = 0.1f, .then = {{5000, 0.01f}, {15000, 0.001f}}};
+static_assert(cifar10(0) == 0.1f && cifar10(4999) == 0.1f);
+static_assert(cifar10(5000) == 0.01f && cifar10(14999) == 0.01f);
+static_assert(cifar10(15000) == 0.001f && cifar10(forever) == 0.001f);
+static_assert(edl::piecewise_constant{.rate = 3}(forever) == 3);
+static_assert(edl::piecewise_constant{.rate = 3, .then = {{0, 4}}}(0) == 4);
+static_assert(edl::constant_rate{0.5f}(forever) == 0.5f);
+
+}  // namespace
+
+TEST_CASE("exponential decay") {
+  edl::exponential_decay const smooth{.rate = 0.8f, .factor = 0.25f, .steps = 100};
+  CHECK(smooth(0) == 0.8f);
+  CHECK(smooth(50) == 0.4f);
+  CHECK(smooth(100) == 0.2f);
+  CHECK(smooth(25) == doctest::Approx(0.8 * 0.7071067811865476));
+  CHECK(smooth(forever) == 0);
+  edl::exponential_decay const stairs{.rate = 0.8f, .factor = 0.25f, .steps = 100, .staircase = true};
+  CHECK(stairs(99) == 0.8f);
+  CHECK(stairs(100) == 0.2f);
+  CHECK(stairs(299) == 0.05f);
+}
+
+TEST_CASE("cosine decay") {
+  edl::cosine_decay const schedule{.rate = 1, .steps = 300, .end = 0.2f};
+  CHECK(schedule(0) == 1);
+  CHECK(schedule(100) == doctest::Approx(0.8));  // cos(π/3) = 1/2
+  CHECK(schedule(150) == doctest::Approx(0.6));
+  CHECK(schedule(200) == doctest::Approx(0.4));
+  CHECK(schedule(300) == 0.2f);
+  CHECK(schedule(forever) == 0.2f);
+  CHECK(edl::cosine_decay{.rate = 1, .steps = 0}(0) == 0);
+}
+
+TEST_CASE("polynomial decay, a straight line by default") {
+  edl::polynomial_decay const line{.rate = 1, .steps = 4, .end = 0.5f};
+  CHECK(line(0) == 1);
+  CHECK(line(1) == 0.875f);
+  CHECK(line(3) == 0.625f);
+  CHECK(line(4) == 0.5f);
+  CHECK(line(forever) == 0.5f);
+  edl::polynomial_decay const square{.rate = 1, .steps = 4, .power = 2};
+  CHECK(square(1) == doctest::Approx(0.5625));
+  CHECK(square(4) == 0);
+}
+
+TEST_CASE("warmup scales another schedule, and is one itself") {
+  edl::warmup<edl::constant_rate> const flat{.steps = 4, .then = {.rate = 0.8f}};
+  CHECK(flat(0) == 0.2f);
+  CHECK(flat(1) == 0.4f);
+  CHECK(flat(3) == 0.8f);
+  CHECK(flat(4) == 0.8f);
+  CHECK(edl::warmup{0, edl::constant_rate{0.8f}}(0) == 0.8f);
+  edl::warmup const decaying{2, edl::polynomial_decay{.rate = 1, .steps = 4}};
+  CHECK(decaying(0) == 0.5f);
+  CHECK(decaying(1) == 0.75f);
+  CHECK(decaying(2) == 0.5f);
+  CHECK(edl::warmup{2, [](std::uint64_t) { return 1.0; }}(0) == 0.5f);
+}

@@ -1,0 +1,13 @@
+// rejects: edl: the model needs .static void feed
+#include "edl/app/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  struct other;
+  static void feed(edl::example const&, edl::sample<other>&, edl::mode) {}
+};
+
+int main() { edl::check_model<net>(); }

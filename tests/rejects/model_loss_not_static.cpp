@@ -1,0 +1,12 @@
+// rejects: edl: the model needs .static constexpr edl::nn::softmax_cross_entropy loss
+#include "edl/app/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  edl::nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+};
+
+int main() { edl::check_model<net>(); }

@@ -1,0 +1,13 @@
+// rejects: metric_takes<edl::auc, int>
+#include "edl/app/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  using metrics = edl::metrics<edl::accuracy, edl::auc>;
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+};
+
+int main() { edl::check_model<net>(); }
