@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "edl/core/inline.hpp"
+
+namespace edl::data::detail {
+
+/// The polynomial of gzip and of layout `go`.
+std::uint32_t crc32(std::string_view bytes);
+
+/// The polynomial of Castagnoli: snappy's frames and layout `python`.
+std::uint32_t crc32c(std::string_view bytes);
+
+// Unpacking bounds what it writes by `limit` and by what the packed bytes can hold, before it allocates. What
+// cannot be unpacked is a data_error without the file's name.
+
+/// Appends one piece in snappy's framing format (google/snappy, framing_format.txt), as Go's unbuffered
+/// snappy.NewWriter does for one call of Write: frames of at most 65,536 bytes, stored as they are where
+/// packing gains less than an eighth. The stream identifier is written if `into` is empty.
+void append_snappy_frames(std::string_view piece, std::string& into);
+
+void unpack_snappy_frames(std::string_view packed, std::size_t limit, std::string& into);
+void unpack_snappy_block(std::string_view packed, std::size_t limit, std::string& into);
+
+void pack_gzip(std::string_view raw, std::string& into);
+
+/// One or more gzip members.
+void unpack_gzip(std::string_view packed, std::size_t limit, std::string& into);
+
+}  // namespace edl::data::detail
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/data/compression.ipp"
+#endif

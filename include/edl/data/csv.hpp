@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edl/core/inline.hpp"
+#include "edl/data/example.hpp"
+#include "edl/data/file.hpp"
+#include "edl/data/source.hpp"
+
+namespace edl::data {
+
+/// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
+/// header row names the features and is no record; empty lines are none either. A column whose every value is
+/// a whole number gives integers, one of numbers floats, any other bytes; where a field of a column of
+/// numbers is empty, the record lacks the feature. The whole file is scanned once, for the rows' offsets and
+/// the columns' kinds. A file is one shard.
+class csv_source : public source {
+ public:
+  struct column {
+    std::string name;
+    example::kind what = example::kind::none;
+  };
+
+  /// A data_error, with the offset, if there is no header, two columns have one name, a quote is never closed
+  /// or a row is longer than 16 MiB. A row with too few or too many fields is an error when it is read.
+  explicit csv_source(std::string const& path, char delimiter = ',');
+
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override;
+  std::vector<column> const& columns() const { return columns_; }
+
+ private:
+  friend class csv_reader;
+  void scan();
+
+  detail::input_file file_;
+  char delimiter_;
+  std::vector<column> columns_;
+  std::vector<std::uint64_t> rows_;  // offset of each, then the file's size
+  std::vector<shard> shards_;
+};
+
+}  // namespace edl::data
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/data/csv.ipp"
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <xtensor/xadapt.hpp>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// One record: named features, each a list of floats, of integers or of byte strings, as in tf.train.Example
+/// (tensorflow/core/example/example.proto). Storage is kept from record to record. Whatever it hands out is
+/// valid until the next record is read into it. Asking for a feature that the record lacks, or that is of
+/// another kind, is a data_error that names the feature and lists what the record has. Thread safety:
+/// distinct objects: safe. Shared objects: safe while only read.
+class example {
+  template <class T>
+  static auto adapt(view<T> of) {
+    return xt::adapt(of.data(), of.size(), xt::no_ownership(), std::array<std::size_t, 1>{of.size()});
+  }
+
+ public:
+  enum class kind : std::uint8_t { none, bytes, floats, integers };
+
+  /// A list of floats as a read-only xtensor view, without a copy.  // (n)
+  auto floats(std::string_view name) const { return adapt(float_values(name)); }
+
+  /// A list of integers as a read-only xtensor view, without a copy.  // (n)
+  auto integers(std::string_view name) const { return adapt(integer_values(name)); }
+
+  /// The same lists as spans.
+  view<float> float_values(std::string_view name) const;
+  view<std::int64_t> integer_values(std::string_view name) const;
+
+  /// The only integer of a feature.
+  std::int64_t integer(std::string_view name) const;
+
+  /// The only number of a feature; an integer is converted (a column of a CSV file may happen to hold no
+  /// fractions).
+  float floating(std::string_view name) const;
+
+  /// The only byte string of a feature, or the one at `index`.
+  std::string_view bytes(std::string_view name) const;
+  std::string_view bytes(std::string_view name, std::size_t index) const;
+
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+  /// How many values a feature has; 0 if the record lacks it.
+  std::size_t count(std::string_view name) const;
+
+  /// Features in the order in which they were read.
+  std::size_t size() const { return features_.size(); }
+  std::string_view name(std::size_t feature) const;
+  kind kind_of(std::size_t feature) const { return features_[feature].what; }
+  std::vector<std::string_view> names() const;
+
+  /// Becomes the record that a serialised tf.train.Example says. A data_error, with the offset, if it is
+  /// malformed; the record is empty then. As protobuf does: of two features of one name the later counts,
+  /// unknown fields are skipped.
+  void parse(std::string_view serialised);
+
+  void clear();
+
+ private:
+  friend class example_builder;
+  friend class example_parser;
+  struct feature {
+    std::uint32_t name = 0, name_size = 0;  // in text_
+    kind what = kind::none;
+    std::size_t first = 0, count = 0;  // in the pool of its kind
+  };
+  struct slice {
+    std::size_t first = 0, size = 0;  // in text_
+  };
+
+  feature const* find(std::string_view name) const;
+  feature const& need(std::string_view name, kind what) const;
+  [[noreturn]] void refuse(std::string_view name, std::string_view wanted) const;
+  feature& add(std::string_view name);
+
+  // Pools, so that a record allocates nothing once they have grown.
+  std::vector<feature> features_;
+  std::vector<float> floats_;
+  std::vector<std::int64_t> integers_;
+  std::vector<slice> slices_;
+  std::string text_;
+};
+
+/// Fills an example, for sources that are not serialised and for writing. A name used twice is a
+/// std::logic_error's worth of mistake and an edl::error. Thread safety: as its example's.
+class example_builder {
+ public:
+  /// Empties `into`, then fills it.
+  explicit example_builder(example& into);
+
+  /// Room for `count` values, to be written before the next call.
+  std::span<float> floats(std::string_view name, std::size_t count);
+  std::span<std::int64_t> integers(std::string_view name, std::size_t count);
+
+  void floats(std::string_view name, view<float> values);
+  void integers(std::string_view name, view<std::int64_t> values);
+  void floating(std::string_view name, float value) { floats(name, 1)[0] = value; }
+  void integer(std::string_view name, std::int64_t value) { integers(name, 1)[0] = value; }
+  void bytes(std::string_view name, std::string_view value);
+  void bytes(std::string_view name, std::span<std::string_view const> values);
+
+ private:
+  example::feature& add(std::string_view name, example::kind what, std::size_t first, std::size_t count);
+
+  example& into_;
+};
+
+/// Serialises as tf.train.Example; features stand in the order of their names, so that equal records give
+/// equal bytes.
+void encode(example const& record, std::string& into);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/data/example.ipp"
+#endif

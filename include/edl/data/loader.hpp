@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/ledger.hpp"
+#include "edl/core/mode.hpp"
+#include "edl/data/batch.hpp"
+#include "edl/data/source.hpp"
+
+namespace edl::data {
+
+/// A task's records, or what is left of them, to be made into batches.
+struct work {
+  task_key task;
+  std::size_t shard = 0;
+  std::uint64_t begin = 0, end = 0;  ///< all records of the task, also where it is resumed
+  mode m = mode::training;
+  std::uint32_t first_minibatch = 0;  ///< those before it have been applied already
+  std::uint64_t ticket = 0;           ///< the caller's own name for it, for `cancel`
+};
+
+struct loader_options {
+  int threads = 2;
+  int ring = 4;  ///< batches in all, those in the caller's hands included; at least 2
+  int minibatch_size = 64;
+  std::uint64_t seed = 0;
+  bool shuffle = true;  ///< in training; evaluation and prediction always go in order
+  bool skip_damaged =
+      false;  ///< count a record that cannot be read in `batch::skipped` instead of failing its batch
+};
+
+/// Reads, decodes and shuffles ahead of the step, on its own threads, into a ring of batches that are reused.
+/// Thread safety: safe, every function from any thread. What `next` gave belongs to the caller until
+/// `recycle`.
+class loader {
+ public:
+  using factory = std::function<batch()>;
+
+  /// Puts a record into a row of a batch. Called by several threads at once, each with a batch of its own.
+  /// What it throws becomes the batch's `error`.
+  using decoder = std::function<void(example const&, batch&, int row, mode)>;
+
+  /// Starts the threads. `from` must outlive the loader. A usage_error if an option is out of range or the
+  /// factory's batches are too small for a minibatch.
+  loader(source const& from, loader_options const& options, factory const& make, decoder decode);
+
+  /// Stops and joins. Batches that the caller still holds are gone.
+  ~loader();
+  loader(loader const&) = delete;
+  loader& operator=(loader const&) = delete;
+
+  /// Queues a task; never waits. An edl::error if the source has no such records, nothing is left of the
+  /// task, or the loader is closed.
+  void submit(work const& task);
+
+  /// The next batch, in the order of submission and within a task by index; waits for it. Null after `stop`,
+  /// and after `close` once everything was given out. A record that cannot be used is told by its batch
+  /// (`batch::error`) and stops nothing else. Waits forever if the caller holds the whole ring.
+  batch* next();
+
+  /// As `next`, but null also where nothing is ready yet.
+  batch* try_next();
+
+  /// Gives a batch back to be filled again.
+  void recycle(batch* b);
+
+  /// Drops what is not yet given out of all work with this ticket.
+  void cancel(std::uint64_t ticket);
+
+  /// No more work will come.
+  void close();
+
+  /// Gives up what is queued; whoever waits in `next` returns with null.
+  void stop();
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace edl::data
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/data/loader.ipp"
+#endif

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "edl/core/inline.hpp"
+#include "edl/data/source.hpp"
+
+namespace edl::data {
+
+struct synthetic_options {
+  std::uint64_t records = 60'000;
+  std::uint64_t seed = 0;  ///< sets of different seeds share no image
+  std::uint64_t records_per_shard = 10'000;
+};
+
+/// Digits drawn by a counter-based generator, for where MNIST's files are not at hand: strokes of the ten
+/// digits, bent, turned, scaled, shifted, of varying thickness, with noise. Features as MNIST's: `image` (784
+/// floats 0 to 255), `label` (one integer). Record i is a pure function of (seed, i).
+class synthetic_source : public source {
+ public:
+  explicit synthetic_source(synthetic_options const& options = {});
+
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override;
+
+ private:
+  synthetic_options options_;
+  std::vector<shard> shards_;
+};
+
+/// Draws image `index` of the set and returns its label. `image` has 784 pixels, 28 rows of 28.
+int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<float> image);
+
+}  // namespace edl::data
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/data/synthetic.ipp"
+#endif
