@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/core/span.hpp"
+#include "edl/net/call.hpp"
+#include "edl/net/event.hpp"
+#include "edl/net/node.hpp"
+#include "edl/net/outbound.hpp"
+#include "edl/net/request.hpp"
+#include "edl/net/status.hpp"
+#include "edl/wire/frame.hpp"
+
+namespace edl::net {
+
+/// A connection after its handshake: it carries many calls at once, in both directions.
+/// Thread safety: only on the node's thread.
+class connection : public std::enable_shared_from_this<connection> {
+ public:
+  using socket = asio::generic::stream_protocol::socket;
+  using clock = std::chrono::steady_clock;
+
+  /// Starts to serve the peer's calls with `serve` (which may be empty: then they are refused). It lives
+  /// until it is closed and its last handler has ended.
+  static std::shared_ptr<connection> open(socket s, std::string peer, limits const& bounds, logger const& log,
+                                          handler serve);
+
+  /// Use `open`.
+  connection(socket s, std::string peer, limits const& bounds, logger const& log, handler serve);
+  connection(connection const&) = delete;
+  connection& operator=(connection const&) = delete;
+  ~connection();
+
+  /// Makes a call; throws `call_error`. `what` must stay until this returns. Bytes for a caller that has
+  /// given up are read and dropped; a call given up while its request is half sent closes the connection,
+  /// since nothing else could end the frame without touching the caller's memory.
+  asio::awaitable<reply> call(outgoing const& what, clock::time_point deadline);
+
+  /// Fails all pending calls with `why` and its text, and cancels all handlers.
+  void close(status why, std::string const& text);
+
+  bool closed() const { return closed_; }
+  std::string const& peer() const { return peer_; }
+
+  /// The status and text of the end, once closed.
+  status closed_status() const { return closed_status_; }
+  std::string const& closed_text() const { return closed_text_; }
+
+ private:
+  friend class request;
+  struct pending;  // a call made here, on the stack of `call`
+
+  asio::awaitable<void> read_loop();
+  asio::awaitable<void> write_loop();
+  asio::awaitable<void> watch_loop();
+  asio::awaitable<void> serve(request& r);
+
+  asio::awaitable<void> on_request(wire::frame_header const& h);
+  asio::awaitable<void> on_response(wire::frame_header const& h);
+  asio::awaitable<void> on_failure(wire::frame_header const& h);
+  void on_cancel(std::uint64_t call);
+
+  // Input: a small buffer for headers and messages; larger things are received where they belong.
+  std::size_t buffered() const { return end_ - begin_; }
+  std::size_t take_buffered(std::span<std::byte> into);
+  asio::awaitable<void> fill(std::size_t bytes);
+  asio::awaitable<void> take(std::span<std::byte> into);
+  asio::awaitable<void> drop(std::uint64_t bytes);
+  asio::awaitable<void> wait_readable();
+
+  // Output.
+  void enqueue(outbound& frame);
+  void enqueue_owned(wire::frame_header const& h, std::string message);
+  bool withdraw(outbound& frame);
+  asio::awaitable<void> sent(outbound& frame);
+  void finish(outbound& frame, bool ok);
+
+  pending* find(std::uint64_t call) const;
+  void settle(pending& p, status why, std::string text);
+  void give_up(pending& p, status why, std::string text);
+  void arm(clock::time_point at);
+  clock::time_point check_deadlines();
+
+  asio::any_io_executor on_;
+  socket socket_;
+  std::string peer_;
+  limits bounds_;
+  logger log_;
+  handler serve_;
+
+  std::vector<std::byte> input_;
+  std::size_t begin_ = 0, end_ = 0;
+  std::uint64_t payload_left_ = 0;    // of the request whose handler may read it
+  request* payload_owner_ = nullptr;  // null: the read loop goes on
+  event payload_taken_, slot_free_;
+  pending* scatter_ = nullptr;  // the call whose memory the read loop receives into
+
+  outbound_queue queue_;
+  event work_, written_;
+
+  std::vector<pending*> calls_;  // by the lower bits of the call's number
+  std::vector<std::uint32_t> free_calls_;
+  std::uint64_t sequence_ = 0;
+  std::vector<std::unique_ptr<request>> active_, idle_;
+
+  asio::steady_timer timer_;
+  clock::time_point armed_ = clock::time_point::max();
+  clock::time_point read_since_ = clock::time_point::max();  // in the middle of a frame, without a byte since
+  clock::time_point write_since_ = clock::time_point::max();  // the socket takes nothing since
+  bool closed_ = false;
+  status closed_status_ = status::ok;
+  std::string closed_text_;
+};
+
+}  // namespace edl::net
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/net/connection.ipp"
+#endif

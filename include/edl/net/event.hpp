@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/async_result.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/error_code.hpp>
+#include <asio/use_awaitable.hpp>
+#include <chrono>
+#include <optional>
+
+namespace edl::net {
+
+/// What a coroutine waits on until another says that something has changed: a condition variable for
+/// coroutines of one node, without a mutex, as they share its thread. `while (!condition) co_await
+/// changed.wait();` Thread safety: only on the node's thread.
+class event {
+ public:
+  explicit event(asio::any_io_executor on) : on_(std::move(on)) {}
+  event(event const&) = delete;
+  event& operator=(event const&) = delete;
+
+  /// Wakes all that wait now. They run later, not within this call.
+  void notify();
+
+  /// Returns at the next `notify`; throws `asio::system_error` when the coroutine is cancelled.
+  asio::awaitable<void> wait();
+
+  /// The same; false when `until` comes first.
+  asio::awaitable<bool> wait_until(std::chrono::steady_clock::time_point until);
+
+ private:
+  struct waiter {
+    using handler_type = asio::async_result<asio::use_awaitable_t<>, void(asio::error_code)>::handler_type;
+    std::optional<handler_type> handler;
+    waiter *next = nullptr, *previous = nullptr;
+    bool timed_out = false;
+  };
+  asio::awaitable<void> wait_as(waiter& w);
+  void resume(waiter& w, asio::error_code why);
+
+  asio::any_io_executor on_;
+  waiter* first_ = nullptr;
+};
+
+}  // namespace edl::net
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/net/event.ipp"
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "edl/net/address.hpp"
+#include "edl/net/node.hpp"
+#include "edl/net/request.hpp"
+
+namespace edl::net {
+
+/// Takes connections at some addresses at once and serves the calls on them. A connection that does not prove
+/// that it knows the job's token is closed, counted and logged, and harms nothing else. Thread safety:
+/// distinct and shared objects: safe.
+class listener {
+ public:
+  /// Throws `edl::error` with the address when it cannot be listened on.
+  listener(node& on, std::vector<address> const& where, handler serve);
+  listener(listener const&) = delete;
+  listener& operator=(listener const&) = delete;
+
+  /// Closes, and returns when no handler runs any more, unless called on the node's thread.
+  ~listener();
+
+  /// Where it listens, in the order asked for; ports that were 0 are filled in.
+  std::vector<address> const& addresses() const;
+
+  std::uint64_t accepted() const;   ///< connections that have proved themselves so far
+  std::uint64_t rejected() const;   ///< connections that have not: garbage, a wrong token, silence
+  std::size_t connections() const;  ///< open and proved now
+
+  /// Stops listening and closes all connections; their handlers are cancelled.
+  void close();
+
+ private:
+  struct state;
+  std::shared_ptr<state> state_;
+  node& node_;
+};
+
+}  // namespace edl::net
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/net/listener.ipp"
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "edl/core/span.hpp"
+
+namespace edl::net {
+
+inline constexpr std::size_t nonce_size = 32, proof_size = 32;
+using nonce = std::array<std::byte, nonce_size>;
+using proof = std::array<std::byte, proof_size>;
+
+/// Random bytes of the operating system.
+nonce draw_nonce();
+
+/// The secret that all processes of a job share. It never travels: both sides of a connection prove that they
+/// know it. Thread safety: distinct and shared objects: safe.
+class token {
+ public:
+  /// Throws `edl::error` for fewer than 16 characters: what is shorter can be guessed from one overheard
+  /// proof.
+  explicit token(std::string secret);
+
+  /// A new one, 64 hexadecimal digits.
+  static token random();
+
+  enum class side { client, server };
+
+  /// HMAC-SHA256 under the secret of (protocol, side, job, the client's nonce, the server's nonce), each
+  /// preceded by its length: see docs/protocol.md.
+  proof prove(side who, std::string_view job, bytes client, bytes server) const;
+
+  /// Whether `given` is that proof; takes the same time wherever it differs.
+  bool verify(bytes given, side who, std::string_view job, bytes client, bytes server) const;
+
+  /// For handing it to a process of the same job.
+  std::string const& secret() const { return secret_; }
+
+ private:
+  std::string secret_;
+};
+
+}  // namespace edl::net
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/net/token.ipp"
+#endif
