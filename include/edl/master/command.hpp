@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/master/evaluation.hpp"
+#include "edl/master/membership.hpp"
+
+namespace edl::master {
+
+/// Find the newest valid checkpoint, and answer with `coordinator::restore_point_found`.
+struct find_restore_point {
+  std::uint64_t generation = 0;
+};
+
+/// Tell every server to take this generation's state, and answer for each with
+/// `coordinator::server_configured`.
+struct configure_servers {
+  std::uint64_t generation = 0;
+  std::string restore;  ///< directory of a checkpoint; empty: initial values
+};
+
+/// Training is over and the servers rest: ask server 0 for its version, and answer with
+/// `coordinator::version_told`.
+struct ask_version {
+  std::uint64_t generation = 0;
+};
+
+/// Have every server write the frozen version (`final`: its current state), make the checkpoint valid, and
+/// answer with `coordinator::checkpoint_written`.
+struct write_checkpoint {
+  std::uint64_t generation = 0, version = 0;
+  bool final = false;
+};
+
+/// Servers need not hold a frozen version any more: for evaluation, or else for a checkpoint.
+struct release_frozen {
+  std::uint64_t version = 0;
+  bool evaluation = false;
+};
+
+/// Make sure that process `id` is gone and start `with`; the same id for a server.
+struct replace_process {
+  role of = role::worker;
+  std::uint32_t id = 0, with = 0;
+};
+
+/// An evaluation is complete.
+struct evaluation_done {
+  evaluation_result result;
+};
+
+/// Everything is done; processes are told so with their next heartbeat or request.
+struct finish_job {};
+
+/// The job cannot be completed.
+struct fail_job {
+  std::string reason;
+};
+
+struct log_line {
+  severity level = severity::info;
+  std::string text;
+};
+
+/// What the master's decisions ask of the world around them.
+using command =
+    std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint, release_frozen,
+                 replace_process, evaluation_done, finish_job, fail_job, log_line>;
+
+}  // namespace edl::master

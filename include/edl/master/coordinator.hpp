@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/master/command.hpp"
+#include "edl/master/evaluation.hpp"
+#include "edl/master/job.hpp"
+#include "edl/master/lineage.hpp"
+#include "edl/master/membership.hpp"
+#include "edl/master/task_queue.hpp"
+
+namespace edl::master {
+
+/// A job in numbers.
+struct job_progress {
+  task_counters done;
+  std::optional<std::uint64_t> total_tasks, total_records;
+  std::uint32_t epoch = 0;    ///< the newest that was begun
+  std::uint64_t version = 0;  ///< of the model, the newest heard of
+  std::size_t workers = 0, servers = 0, leased = 0;
+  double rate = 0;  ///< records a second, over all workers
+  double loss = 0;  ///< mean of what the workers last saw
+};
+
+/// The master: events and the time go in, replies and commands come out. After each event, `take_commands`
+/// and execute them in order.
+///
+/// A generation is one common state of all servers. When a server is lost the next one begins: all leases are
+/// void, the newest checkpoint is found, the tasks start over from its ledger, and once all servers are there
+/// and configured, tasks are leased again. Events of an older generation are ignored.
+///
+/// At the end of training: the last version is asked for, written (with `checkpoint`) and evaluated (with
+/// evaluation); then the job is finished. Thread safety: distinct objects: safe. Shared objects: unsafe.
+class coordinator {
+ public:
+  /// Throws usage_error when the job has no data to work on, and error when `start` belongs to other data.
+  coordinator(job_options o, time_point now);
+
+  join_reply join(join_request const& r, time_point now);
+  heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
+                            time_point now);
+
+  /// The process said goodbye, or its connection closed: it is lost at once. Ignored for what is no member.
+  void left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
+
+  /// The platform saw a process end.
+  void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, time_point now);
+
+  /// Recovered training tasks go first, then evaluation, then training. Who is not a member, or too early,
+  /// waits.
+  task_reply request_task(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+
+  /// False: the lease had been given up, and the report does not count.
+  bool report_task(task_report const& r, time_point now);
+
+  void version_reached(version_report const& r, time_point now);
+
+  /// `error`: why the server could not; the job fails with it.
+  void server_configured(std::uint32_t id, std::uint64_t incarnation, std::uint64_t generation,
+                         std::string const& error, time_point now);
+
+  /// Nothing: there is no checkpoint, the job goes back to `job_options::start`.
+  void restore_point_found(std::uint64_t generation, std::optional<restore_point> point, time_point now);
+
+  void version_told(std::uint64_t generation, std::uint64_t version, time_point now);
+
+  /// `error`: why it could not be written; a warning, but for the final one the job fails with it.
+  void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
+                          time_point now);
+
+  /// Leases no more training tasks; what is leased is finished, then the job ends as usual.
+  void stop(time_point now);
+
+  /// Ends the job with a reason that the world around it found.
+  void fail(std::string const& reason);
+
+  /// Call about once a second: finds who is silent or slow.
+  void tick(time_point now);
+
+  std::vector<command> take_commands();
+
+  std::uint64_t generation() const { return generation_; }
+  bool ready() const { return phase_ != phase::forming && phase_ != phase::configuring; }
+  bool finished() const { return phase_ == phase::finished; }
+  bool failed() const { return phase_ == phase::failed; }
+  bool over() const { return finished() || failed(); }
+  std::string const& reason() const { return reason_; }  ///< of a job that failed
+  membership const& workers() const { return workers_; }
+  membership const& servers() const { return servers_; }
+  bool all_workers_gone() const { return workers_.all_gone(); }
+  job_progress progress() const;
+
+  /// Training's or prediction's tasks; null for a job that only evaluates.
+  task_queue const* tasks() const { return tasks_ ? &*tasks_ : nullptr; }
+  evaluation const& evaluations() const { return evaluation_; }
+
+ private:
+  enum class phase { forming, configuring, running, closing, finished, failed };
+
+  bool training() const;
+  bool serves(role of, std::uint32_t id) const;
+  void say(severity level, std::string text);
+  void lose(role of, std::uint32_t id, std::uint64_t incarnation, std::string const& how, time_point now);
+  void new_generation(time_point now);
+  void configure_if_complete(time_point now);
+  void begin(time_point now);
+  void restore(restore_point const& point);
+  void advance(time_point now);
+  void close(time_point now);
+  void checkpoint_next();
+  void release(std::vector<evaluated_version> const& versions);
+  void replace(role of, lineages::replacement const& r);
+  bool report_evaluation(task_report const& r, time_point now);
+  bool report_work(task_report const& r, time_point now);
+  task_reply reply(task_kind kind, task_lease const& l) const;
+  std::optional<task_reply> lease_work(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  std::optional<task_reply> lease_evaluation(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+
+  job_options options_;
+  phase phase_ = phase::forming;
+  std::uint64_t generation_ = 1;
+  membership workers_, servers_;
+  lineages worker_lines_, server_lines_;
+  std::optional<task_queue> tasks_;
+  evaluation evaluation_;
+  std::optional<restore_point> point_;  // of this generation, once found
+  std::set<std::uint32_t> configured_;
+  std::set<std::uint32_t> training_first_;  // workers that returned an evaluation task
+  std::optional<std::uint64_t> layout_;
+  std::uint64_t version_ = 0;
+  std::uint32_t epochs_said_ = 0;
+  struct {
+    std::optional<write_checkpoint> running, waiting;
+  } checkpoints_;
+  std::optional<std::uint64_t> last_version_, final_written_;  // of the closing phase
+  std::string reason_;
+  std::vector<command> commands_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/master/coordinator.ipp"
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/master/task_queue.hpp"
+#include "edl/master/time.hpp"
+
+namespace edl::master {
+
+/// A version of the model to evaluate.
+struct evaluated_version {
+  std::uint64_t version = 0;
+  bool frozen = true;  ///< held by the servers until released; otherwise it is their current one, and rests
+};
+
+struct evaluation_lease {
+  task_lease task;
+  evaluated_version of;
+};
+
+struct evaluation_result {
+  evaluated_version of;
+  std::vector<double> totals;  ///< sums over all records, of what the tasks reported
+  std::uint64_t records = 0;
+};
+
+/// Evaluates versions of the model over the validation data, in order, one at a time. Each task's sums count
+/// once, when it is reported done. Thread safety: distinct objects: safe. Shared objects: unsafe.
+class evaluation {
+ public:
+  struct options {
+    task_queue::options tasks;  ///< one epoch in order, whatever it says
+    duration start_delay{};     ///< versions reached earlier than this after the start are left out
+    duration throttle{};        ///< so are those reached sooner than this after the last one taken
+  };
+
+  /// Lease ids have this bit set, to be told from those of training tasks.
+  static constexpr std::uint64_t lease_bit = std::uint64_t{1} << 63;
+
+  /// An empty list of shards: there is nothing to evaluate, and every version is left out.
+  evaluation(std::vector<shard> shards, options o, time_point start);
+
+  /// False: left out (already seen, older, throttled, or no data); a frozen version may then be released at
+  /// once.
+  bool version_reached(evaluated_version v, time_point now);
+
+  std::optional<evaluation_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
+
+  /// Counts a task's sums. False: no such lease. Throws data_error when there are more or fewer sums than in
+  /// the reports before; the task is then still leased.
+  bool complete(std::uint64_t lease, std::vector<double> const& sums, time_point now);
+  bool give_back(std::uint64_t lease);
+  task_fate fail(std::uint64_t lease, std::string const& why);
+  std::size_t recover(std::uint32_t worker);
+  bool recover_lease(std::uint64_t lease);
+  std::size_t recover_all();
+  std::vector<expired_lease> expired(time_point now) const;
+  std::string const& reason() const { return reason_; }
+
+  /// The result of the version that has just been completed, once; the next one begins.
+  std::optional<evaluation_result> take_result();
+
+  /// Drops everything: the model is at `version` again.
+  void roll_back(std::uint64_t version);
+
+  bool idle() const { return !active_ && waiting_.empty(); }
+  bool empty() const { return shards_.empty(); }
+  std::size_t pending() const { return waiting_.size() + (active_ ? 1 : 0); }
+  task_queue const* active() const { return active_ ? &active_->queue : nullptr; }
+
+ private:
+  struct job {
+    evaluated_version of;
+    task_queue queue;
+    std::vector<double> totals;
+    bool reported = false;
+  };
+
+  void begin_next();
+
+  std::vector<shard> shards_;
+  options options_;
+  time_point start_;
+  std::optional<time_point> last_taken_;
+  std::optional<std::uint64_t> last_version_;
+  std::deque<evaluated_version> waiting_;
+  std::optional<job> active_;
+  std::uint64_t next_lease_ = lease_bit;
+  std::string reason_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/master/evaluation.ipp"
+#endif

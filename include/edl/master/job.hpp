@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "edl/core/ledger.hpp"
+#include "edl/master/membership.hpp"
+#include "edl/master/task_plan.hpp"
+#include "edl/master/time.hpp"
+
+namespace edl::master {
+
+enum class job_type { training_only, training_with_evaluation, evaluation_only, prediction_only };
+
+/// A state that servers can go back to, and what had been applied to it. By default: initial values.
+struct restore_point {
+  std::string directory;  ///< of the checkpoint; empty: initial values
+  std::uint64_t version = 0;
+  ledger applied;  ///< the intersection of its servers' ledgers
+};
+
+/// What the master is to do.
+struct job_options {
+  job_type type = job_type::training_only;
+  std::vector<shard> training, validation, prediction;
+  std::uint64_t minibatch_size = 64;
+  std::uint64_t minibatches_per_task = 8;
+  std::int64_t num_epochs = 1;  ///< ≤ 0: without end
+  std::uint64_t max_step = 0;   ///< minibatches after which to stop; 0: no limit
+  std::uint64_t evaluation_steps =
+      0;  ///< with training: evaluate what servers report, and at the end; 0: do not
+  duration evaluation_start_delay{}, evaluation_throttle{};
+  bool checkpoint = false;  ///< write the versions that servers report, and the last one
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  std::uint32_t max_retries = 3;  ///< of a task, after errors
+  bool skip_damaged = false;
+  std::uint32_t num_workers = 1;
+  std::uint32_t num_servers = 0;      ///< 0: the model is in the worker, and ready at once
+  std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are made good by a new process
+  std::uint32_t server_failures = 3;  ///< likewise
+  bool replace_slow = false;          ///< a worker too long at a task is replaced; otherwise only its task is
+  duration task_timeout = std::chrono::seconds(300);  ///< no task takes too long before
+  duration silence = std::chrono::seconds(5);      ///< a process without a sign of life for so long is lost
+  duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after
+  restore_point start;                             ///< where to begin, and what to fall back to
+};
+
+struct join_request {
+  role of = role::worker;
+  std::uint32_t id = 0;
+  std::uint64_t incarnation = 0;
+  std::vector<std::string> addresses;
+  std::uint64_t layout = 0;  ///< digest of the model's layout
+};
+
+struct join_reply {
+  bool accepted = false;
+  std::string reason;  ///< why not
+};
+
+struct heartbeat_reply {
+  bool known = false;  ///< false: given up, leave
+  std::uint64_t generation = 0;
+  bool finished = false;
+};
+
+enum class task_kind { wait, training, evaluation, prediction, finished };
+
+struct task_reply {
+  task_kind kind = task_kind::wait;
+  std::uint64_t lease = 0;
+  task_key key;
+  task_range range;
+  std::uint64_t generation = 0;
+  std::uint64_t version = 0;  ///< evaluation: of the model
+  bool frozen = false;  ///< evaluation: pull that frozen version; otherwise the current one, which rests
+  std::uint32_t applied = 0;
+  bool resumed = false;
+};
+
+struct task_report {
+  std::uint32_t worker = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t lease = 0;
+  std::string error;            ///< empty: done
+  std::vector<double> metrics;  ///< evaluation: sums
+  bool returned = false;        ///< undone without fault
+  std::uint32_t applied = 0;    ///< with `returned` or `error`: minibatches acknowledged by every server
+};
+
+/// Server 0 has frozen a version.
+struct version_report {
+  std::uint64_t generation = 0, version = 0;
+  bool evaluate = false, checkpoint = false;
+};
+
+}  // namespace edl::master

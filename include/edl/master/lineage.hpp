@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/master/time.hpp"
+
+namespace edl::master {
+
+/// How a process ended.
+enum class exit_kind {
+  completed,  ///< by itself, without an error
+  preempted,  ///< killed or deleted from outside; out of memory is not that
+  failed,
+};
+
+/// Who replaces whom. The processes that stand in for one another are a lineage; those that end from outside
+/// are replaced without end, those that fail only within the lineage's budget. Thread safety: distinct
+/// objects: safe. Shared objects: unsafe.
+class lineages {
+ public:
+  struct options {
+    std::uint32_t count = 0;   ///< processes 0 … count-1 are being started
+    std::uint32_t budget = 1;  ///< failures of a lineage that are made good
+    bool same_id = false;      ///< a replacement takes the place of the old; otherwise it gets the next id
+    duration grace =
+        std::chrono::seconds(10);  ///< between losing contact with a process and replacing it unasked
+  };
+
+  struct replacement {
+    std::uint32_t id = 0, with = 0;
+    friend bool operator==(replacement const&, replacement const&) = default;
+  };
+
+  explicit lineages(options o);
+
+  /// The process is in contact; an unknown id begins a lineage.
+  void joined(std::uint32_t id);
+
+  /// Contact was lost.
+  void lost(std::uint32_t id, time_point now);
+
+  /// The process ended. Nothing: it is not replaced (has been already, or has used up its budget).
+  std::optional<replacement> exited(std::uint32_t id, exit_kind kind, std::string const& why);
+
+  /// Takes those whose end was not told within the grace, and replaces them. Nobody's fault is counted.
+  std::vector<replacement> overdue(time_point now);
+
+  /// Lineages that have used up their budget, and whether that is all of them.
+  std::size_t ended() const { return ended_; }
+  bool all_ended() const { return ended_ > 0 && lines_.empty(); }
+
+  /// Why: what the failures had in common, or the last of them.
+  std::string reason() const;
+
+ private:
+  struct line {
+    std::uint32_t failures = 0;
+    std::optional<time_point> lost;
+  };
+
+  replacement replace(std::map<std::uint32_t, line>::iterator it);
+
+  options options_;
+  std::map<std::uint32_t, line> lines_;  // by the id of the newest process
+  std::uint32_t next_id_;
+  std::size_t ended_ = 0;
+  std::uint64_t failures_ = 0;
+  bool same_reason_ = true;
+  std::string last_reason_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/master/lineage.ipp"
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/master/time.hpp"
+
+namespace edl::master {
+
+enum class role { worker, server };
+
+/// What a process tells about itself in a heartbeat.
+struct vitals {
+  std::uint64_t version = 0;  ///< of the model, last seen
+  std::uint64_t records = 0;  ///< trained since the process started
+  float loss = 0;
+  std::uint64_t resident_bytes = 0;
+};
+
+/// A process that takes part. Its id is its place in the job; its incarnation, drawn at random, is the
+/// process.
+struct member {
+  std::uint32_t id = 0;
+  std::uint64_t incarnation = 0;
+  std::vector<std::string> addresses;
+  time_point joined, seen;
+  vitals last;
+  double rate = 0;  ///< records a second, smoothed over some heartbeats
+};
+
+/// The processes of one role that are alive as far as is known.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class membership {
+ public:
+  enum class verdict {
+    fresh,     ///< a new member
+    repeated,  ///< is one already
+    given_up,  ///< was one, was given up, and never comes back
+  };
+
+  /// `silence`: a member that gives no sign for so long is lost.
+  explicit membership(duration silence = std::chrono::seconds(5)) : silence_(silence) {}
+
+  /// What `join` would answer.
+  verdict check(std::uint32_t id, std::uint64_t incarnation) const;
+
+  /// Takes a process in. Another incarnation of its id is given up first.
+  verdict join(std::uint32_t id, std::uint64_t incarnation, std::vector<std::string> addresses,
+               time_point now);
+
+  /// A sign of life. False: not a member.
+  bool seen(std::uint32_t id, std::uint64_t incarnation, time_point now);
+
+  /// A sign of life with numbers. False: not a member.
+  bool heartbeat(std::uint32_t id, std::uint64_t incarnation, vitals const& v, time_point now);
+
+  /// Gives an incarnation up, for good. False: it was no member (it is remembered all the same).
+  bool lose(std::uint32_t id, std::uint64_t incarnation);
+
+  /// Members without a sign of life for longer than `silence`, by id. Changes nothing.
+  std::vector<member> silent(time_point now) const;
+
+  /// Null: no such member.
+  member const* find(std::uint32_t id) const;
+  bool known(std::uint32_t id, std::uint64_t incarnation) const {
+    return check(id, incarnation) == verdict::repeated;
+  }
+
+  std::map<std::uint32_t, member> const& all() const { return members_; }
+  bool all_gone() const { return members_.empty(); }
+
+ private:
+  duration silence_;
+  std::map<std::uint32_t, member> members_;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> given_up_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/master/membership.ipp"
+#endif
