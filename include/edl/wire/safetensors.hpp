@@ -33,6 +33,11 @@ struct tensor_source {
   bytes data;
 };
 
+namespace detail {
+/// A name from a file, fit for one line of an error.
+std::string shown(std::string_view name);
+}  // namespace detail
+
 /// Bytes of one element; 0 for a dtype that the format does not have.
 std::size_t element_bytes(std::string_view dtype);
 
