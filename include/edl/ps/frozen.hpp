@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace edl::ps {
+
+/// Frozen versions of one kind, at most `most` at a time. A new one takes the place of the oldest that nobody
+/// has asked for yet; where all have been asked for it is not kept, so that what is under way comes to its
+/// end. Thread safety: unsafe.
+template <class Version>
+class frozen {
+ public:
+  explicit frozen(std::size_t most) : most_(most) {}
+
+  /// Whether there is a place for one more.
+  bool keep(std::uint64_t version, Version value) {
+    if (kept_.size() >= most_) {
+      auto it = kept_.begin();
+      while (it != kept_.end() && it->second.asked_for) ++it;
+      if (it == kept_.end()) return false;
+      kept_.erase(it);
+    }
+    kept_.insert_or_assign(version, entry{std::move(value), false});
+    return true;
+  }
+
+  /// The version, now in use until it is released; none if it is not kept (any more).
+  std::optional<Version> find(std::uint64_t version) {
+    auto const it = kept_.find(version);
+    if (it == kept_.end()) return std::nullopt;
+    it->second.asked_for = true;
+    return it->second.value;
+  }
+
+  void release(std::uint64_t version) { kept_.erase(version); }
+  void clear() { kept_.clear(); }
+  std::size_t size() const { return kept_.size(); }
+
+ private:
+  struct entry {
+    Version value;
+    bool asked_for;
+  };
+
+  std::size_t most_;
+  std::map<std::uint64_t, entry> kept_;
+};
+
+}  // namespace edl::ps

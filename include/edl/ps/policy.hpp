@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace edl::ps {
+
+/// When gradients become a step. A mode of training is a type. Thread safety: const, safe.
+class policy {
+ public:
+  virtual ~policy() = default;
+
+  /// How many minibatches' gradients are averaged into one step, at least 1.
+  virtual std::uint32_t group() const = 0;
+
+  /// Whether gradients computed on `computed_on` are too old for a model at `version`.
+  virtual bool stale(std::uint64_t version, std::uint64_t computed_on) const = 0;
+
+  /// What the learning rate is multiplied by.
+  virtual float rate(std::uint64_t version, std::uint64_t computed_on) const = 0;
+};
+
+/// Every push is a step at once. With `modulate` older gradients weigh less: the rate is divided by
+/// max(1, version − computed_on) (ElasticDL's --lr_staleness_modulation).
+class asynchronous final : public policy {
+ public:
+  explicit asynchronous(bool modulate = false) : modulate_(modulate) {}
+
+  std::uint32_t group() const override { return 1; }
+  bool stale(std::uint64_t, std::uint64_t) const override { return false; }
+  float rate(std::uint64_t version, std::uint64_t computed_on) const override {
+    std::uint64_t const age = version > computed_on ? version - computed_on : 0;
+    return modulate_ ? 1.0f / float(std::max<std::uint64_t>(1, age)) : 1.0f;
+  }
+
+ private:
+  bool modulate_;
+};
+
+/// The mean of `grads_to_wait` minibatches is a step; gradients older than `tolerance` versions are refused
+/// (ElasticDL's --grads_to_wait and --sync_version_tolerance).
+class synchronous final : public policy {
+ public:
+  explicit synchronous(std::uint32_t grads_to_wait, std::uint64_t tolerance = 0)
+      : group_(std::max(grads_to_wait, 1u)), tolerance_(tolerance) {}
+
+  std::uint32_t group() const override { return group_; }
+  bool stale(std::uint64_t version, std::uint64_t computed_on) const override {
+    return version > computed_on && version - computed_on > tolerance_;
+  }
+  float rate(std::uint64_t, std::uint64_t) const override { return 1.0f; }
+
+ private:
+  std::uint32_t group_;
+  std::uint64_t tolerance_;
+};
+
+}  // namespace edl::ps

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "edl/core/layout.hpp"
+#include "edl/core/ledger.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/ps/buffer.hpp"
+#include "edl/wire/checkpoint.hpp"
+
+namespace edl::ps {
+
+/// One version of a store's variables, that no update changes. Thread safety: as `buffer`: copy, read and
+/// drop it on any thread.
+class snapshot {
+ public:
+  snapshot() = default;
+  snapshot(std::uint64_t version, buffer values) : version_(version), values_(std::move(values)) {}
+
+  std::uint64_t version() const { return version_; }
+  view<float> variables() const { return values_.values(); }  ///< of the store's range
+
+ private:
+  std::uint64_t version_ = 0;
+  buffer values_;
+};
+
+/// Everything of a store that a checkpoint needs, at one version. Thread safety: as `snapshot`.
+struct cut {
+  snapshot variables;
+  buffer slots;  ///< one slot after the other, each `slot_stride` apart
+  std::size_t slot_stride = 0;
+  std::vector<std::string> slot_names;
+  element_range elements;               ///< of the arena
+  std::size_t parameters = 0;           ///< of these elements, from the first
+  std::vector<wire::segment> segments;  ///< with the ledgers that belong to the variables
+
+  std::uint64_t version() const { return variables.version(); }
+
+  /// What all of it has applied.
+  edl::ledger ledger() const;
+};
+
+/// Writes a server's file of the checkpoint in `path` (`wire::write_part`); may run on a thread of its own.
+wire::manifest::file write_cut(cut const& what, std::string const& path, parameter_layout const& layout,
+                               std::uint32_t server, std::uint32_t servers);
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/ps/snapshot.ipp"
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/core/layout.hpp"
+#include "edl/core/ledger.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/core/span.hpp"
+#include "edl/optim/update_rule.hpp"
+#include "edl/ps/buffer.hpp"
+#include "edl/ps/frozen.hpp"
+#include "edl/ps/policy.hpp"
+#include "edl/ps/snapshot.hpp"
+#include "edl/wire/checkpoint.hpp"
+
+namespace edl::ps {
+
+/// What a store is for. `layout`, `rule` and `when` outlive it.
+struct store_options {
+  parameter_layout const& layout;
+  element_range elements;  ///< of the arena, from `partition`
+  update_rule const& rule;
+  policy const& when;
+  std::uint64_t evaluation_steps = 0;  ///< freeze at versions that are a multiple; 0: never
+  std::uint64_t checkpoint_steps = 0;  ///< likewise
+  std::size_t most_frozen = 2;         ///< of each kind (`frozen`)
+};
+
+/// What a store remembers of a checkpoint: everything, when its job goes on; only values, slots and steps,
+/// when another job starts from them.
+enum class history { kept, forgotten };
+
+enum class verdict { applied, repeat, stale };
+
+struct push_result {
+  ps::verdict verdict = verdict::applied;
+  std::uint64_t version = 0;  ///< of the store, now
+  bool evaluate = false;      ///< this version has been frozen for an evaluation
+  bool checkpoint = false;    ///< this version has been frozen for a checkpoint
+};
+
+/// Of a task: minibatches that every element of the store has counted, and whether these are all.
+struct task_position {
+  std::uint32_t applied = 0;
+  bool closed = false;
+};
+
+/// The state of one server, or of a process that trains alone: a range of the arena, the slots of its
+/// parameters, and the ledger of what they have applied. It knows no model and no socket.
+///
+/// Elements restored from servers whose ledgers differed keep their own history (`wire::segment`): a push
+/// that some of them have counted is applied to the others only, so that every minibatch counts once for
+/// every element. They become one when their histories agree. The version is the least number of steps of a
+/// segment: stores that have applied the same minibatches have the same version.
+///
+/// Errors are edl::error and leave the store as it was. Thread safety: used by one thread; `snapshot`s and
+/// `cut`s go anywhere.
+class store {
+ public:
+  explicit store(store_options options);
+
+  /// Initial values: `initialise(first, values)` fills elements [first, first + values.size()) of the arena,
+  /// as a pure function of the seed. Slots, version and ledger start anew; frozen versions are dropped.
+  void configure(std::function<void(std::size_t first, std::span<float> values)> const& initialise);
+
+  /// The state of a checkpoint of any number of servers. Frozen versions are dropped.
+  void restore(std::string const& path, history what = history::kept);
+
+  /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
+  /// `computed_on`: the version that the gradients were computed on. In a synchronous mode a minibatch counts
+  /// when it is accumulated. Throws for spans of another length, an identity that is none, and a minibatch
+  /// whose forerunner in its task is missing.
+  push_result push(minibatch_key const& key, std::uint64_t computed_on, view<float> gradients,
+                   view<float> state_change);
+
+  /// Makes a step of what is accumulated, however little: the end of a job.
+  push_result flush();
+
+  /// Which minibatches of a task need not be sent again.
+  task_position position(task_key const& task) const;
+
+  std::uint64_t version() const { return version_; }
+  element_range elements() const { return options_.elements; }
+  std::size_t parameters() const { return parameters_; }  ///< of the elements, from the first
+  std::size_t state() const { return options_.elements.size() - parameters_; }
+
+  /// The variables now, until the next push.
+  view<float> current() const { return variables_.read(); }
+
+  /// The variables now, for ever: to be sent, evaluated, written.
+  ps::snapshot snapshot() const { return {version_, variables_.hold()}; }
+
+  /// Everything now. Gradients accumulated but not applied are neither in the variables nor in the ledgers.
+  ps::cut cut() const;
+
+  /// A version frozen for an evaluation, or for a checkpoint. It stays until it is released. Throws when it
+  /// is not kept: never frozen, released, or given up for newer ones.
+  ps::snapshot evaluation(std::uint64_t version);
+  ps::cut checkpoint(std::uint64_t version);
+  void release_evaluation(std::uint64_t version) { evaluations_.release(version); }
+  void release_checkpoint(std::uint64_t version) { checkpoints_.release(version); }
+
+  /// Arrays that hold a version of the variables now. Who serves pulls bounds how many are under way.
+  std::size_t buffers() const { return variables_.buffers(); }
+
+  /// Histories that have not become one yet.
+  std::size_t segments() const { return segments_.size(); }
+
+ private:
+  struct segment {
+    element_range elements;  // of the arena
+    std::uint64_t steps = 0;
+    edl::ledger counted, applied;        // with, and without, what is accumulated
+    std::vector<minibatch_key> waiting;  // accumulated
+    float rate = 1;                      // of the accumulation: the least
+  };
+
+  void start(std::vector<wire::segment> segments);
+  void step(segment& s, view<float> gradients, view<float> state_change, float rate);
+  void apply_waiting(segment& s);
+  void merge();
+  push_result advanced();
+  view<float> gradients_of(segment const& s, view<float> all) const;
+  view<float> change_of(segment const& s, view<float> all) const;
+
+  store_options options_;
+  std::size_t parameters_ = 0, slot_stride_ = 0;
+  std::vector<std::string> slot_names_;
+  copy_on_write variables_, slots_;
+  std::vector<segment> segments_;
+  std::vector<float> sums_;  // accumulated gradients, then changes of state
+  std::vector<std::span<float>> slot_views_;
+  std::uint64_t version_ = 0;
+  frozen<ps::snapshot> evaluations_;
+  frozen<ps::cut> checkpoints_;
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/ps/store.ipp"
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/ps/store.hpp"
+#include "edl/wire/manifest.hpp"
+
+namespace edl::ps {
+namespace detail {
+
+EDL_INLINE std::size_t parameters_among(store_options const& options) {
+  auto const [first, last] = options.elements;
+  if (first > last || last > options.layout.size())
+    throw error(
+        fmt::format("elements [{}, {}) are not in a model of {}", first, last, options.layout.size()));
+  return std::min(last, options.layout.parameters) - std::min(first, options.layout.parameters);
+}
+
+inline constexpr std::size_t floats_per_line = 16;  // a cache line
+
+EDL_INLINE void fill_slots(std::span<float> slots, std::size_t stride, update_rule const& rule,
+                           std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    auto const slot = slots.subspan(i * stride, stride);
+    std::fill(slot.begin(), slot.end(), rule.initial(i));
+  }
+}
+
+}  // namespace detail
+
+EDL_INLINE store::store(store_options options)
+    : options_(options),
+      parameters_(detail::parameters_among(options)),
+      slot_stride_((parameters_ + detail::floats_per_line - 1) / detail::floats_per_line *
+                   detail::floats_per_line),
+      slot_names_(options.rule.slots()),
+      variables_(options.elements.size()),
+      slots_(slot_stride_ * slot_names_.size(), 0),
+      slot_views_(slot_names_.size()),
+      evaluations_(options.most_frozen),
+      checkpoints_(options.most_frozen) {
+  if (options.when.group() > 1) sums_.resize(options.elements.size());
+  detail::fill_slots(slots_.write(), slot_stride_, options_.rule, slot_names_.size());
+  start({{options_.elements, 0, {}}});
+}
+
+EDL_INLINE void store::start(std::vector<wire::segment> segments) {
+  segments_.clear();
+  version_ = std::numeric_limits<std::uint64_t>::max();
+  for (wire::segment& s : segments) {
+    version_ = std::min(version_, s.steps);
+    segments_.push_back({s.elements, s.steps, s.ledger, std::move(s.ledger), {}, 1});
+  }
+  evaluations_.clear();
+  checkpoints_.clear();
+}
+
+EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float>)> const& initialise) {
+  copy_on_write variables(options_.elements.size()), slots(slot_stride_ * slot_names_.size(), 0);
+  initialise(options_.elements.first, variables.write());
+  detail::fill_slots(slots.write(), slot_stride_, options_.rule, slot_names_.size());
+  variables_ = std::move(variables);
+  slots_ = std::move(slots);
+  start({{options_.elements, 0, {}}});
+}
+
+EDL_INLINE void store::restore(std::string const& path, history what) {
+  copy_on_write variables(options_.elements.size()), slots(slot_stride_ * slot_names_.size(), 0);
+  std::vector<std::span<float>> views;
+  auto const values = slots.write();
+  for (std::size_t i = 0; i < slot_names_.size(); ++i)
+    views.push_back(values.subspan(i * slot_stride_, parameters_));
+  auto segments =
+      wire::read_range(path, options_.layout, options_.elements.first, variables.write(), slot_names_, views);
+  // Another job's ledger means nothing here, and all servers must agree on where they start.
+  if (what == history::forgotten) segments = {{options_.elements, wire::read_manifest(path).version, {}}};
+  variables_ = std::move(variables);
+  slots_ = std::move(slots);
+  start(std::move(segments));
+}
+
+EDL_INLINE push_result store::push(minibatch_key const& key, std::uint64_t computed_on, view<float> gradients,
+                                   view<float> state_change) {
+  auto const fail = [&](std::string_view what) {
+    throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
+                            key.task.index, key.task.epoch, what));
+  };
+  if (key.index >= key.count) fail("there is no such minibatch");
+  if (gradients.size() != parameters() || state_change.size() != state())
+    fail(fmt::format("{} gradients and {} changes of state, this server keeps {} and {}", gradients.size(),
+                     state_change.size(), parameters(), state()));
+  bool missing = false;
+  for (segment const& s : segments_) {
+    auto const found = s.counted.check(key);
+    if (found == edl::ledger::verdict::gap)
+      fail(fmt::format("minibatch {} has not arrived", s.counted.position(key.task)));
+    missing = missing || found == edl::ledger::verdict::next;
+  }
+  if (!missing) return {verdict::repeat, version_};
+  policy const& when = options_.when;
+  if (when.stale(version_, computed_on)) return {verdict::stale, version_};
+
+  float const rate = when.rate(version_, computed_on);
+  for (segment& s : segments_) {
+    if (s.counted.check(key) != edl::ledger::verdict::next) continue;
+    auto const change = change_of(s, state_change), slope = gradients_of(s, gradients);
+    s.counted.apply(key);
+    if (when.group() <= 1) {
+      step(s, slope, change, rate);
+      s.applied.apply(key);
+      continue;
+    }
+    auto const sums = std::span(sums_).subspan(s.elements.first - options_.elements.first, s.elements.size());
+    bool const first = s.waiting.empty();
+    auto const add = [&](std::span<float> to, view<float> what) {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = first ? what[i] : to[i] + what[i];
+    };
+    add(sums.first(slope.size()), slope);
+    add(sums.last(change.size()), change);
+    s.rate = first ? rate : std::min(s.rate, rate);
+    s.waiting.push_back(key);
+    if (s.waiting.size() >= when.group()) apply_waiting(s);
+  }
+  merge();
+  return advanced();
+}
+
+EDL_INLINE push_result store::flush() {
+  for (segment& s : segments_)
+    if (!s.waiting.empty()) apply_waiting(s);
+  merge();
+  return advanced();
+}
+
+EDL_INLINE task_position store::position(task_key const& task) const {
+  task_position at{std::numeric_limits<std::uint32_t>::max(), true};
+  for (segment const& s : segments_)
+    if (!s.counted.closed(task)) at = {std::min(at.applied, s.counted.position(task)), false};
+  return at.closed ? task_position{0, true} : at;
+}
+
+EDL_INLINE ps::cut store::cut() const {
+  ps::cut all{.variables = snapshot(),
+              .slots = slots_.hold(),
+              .slot_stride = slot_stride_,
+              .slot_names = slot_names_,
+              .elements = options_.elements,
+              .parameters = parameters_,
+              .segments = {}};
+  for (segment const& s : segments_) all.segments.push_back({s.elements, s.steps, s.applied});
+  return all;
+}
+
+EDL_INLINE ps::snapshot store::evaluation(std::uint64_t version) {
+  if (auto found = evaluations_.find(version)) return *found;
+  throw error(
+      fmt::format("version {} is not frozen for an evaluation: it never was, was released, or gave way to a "
+                  "newer one (at most {} are kept)",
+                  version, options_.most_frozen));
+}
+
+EDL_INLINE ps::cut store::checkpoint(std::uint64_t version) {
+  if (auto found = checkpoints_.find(version)) return *found;
+  throw error(
+      fmt::format("version {} is not frozen for a checkpoint: it never was, was released, or gave way to a "
+                  "newer one (at most {} are kept)",
+                  version, options_.most_frozen));
+}
+
+EDL_INLINE view<float> store::gradients_of(segment const& s, view<float> all) const {
+  std::size_t const first = s.elements.first - options_.elements.first;
+  std::size_t const last = s.elements.last - options_.elements.first;
+  return all.subspan(std::min(first, parameters_),
+                     std::min(last, parameters_) - std::min(first, parameters_));
+}
+
+EDL_INLINE view<float> store::change_of(segment const& s, view<float> all) const {
+  std::size_t const first = std::max(s.elements.first - options_.elements.first, parameters_) - parameters_;
+  std::size_t const last = std::max(s.elements.last - options_.elements.first, parameters_) - parameters_;
+  return all.subspan(first, last - first);
+}
+
+EDL_INLINE void store::step(segment& s, view<float> gradients, view<float> state_change, float rate) {
+  std::size_t const first = s.elements.first - options_.elements.first;
+  auto const values = variables_.write().subspan(first, s.elements.size());
+  if (!gradients.empty()) {
+    auto const slots = slots_.write();
+    for (std::size_t i = 0; i < slot_views_.size(); ++i)
+      slot_views_[i] = slots.subspan(i * slot_stride_ + first, gradients.size());
+    options_.rule.apply(values.first(gradients.size()), gradients, slot_views_,
+                        rate * options_.rule.learning_rate(s.steps), s.steps);
+  }
+  auto const carried = values.last(state_change.size());
+  for (std::size_t i = 0; i < carried.size(); ++i) carried[i] += state_change[i];
+  ++s.steps;
+}
+
+EDL_INLINE void store::apply_waiting(segment& s) {
+  auto const sums = std::span(sums_).subspan(s.elements.first - options_.elements.first, s.elements.size());
+  auto const n = float(s.waiting.size());
+  for (float& sum : sums) sum /= n;
+  std::size_t const slopes = gradients_of(s, view<float>(sums_).first(parameters_)).size();
+  step(s, sums.first(slopes), sums.subspan(slopes), s.rate);
+  for (minibatch_key const& key : s.waiting) s.applied.apply(key);
+  s.waiting.clear();
+}
+
+EDL_INLINE void store::merge() {
+  auto const alike = [](segment const& a, segment const& b) {
+    return a.steps == b.steps && a.waiting.empty() && b.waiting.empty() && a.counted == b.counted;
+  };
+  for (std::size_t i = 1; i < segments_.size();) {
+    if (alike(segments_[i - 1], segments_[i])) {
+      segments_[i - 1].elements.last = segments_[i].elements.last;
+      segments_.erase(segments_.begin() + std::ptrdiff_t(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+EDL_INLINE push_result store::advanced() {
+  auto const slowest = std::min_element(segments_.begin(), segments_.end(),
+                                        [](segment const& a, segment const& b) { return a.steps < b.steps; });
+  push_result result{verdict::applied, slowest->steps};
+  if (slowest->steps == version_) return result;
+  version_ = slowest->steps;
+  auto const due = [&](std::uint64_t every) { return every != 0 && version_ % every == 0; };
+  if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, snapshot());
+  if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, cut());
+  return result;
+}
+
+}  // namespace edl::ps

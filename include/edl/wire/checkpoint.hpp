@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "edl/core/layout.hpp"
+#include "edl/core/ledger.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/core/span.hpp"
+#include "edl/wire/manifest.hpp"
+
+/// A checkpoint is a directory `version-N`: a safetensors file per server,
+/// `variables-<i>-of-<M>.safetensors`, and `manifest.json`, renamed into place last. In a file stand, for the
+/// server's elements [first, last) of the arena: parameters by their name, carried state as `state/<name>`,
+/// slots as `slots/<slot>/<name>`; a variable of which the server has but elements [b, e), in row-major
+/// order, as a one-dimensional `<name>[b:e]`. Its metadata hold the layout and the segments as JSON. Any
+/// number of servers' files are read by any number of servers.
+namespace edl::wire {
+
+/// Elements of the arena with one history. A server has one, until it takes over elements from servers that
+/// had not applied the same minibatches when they were cut.
+struct segment {
+  element_range elements;
+  std::uint64_t steps = 0;  ///< that the optimiser has made on them
+  edl::ledger ledger;       ///< minibatches in these steps
+
+  friend bool operator==(segment const&, segment const&) = default;
+};
+
+/// What one server puts into a checkpoint. Spans stay the caller's.
+struct checkpoint_part {
+  std::uint32_t server = 0, servers = 1;
+  std::uint64_t version = 0;
+  element_range elements;
+  view<float> variables;                    ///< as many as `elements`
+  std::span<std::string const> slot_names;  ///< without '/'
+  std::span<view<float> const> slots;       ///< one per name, as long as the parameters among `elements`
+  std::span<segment const> segments;        ///< cover `elements`, in order
+};
+
+/// `<directory>/version-<version>`.
+std::string checkpoint_path(std::string const& directory, std::uint64_t version);
+
+/// Makes the directory of a checkpoint about to be written, and takes back an older attempt's manifest: from
+/// now on and until `commit_checkpoint` there is no checkpoint there. `path`: as of `checkpoint_path`.
+void begin_checkpoint(std::string const& path);
+
+/// Writes a server's file, under a temporary name first, and forces it to the disk. On failure (a full disk)
+/// the file does not exist and the edl::error says why. Thread safety: safe for different servers.
+manifest::file write_part(std::string const& path, parameter_layout const& layout,
+                          checkpoint_part const& part);
+
+/// The last step: `contents.files` are what `write_part` returned on every server, in order. Refuses when one
+/// of them is missing or has another size.
+void commit_checkpoint(std::string const& path, manifest const& contents);
+
+/// Reads elements [first, first + variables.size()) of the arena, and of the slots named in `slot_names` the
+/// parameters among these, from whichever files hold them; each of these files is checked against size and
+/// CRC-32 first. Layouts must agree: the edl::error names the variable that does not. Returns the segments of
+/// the range; an empty range gets its neighbour's. After an error the spans hold anything.
+std::vector<segment> read_range(std::string const& path, parameter_layout const& layout, std::size_t first,
+                                std::span<float> variables, std::span<std::string const> slot_names = {},
+                                std::span<std::span<float> const> slots = {});
+
+/// What a checkpoint holds beside its variables, for who wants to see: names of the slots.
+std::vector<std::string> slots_of(std::string const& path);
+
+}  // namespace edl::wire
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/wire/checkpoint.ipp"
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "edl/core/layout.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl::wire {
+
+/// Writes a model for serving: one safetensors file, parameters and state by name in their own extents, which
+/// exists whole or not at all. `variables` is the whole arena. The model's version stands in the metadata as
+/// `version`.
+void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
+                  std::uint64_t version);
+
+/// Reads such a file, or anybody's with these names, extents and F32. More tensors than the layout has are
+/// ignored. Errors name the variable.
+void import_model(std::string const& path, parameter_layout const& layout, std::span<float> variables);
+
+}  // namespace edl::wire
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/wire/model_file.ipp"
+#endif
