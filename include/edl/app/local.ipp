@@ -26,9 +26,15 @@ namespace detail {
 class local_links final : public worker::master_link, public worker::parameter_link {
  public:
   local_links(program& p, job const& j, records const& r, logger log)
-      : program_(p), job_(j), manifest_(describe(j, r)), log_(std::move(log)), policy_(policy_of(j)),
-        store_(store_options_of(j, p, *policy_, {0, p.layout.size()})), options_(master_options(j, r, log_)),
-        master_(options_, now()), view_(log_, ::isatty(2) == 1) {
+      : program_(p),
+        job_(j),
+        manifest_(describe(j, r)),
+        log_(std::move(log)),
+        policy_(policy_of(j)),
+        store_(store_options_of(j, p, *policy_, {0, p.layout.size()})),
+        options_(master_options(j, r, log_)),
+        master_(options_, now()),
+        view_(log_, ::isatty(2) == 1) {
     configure(store_, job_, program_, options_.start.directory);
     master_.join({.of = master::role::worker, .layout = wire::layout_digest(p.layout)}, now());
     obey();
@@ -41,7 +47,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
     if (master_.failed()) throw error(master_.reason());
     worker::assignment a;
     using kind = worker::assignment::kind;
-    static constexpr kind kinds[] = {kind::wait, kind::training, kind::evaluation, kind::prediction, kind::finished};
+    static constexpr kind kinds[] = {kind::wait, kind::training, kind::evaluation, kind::prediction,
+                                     kind::finished};
     a.what = kinds[std::size_t(r.kind)];
     if (a.what == kind::wait || a.what == kind::finished) return a;
     a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
@@ -51,8 +58,12 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
 
   bool report(worker::outcome const& o) override {
-    bool const accepted = master_.report_task({.lease = o.lease, .error = o.error, .metrics = o.metrics,
-                                               .returned = o.returned, .applied = o.applied}, now());
+    bool const accepted = master_.report_task({.lease = o.lease,
+                                               .error = o.error,
+                                               .metrics = o.metrics,
+                                               .returned = o.returned,
+                                               .applied = o.applied},
+                                              now());
     alive();
     obey();
     return accepted;
@@ -64,16 +75,21 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
 
   void pull_frozen(std::uint64_t version, std::span<float> variables) override {
-    if (version == store_.version()) std::ranges::copy(store_.current(), variables.begin());
-    else std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
+    if (version == store_.version())
+      std::ranges::copy(store_.current(), variables.begin());
+    else
+      std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
   }
 
   worker::pushed push(minibatch_key const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change) override {
     ps::push_result const r = store_.push(minibatch, version, gradients, state_change);
     if (r.evaluate || r.checkpoint)
-      master_.version_reached({.generation = master_.generation(), .version = r.version, .evaluate = r.evaluate,
-                               .checkpoint = r.checkpoint}, now());
+      master_.version_reached({.generation = master_.generation(),
+                               .version = r.version,
+                               .evaluate = r.evaluate,
+                               .checkpoint = r.checkpoint},
+                              now());
     alive();
     obey();
     return {.stale = r.verdict == ps::verdict::stale, .version = r.version};
@@ -125,7 +141,9 @@ class local_links final : public worker::master_link, public worker::parameter_l
       for (master::command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
   }
 
-  void execute(master::find_restore_point const& c) { master_.restore_point_found(c.generation, options_.start, now()); }
+  void execute(master::find_restore_point const& c) {
+    master_.restore_point_found(c.generation, options_.start, now());
+  }
   void execute(master::configure_servers const&) {}
   void execute(master::ask_version const& c) {
     store_.flush();
@@ -157,8 +175,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::fail_job const&) {}
   void execute(master::log_line const& c) {
     view_.clear();
-    if (c.level == severity::info) log_.info(c.text);
-    else log_.warning(c.text);
+    if (c.level == severity::info)
+      log_.info(c.text);
+    else
+      log_.warning(c.text);
   }
 
   void write(ps::cut const& what) {
@@ -196,7 +216,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
 }  // namespace detail
 
-EDL_INLINE int run_local(program& p, job const& j, logger const& log, std::function<bool()> const& interrupted) {
+EDL_INLINE int run_local(program& p, job const& j, logger const& log,
+                         std::function<bool()> const& interrupted) {
   records const r = open_records(j);
   detail::local_links links(p, j, r, log);
   auto const trainer = p.make_trainer(j.minibatch_size, j.seed);

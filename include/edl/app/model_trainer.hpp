@@ -39,13 +39,15 @@ class model_trainer final : public worker::trainer {
   model_trainer(int max_batch, std::uint64_t seed) : net_({.max_batch = max_batch, .seed = seed}) {}
 
   data::batch make_batch() const override {
-    return data::make_batch(net_.max_batch(), network::input.size(), classes ? 0 : labels, classes ? labels : 0);
+    return data::make_batch(net_.max_batch(), network::input.size(), classes ? 0 : labels,
+                            classes ? labels : 0);
   }
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
     sample_type s(b.feature_row(row), b.target_row(row));
     Model::feed(record, s, m);
-    if (s.features.size() != network::input.size()) detail::refuse_features(s.features.size(), network::input.size());
+    if (s.features.size() != network::input.size())
+      detail::refuse_features(s.features.size(), network::input.size());
     if (m == mode::prediction) return;
     if constexpr (classes) {
       auto const label = std::int64_t(s.label);

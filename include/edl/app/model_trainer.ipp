@@ -9,7 +9,8 @@
 namespace edl::app::detail {
 
 EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs) {
-  throw data_error(fmt::format("label {} is out of range: the network has outputs 0 to {}", label, outputs - 1));
+  throw data_error(
+      fmt::format("label {} is out of range: the network has outputs 0 to {}", label, outputs - 1));
 }
 
 EDL_INLINE void refuse_label(float label) {
@@ -17,7 +18,8 @@ EDL_INLINE void refuse_label(float label) {
 }
 
 EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
-  throw data_error(fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
+  throw data_error(
+      fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
 }
 
 }  // namespace edl::app::detail

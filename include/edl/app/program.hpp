@@ -31,13 +31,14 @@ struct program {
   /// The metrics by name, from their totals over any number of workers.
   std::function<std::vector<std::pair<std::string, double>>(view<double> totals)> metrics;
 
-  /// What the model wants done with predictions, if it says so: rows × outputs, in the process of that worker.
+  /// What the model wants done with predictions, if it says so: rows × outputs, in the process of that
+  /// worker.
   std::function<void(int rows, view<float> outputs, int worker)> on_predictions;
 };
 
-/// Runs the command line as the environment says: as one role of a job (EDL_ROLE), or as the user's own process,
-/// which trains here or starts a job's processes on this machine. Returns the exit code; an error is one line on
-/// standard error.
+/// Runs the command line as the environment says: as one role of a job (EDL_ROLE), or as the user's own
+/// process, which trains here or starts a job's processes on this machine. Returns the exit code; an error is
+/// one line on standard error.
 int run(program& p, int argc, char** argv);
 
 }  // namespace edl::app

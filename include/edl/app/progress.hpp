@@ -19,7 +19,8 @@ class progress_view {
   progress_view(logger log, bool terminal) : log_(std::move(log)), terminal_(terminal) {}
   ~progress_view() { clear(); }
 
-  /// Call it as often as you like; it shows something a few times a second on a terminal, else every ten seconds.
+  /// Call it as often as you like; it shows something a few times a second on a terminal, else every ten
+  /// seconds.
   void update(master::job_progress const& p, time_point now);
 
   /// Takes the redrawn line away, before something else is written.

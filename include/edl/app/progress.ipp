@@ -14,8 +14,9 @@ EDL_INLINE std::string describe(master::job_progress const& p, double records_pe
   auto const of = [](std::uint64_t done, std::optional<std::uint64_t> total) {
     return total ? fmt::format("{}/{}", done, *total) : fmt::to_string(done);
   };
-  std::string text = fmt::format("tasks {}, records {}, {:.0f} records/s, loss {:.4g}, version {}", of(p.done.tasks_done, p.total_tasks),
-                                 of(p.done.records_done, p.total_records), records_per_second, p.loss, p.version);
+  std::string text = fmt::format(
+      "tasks {}, records {}, {:.0f} records/s, loss {:.4g}, version {}", of(p.done.tasks_done, p.total_tasks),
+      of(p.done.records_done, p.total_records), records_per_second, p.loss, p.version);
   if (p.total_records && records_per_second > 0 && *p.total_records > p.done.records_done) {
     auto const seconds = std::uint64_t(double(*p.total_records - p.done.records_done) / records_per_second);
     text += fmt::format(", {}:{:02} left", seconds / 60, seconds % 60);
@@ -32,7 +33,8 @@ EDL_INLINE void progress_view::update(master::job_progress const& p, time_point 
   }
   if (now - last_ < (terminal_ ? 250ms : 10000ms)) return;
   last_ = now;
-  if (p.done.records_done < records_at_first_) records_at_first_ = p.done.records_done, first_ = now;  // rolled back
+  if (p.done.records_done < records_at_first_)
+    records_at_first_ = p.done.records_done, first_ = now;  // rolled back
   double const seconds = std::chrono::duration<double>(now - first_).count();
   double const mean = seconds > 0 ? double(p.done.records_done - records_at_first_) / seconds : 0;
   std::string line = describe(p, p.rate > 0 ? p.rate : mean);
@@ -41,7 +43,8 @@ EDL_INLINE void progress_view::update(master::job_progress const& p, time_point 
     return;
   }
   winsize size{};
-  if (::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && line.size() >= size.ws_col) line.resize(size.ws_col - 1u);
+  if (::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && line.size() >= size.ws_col)
+    line.resize(size.ws_col - 1u);
   line = "\r\x1b[K" + line;
   shown_ = ::write(2, line.data(), line.size()) > 0;
 }

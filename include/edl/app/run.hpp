@@ -9,9 +9,10 @@
 
 namespace edl {
 
-/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says, or, without it, the
-/// user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags). Returns the exit code: 0 when
-/// everything that was asked for is done, 1 otherwise, with one line on standard error that says why.
+/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says, or, without
+/// it, the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags). Returns the
+/// exit code: 0 when everything that was asked for is done, 1 otherwise, with one line on standard error that
+/// says why.
 template <class Model>
 int run(int argc, char** argv) {
   check_model<Model>();

@@ -36,8 +36,7 @@ struct label_of {
   using type = std::conditional_t<std::is_integral_v<Label>, std::int64_t, Label>;
 };
 template <std::size_t Count>
-  requires(Count > 1)
-struct label_of<float, Count> {
+requires(Count > 1) struct label_of<float, Count> {
   using type = decltype(writable_view<1>(nullptr, {Count}));
 };
 
@@ -45,9 +44,9 @@ struct label_of<float, Count> {
 
 /// What a model's `feed` makes of one record.
 ///
-/// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for `nn::features`.
-/// `label` is an integer for class labels, a float for a single output, otherwise an xtensor view of as many floats as
-/// the network has outputs; in prediction it may be left alone.
+/// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
+/// `nn::features`. `label` is an integer for class labels, a float for a single output, otherwise an xtensor
+/// view of as many floats as the network has outputs; in prediction it may be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input = Model::network.input;
@@ -55,7 +54,8 @@ struct sample {
   static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
   using label_type = typename detail::label_of<typename model_traits<Model>::label, labels>::type;
 
-  /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are classes.
+  /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
+  /// classes.
   sample(std::span<float> row, std::span<float> targets)
       : features(detail::features_view<input>(row.data())), label(make_label(targets)) {}
 

@@ -28,9 +28,9 @@ struct records {
 /// Throws data_error when they are missing or damaged.
 records open_records(job const& j);
 
-/// What the master is to do, and where it begins: from the newest checkpoint in --checkpoint_dir when that is this
-/// very job's (it goes on), from --checkpoint_dir_for_init (a new job with old values), or from initial values.
-/// Throws error when --checkpoint_dir holds another job's checkpoints.
+/// What the master is to do, and where it begins: from the newest checkpoint in --checkpoint_dir when that is
+/// this very job's (it goes on), from --checkpoint_dir_for_init (a new job with old values), or from initial
+/// values. Throws error when --checkpoint_dir holds another job's checkpoints.
 master::job_options master_options(job const& j, records const& r, logger const& log);
 
 /// The part of a manifest that says which job a checkpoint is of.
@@ -39,14 +39,15 @@ wire::manifest describe(job const& j, records const& r);
 /// How pushes become steps.
 std::unique_ptr<ps::policy> policy_of(job const& j);
 
-ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, element_range elements);
+ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
+                                   element_range elements);
 
 /// Puts a store into the state of `directory` (empty: initial values). Of the directory named by
 /// --checkpoint_dir_for_init only values are taken; of this job's own checkpoints also what has been applied.
 void configure(ps::store& s, job const& j, program const& p, std::string const& directory);
 
-/// Where predictions go: to the model's own hook, or to a file per task in --prediction_outputs, each whole or not
-/// there; one line per record, outputs separated by commas.
+/// Where predictions go: to the model's own hook, or to a file per task in --prediction_outputs, each whole
+/// or not there; one line per record, outputs separated by commas.
 worker::prediction_sink predictions_of(job const& j, program const& p, int id);
 
 /// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`.

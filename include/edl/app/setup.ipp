@@ -37,12 +37,14 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   auto const same_shards = std::ranges::equal(theirs.shards, ours.shards, [](auto const& a, auto const& b) {
     return a.name == b.name && a.records == b.records;
   });
-  if (theirs.job != ours.job || !same_shards || theirs.seed != ours.seed || theirs.minibatch_size != ours.minibatch_size ||
-      theirs.records_per_task != ours.records_per_task)
-    throw error(fmt::format("--checkpoint_dir={} holds checkpoints of {}; to go on with it give the same records, --job_name, "
-                            "--seed and sizes, otherwise name another directory",
-                            j.checkpoint_dir,
-                            theirs.job != ours.job ? fmt::format("another job ('{}')", theirs.job) : "this job with other records or sizes"));
+  if (theirs.job != ours.job || !same_shards || theirs.seed != ours.seed ||
+      theirs.minibatch_size != ours.minibatch_size || theirs.records_per_task != ours.records_per_task)
+    throw error(fmt::format(
+        "--checkpoint_dir={} holds checkpoints of {}; to go on with it give the same records, --job_name, "
+        "--seed and sizes, otherwise name another directory",
+        j.checkpoint_dir,
+        theirs.job != ours.job ? fmt::format("another job ('{}')", theirs.job)
+                               : "this job with other records or sizes"));
   log.info(fmt::format("going on from {}", *newest));
   return master::restore_point{*newest, theirs.version, theirs.applied()};
 }
@@ -50,7 +52,8 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
 inline void write_whole(std::string const& path, std::string const& text) {
   std::string const temporary = path + ".tmp";
   std::FILE* file = std::fopen(temporary.c_str(), "we");
-  bool const ok = file && std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  bool const ok =
+      file && std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
   bool const closed = file && std::fclose(file) == 0;
   if (!ok || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
     std::string const why = std::strerror(errno);
@@ -84,10 +87,10 @@ EDL_INLINE wire::manifest describe(job const& j, records const& r) {
 EDL_INLINE master::job_options master_options(job const& j, records const& r, logger const& log) {
   using enum master::job_type;
   master::job_options o;
-  o.type = j.what == command::evaluate ? evaluation_only
+  o.type = j.what == command::evaluate  ? evaluation_only
            : j.what == command::predict ? prediction_only
-           : r.evaluation              ? training_with_evaluation
-                                       : training_only;
+           : r.evaluation               ? training_with_evaluation
+                                        : training_only;
   o.training = detail::shards_of(r.training.get());
   o.validation = detail::shards_of(r.evaluation.get());
   o.prediction = detail::shards_of(r.prediction.get());
@@ -117,12 +120,17 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
-  if (j.use_async || j.how == strategy::local) return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
+  if (j.use_async || j.how == strategy::local)
+    return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
   return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait), j.sync_version_tolerance);
 }
 
-EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, element_range elements) {
-  return {.layout = p.layout, .elements = elements, .rule = *p.rule, .when = when,
+EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
+                                              element_range elements) {
+  return {.layout = p.layout,
+          .elements = elements,
+          .rule = *p.rule,
+          .when = when,
           .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
           .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0};
 }
@@ -141,7 +149,8 @@ EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p
       p.on_predictions(int(outputs.size() / p.outputs), outputs, id);
     };
   std::filesystem::create_directories(j.prediction_outputs);
-  return [directory = j.prediction_outputs, width = p.outputs](worker::assignment const& task, view<float> outputs) {
+  return [directory = j.prediction_outputs, width = p.outputs](worker::assignment const& task,
+                                                               view<float> outputs) {
     fmt::memory_buffer text;
     for (std::size_t i = 0; i < outputs.size(); ++i)
       fmt::format_to(std::back_inserter(text), "{}{}", outputs[i], i % width + 1 == width ? '\n' : ',');
@@ -158,9 +167,10 @@ EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) 
   if (!c.tasks()) return lines;
   std::uint64_t const records = c.tasks()->plan().records();
   for (auto const& [epoch, done] : c.tasks()->done_by_epoch())
-    lines.push_back(fmt::format("Epoch {}: {} records in the data set, {} counted once, {} skipped as damaged, {} left", epoch,
-                                records, done.records_done, done.records_skipped,
-                                records - done.records_done - done.records_skipped));
+    lines.push_back(
+        fmt::format("Epoch {}: {} records in the data set, {} counted once, {} skipped as damaged, {} left",
+                    epoch, records, done.records_done, done.records_skipped,
+                    records - done.records_done - done.records_skipped));
   return lines;
 }
 

@@ -38,7 +38,7 @@ class logger {
 
   severity least_;
   std::string name_;
-  int fd_;
+  int fd_, also_;
 };
 
 }  // namespace edl

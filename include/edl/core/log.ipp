@@ -13,8 +13,8 @@
 
 namespace edl {
 
-EDL_INLINE logger::logger(severity least, std::string name, int fd)
-    : least_(least), name_(std::move(name)), fd_(fd) {}
+EDL_INLINE logger::logger(severity least, std::string name, int fd, int also)
+    : least_(least), name_(std::move(name)), fd_(fd), also_(also) {}
 
 EDL_INLINE void logger::write(severity s, std::string_view text, std::source_location const& at) const {
   if (!enabled(s)) return;
@@ -35,11 +35,12 @@ EDL_INLINE void logger::write(severity s, std::string_view text, std::source_loc
   for (char c : text) line.push_back(c == '\n' || c == '\r' ? ' ' : c);
   line.push_back('\n');
   // One write per line keeps lines of several processes whole; a log that cannot be written stops nothing.
-  for (std::size_t done = 0; done < line.size();) {
-    auto const n = ::write(fd_, line.data() + done, line.size() - done);
-    if (n <= 0) break;
-    done += std::size_t(n);
-  }
+  for (int fd : {fd_, also_})
+    for (std::size_t done = 0; fd >= 0 && done < line.size();) {
+      auto const n = ::write(fd, line.data() + done, line.size() - done);
+      if (n <= 0) break;
+      done += std::size_t(n);
+    }
 }
 
 }  // namespace edl

@@ -29,7 +29,7 @@ class processes {
   ~processes();
 
   /// Starts `who` with this process's environment and `env` on top. A program that cannot be started is
-  /// reported as an ending with code 127.
+  /// reported as an ending with code 127. While an instance of that name still runs, it waits for its end.
   void start(instance who, environment const& env);
 
   /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. Unknown instances are
@@ -41,6 +41,9 @@ class processes {
 
   /// The process id of a running instance, or 0.
   pid_t pid(instance who) const;
+
+  /// How many instances of a role run, or are about to.
+  std::size_t running(role of) const;
 
  private:
   using clock = std::chrono::steady_clock;

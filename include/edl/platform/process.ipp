@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -119,6 +120,14 @@ EDL_INLINE pid_t processes::pid(instance who) const {
   return it == children_.end() ? 0 : it->second.pid;
 }
 
+EDL_INLINE std::size_t processes::running(role of) const {
+  std::lock_guard const lock(mutex_);
+  auto const mine = [of](auto const& one) { return one.who.what == of; };
+  std::size_t n = std::size_t(std::ranges::count_if(orders_, mine));
+  for (auto const& [who, c] : children_) n += who.what == of;
+  return n;
+}
+
 EDL_INLINE void processes::spawn(start_order const& order) {
   std::vector<char*> const arguments = detail::pointers(command_),
                            environment = detail::pointers(order.environment);
@@ -165,8 +174,10 @@ EDL_INLINE void processes::supervise() {
     int timeout;
     {
       std::lock_guard const lock(mutex_);
-      orders.swap(orders_);
-      if (closing_ && children_.empty() && orders.empty()) return;
+      if (closing_ && children_.empty()) return;
+      for (start_order& o : orders_)
+        if (!children_.contains(o.who)) orders.push_back(std::move(o));
+      std::erase_if(orders_, [&](start_order const& o) { return !children_.contains(o.who); });
     }
     for (start_order const& o : orders) spawn(o);
     {

@@ -35,13 +35,13 @@ struct sources {
   data::source const* prediction = nullptr;
 };
 
-/// What takes the predictions of a whole task: rows × outputs, in the order of its records. A task that is done again
-/// is given again.
+/// What takes the predictions of a whole task: rows × outputs, in the order of its records. A task that is
+/// done again is given again.
 using prediction_sink = std::function<void(assignment const& task, view<float> outputs)>;
 
-/// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead, so that
-/// records are read and decoded while the one before is computed.
-/// Thread safety: `run` once, on one thread; `seen` from any.
+/// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead, so
+/// that records are read and decoded while the one before is computed. Thread safety: `run` once, on one
+/// thread; `seen` from any.
 class session {
  public:
   /// References outlive the session. `rule` makes local steps between pulls (--get_model_steps).
@@ -62,11 +62,11 @@ class session {
   using clock = std::chrono::steady_clock;
   struct lease {
     assignment task;
-    std::uint64_t ticket = 0;                // of the loader's work
+    std::uint64_t ticket = 0;  // of the loader's work
     std::uint32_t minibatches = 0, next = 0;
     std::uint64_t records = 0;
-    std::vector<double> totals;              // evaluation
-    std::vector<float> outputs;              // prediction
+    std::vector<double> totals;  // evaluation
+    std::vector<float> outputs;  // prediction
   };
 
   data::loader& loader_of(assignment const& a);
@@ -95,9 +95,9 @@ class session {
   clock::time_point ask_again_{};  // after the master had nothing
   std::uint64_t ticket_ = 0;
 
-  std::uint64_t version_ = 0;        // that the variables here are of
+  std::uint64_t version_ = 0;            // that the variables here are of
   std::optional<std::uint64_t> frozen_;  // the variables here are of a frozen version
-  int steps_since_pull_ = -1;        // −1: pull first
+  int steps_since_pull_ = -1;            // −1: pull first
   std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
   std::vector<float> state_before_, change_;
   std::vector<std::vector<float>> slots_;

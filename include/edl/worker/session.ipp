@@ -19,9 +19,15 @@ inline constexpr auto poll_interval = std::chrono::milliseconds(100);
 
 }  // namespace detail
 
-EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rule, sources from, master_link& master,
-                            parameter_link& parameters, logger log, prediction_sink sink)
-    : job_(j), model_(model), rule_(rule), from_(from), master_(master), parameters_(parameters), log_(std::move(log)),
+EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rule, sources from,
+                            master_link& master, parameter_link& parameters, logger log, prediction_sink sink)
+    : job_(j),
+      model_(model),
+      rule_(rule),
+      from_(from),
+      master_(master),
+      parameters_(parameters),
+      log_(std::move(log)),
       sink_(std::move(sink)) {
   std::size_t const state = model_.variables().size() - model_.gradients().size();
   state_before_.resize(state);
@@ -35,16 +41,23 @@ EDL_INLINE session::~session() = default;
 
 EDL_INLINE data::loader& session::loader_of(assignment const& a) {
   bool const training = a.what == assignment::kind::training;
-  data::source const* from = training ? from_.training : a.what == assignment::kind::evaluation ? from_.evaluation : from_.prediction;
+  data::source const* from = training                                 ? from_.training
+                             : a.what == assignment::kind::evaluation ? from_.evaluation
+                                                                      : from_.prediction;
   if (!from) throw error("the master leased a task of a kind that this command line has no records for");
   if (a.shard >= from->shards().size() || from->shards()[a.shard].name != a.shard_name ||
       from->shards()[a.shard].records < a.end || a.begin >= a.end)
-    throw data_error(fmt::format("shard {} ('{}', records {} to {}) is not in the records that this worker sees; do all "
-                                 "processes read the same files?", a.shard, a.shard_name, a.begin, a.end));
+    throw data_error(
+        fmt::format("shard {} ('{}', records {} to {}) is not in the records that this worker sees; do all "
+                    "processes read the same files?",
+                    a.shard, a.shard_name, a.begin, a.end));
   auto& loader = loaders_[from];
   if (!loader) {
-    data::loader_options const options{.threads = job_.loader_threads, .minibatch_size = job_.minibatch_size, .seed = job_.seed,
-                                       .shuffle = job_.shuffle, .skip_damaged = job_.skip_damaged};
+    data::loader_options const options{.threads = job_.loader_threads,
+                                       .minibatch_size = job_.minibatch_size,
+                                       .seed = job_.seed,
+                                       .shuffle = job_.shuffle,
+                                       .skip_damaged = job_.skip_damaged};
     loader = std::make_unique<data::loader>(
         *from, options, [this] { return model_.make_batch(); },
         [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); });
@@ -104,18 +117,28 @@ EDL_INLINE void session::lease_ahead() {
 
 EDL_INLINE void session::begin(assignment const& a) {
   std::uint64_t const records = a.end - a.begin, size = std::uint64_t(job_.minibatch_size);
-  lease l{.task = a, .ticket = ++ticket_, .minibatches = std::uint32_t((records + size - 1) / size), .next = a.applied};
+  lease l{.task = a,
+          .ticket = ++ticket_,
+          .minibatches = std::uint32_t((records + size - 1) / size),
+          .next = a.applied};
   bool const training = a.what == assignment::kind::training;
   if (a.what == assignment::kind::evaluation) l.totals.resize(model_.totals());
   leases_.push_back(std::move(l));
   lease& added = leases_.back();
   try {
     data::loader& loader = loader_of(a);
-    if (training && a.resumed) added.next = std::max(added.next, parameters_.position(a.task, added.minibatches));
+    if (training && a.resumed)
+      added.next = std::max(added.next, parameters_.position(a.task, added.minibatches));
     if (added.next < added.minibatches)
-      loader.submit({.task = a.task, .shard = a.shard, .begin = a.begin, .end = a.end,
-                     .m = training ? mode::training : a.what == assignment::kind::evaluation ? mode::evaluation : mode::prediction,
-                     .first_minibatch = added.next, .ticket = added.ticket});
+      loader.submit({.task = a.task,
+                     .shard = a.shard,
+                     .begin = a.begin,
+                     .end = a.end,
+                     .m = training                                 ? mode::training
+                          : a.what == assignment::kind::evaluation ? mode::evaluation
+                                                                   : mode::prediction,
+                     .first_minibatch = added.next,
+                     .ticket = added.ticket});
   } catch (data_error const& e) {
     // This lease is not the one at work: report it here, the others go on.
     master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
@@ -164,8 +187,10 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     if (steps_since_pull_ < 0 || steps_since_pull_ >= job_.get_model_steps || frozen_) pull();
     loss = model_.train(b, step);
     if (!std::isfinite(loss)) {
-      end(fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning rate may help", loss,
-                      version_, l.task.begin, l.task.end, l.task.shard_name));
+      end(
+          fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning "
+                      "rate may help",
+                      loss, version_, l.task.begin, l.task.end, l.task.shard_name));
       return;
     }
     std::span<float> const state = model_.variables().last(change_.size());
@@ -173,8 +198,10 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     result = parameters_.push(key, version_, model_.gradients(), change_);
     if (!result.stale) break;
     if (attempt == detail::most_stale_retries)
-      throw error(fmt::format("minibatch {} of task {} was refused as stale {} times; raise --sync_version_tolerance or "
-                              "--grads_to_wait", key.index, key.task.index, attempt + 1));
+      throw error(fmt::format(
+          "minibatch {} of task {} was refused as stale {} times; raise --sync_version_tolerance or "
+          "--grads_to_wait",
+          key.index, key.task.index, attempt + 1));
     steps_since_pull_ = -1;
   }
   ++steps_since_pull_;
@@ -190,8 +217,8 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
 
 EDL_INLINE void session::local_step() {
   std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
-  rule_.apply(model_.variables().first(model_.gradients().size()), model_.gradients(), slots, rule_.learning_rate(version_),
-              local_steps_++);
+  rule_.apply(model_.variables().first(model_.gradients().size()), model_.gradients(), slots,
+              rule_.learning_rate(version_), local_steps_++);
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
 }
 
@@ -209,8 +236,13 @@ EDL_INLINE void session::end(std::string const& error) {
     sink_(l.task, l.outputs);
   }
   ask_again_ = {};
-  if (!master_.report({.lease = l.task.lease, .error = error, .records = l.records, .metrics = l.totals, .applied = l.next}))
-    log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index, l.task.task.epoch));
+  if (!master_.report({.lease = l.task.lease,
+                       .error = error,
+                       .records = l.records,
+                       .metrics = l.totals,
+                       .applied = l.next}))
+    log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index,
+                             l.task.task.epoch));
 }
 
 EDL_INLINE void session::hand_back() {

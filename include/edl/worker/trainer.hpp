@@ -15,9 +15,9 @@ class example;
 
 namespace worker {
 
-/// A model bound to memory, as a worker sees it whatever the model: one virtual call per step, so that the rest of
-/// the worker is compiled once. Thread safety: `make_batch` and `feed` are safe from any thread; the rest is used by
-/// one thread.
+/// A model bound to memory, as a worker sees it whatever the model: one virtual call per step, so that the
+/// rest of the worker is compiled once. Thread safety: `make_batch` and `feed` are safe from any thread; the
+/// rest is used by one thread.
 class trainer {
  public:
   virtual ~trainer() = default;
@@ -25,8 +25,8 @@ class trainer {
   /// Host memory for one minibatch.
   virtual data::batch make_batch() const = 0;
 
-  /// One record into row `row` of `b`. Throws data_error when the record lacks what the model wants, or its label is
-  /// out of range.
+  /// One record into row `row` of `b`. Throws data_error when the record lacks what the model wants, or its
+  /// label is out of range.
   virtual void feed(example const& record, data::batch& b, int row, mode m) const = 0;
 
   /// Parameters, then state.
@@ -35,8 +35,8 @@ class trainer {
   /// One per parameter, of the minibatch last trained on.
   virtual view<float> gradients() const = 0;
 
-  /// Forward and backward. Returns the mean loss, leaves the gradients and the new state. `step` keys the random
-  /// streams: the same minibatch computed again draws the same.
+  /// Forward and backward. Returns the mean loss, leaves the gradients and the new state. `step` keys the
+  /// random streams: the same minibatch computed again draws the same.
   virtual double train(data::batch const& b, std::uint64_t step) = 0;
 
   /// Adds the minibatch to the metrics' totals.

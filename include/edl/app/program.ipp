@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "edl/app/flags.hpp"
+#include "edl/app/local.hpp"
+#include "edl/app/program.hpp"
+#include "edl/app/roles.hpp"
+#include "edl/app/signals.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/data/convert.hpp"
+#include "edl/data/source.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline int run_conversion(conversion const& c) {
+  auto const from = data::open_source(c.from);
+  data::convert_options options{.records_per_shard = c.records_per_shard, .fraction = c.fraction};
+  options.recordio.with = data::parse_compressor(c.compressor);
+  bool const terminal = ::isatty(2) == 1;
+  if (terminal)
+    options.progress = [](std::uint64_t done, std::uint64_t of) {
+      fmt::print(stderr, "\r{}/{} records{}", done, of, done == of ? "\n" : "");
+    };
+  data::converted const made = data::convert(*from, c.to, options);
+  fmt::print("{} records in {} files: {}\n", made.records, made.files, c.to);
+  return 0;
+}
+
+inline logger open_log(job const& j, surroundings const& s) {
+  std::string const name = s.role.empty() || s.role == "master" ? s.role : fmt::format("{}-{}", s.role, s.id);
+  if (j.log_file_path.empty()) return logger(j.log_level, name);
+  int const file = ::open(j.log_file_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0)
+    throw usage_error(fmt::format("--log_file_path={}: {}", j.log_file_path, std::strerror(errno)));
+  return logger(j.log_level, name, 2, file);
+}
+
+inline int run_role(program& p, std::string const& name, std::vector<std::string> const& line) {
+  parsed const command = parse(name, line);
+  if (!command.run) {
+    fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
+    return command.code;
+  }
+  arguments const& a = *command.run;
+  if (a.data) return run_conversion(*a.data);
+  surroundings s = read_environment();
+  if (s.job_name.empty()) s.job_name = a.job.name;
+  // A worker's Ctrl-C is the master's business: all processes of a terminal get it.
+  signals const stop{SIGTERM, SIGINT};
+  ::signal(SIGPIPE, SIG_IGN);
+  logger const log = open_log(a.job, s);
+  if (s.role == "master") return run_master(p, a, s, log, stop);
+  if (s.role == "ps") return run_server(p, a, s, log, stop);
+  if (s.role == "worker") return run_worker(p, a, s, log, stop);
+  if (a.job.how == strategy::local) {
+    bool asked = false;
+    return run_local(p, a.job, log, [&] { return asked = asked || stop.wait(std::chrono::milliseconds(0)); });
+  }
+  return run_cluster(a, line, log, stop);
+}
+
+}  // namespace detail
+
+EDL_INLINE int run(program& p, int argc, char** argv) {
+  std::string name = argc > 0 ? argv[0] : "edl";
+  name = name.substr(name.find_last_of('/') + 1);
+  try {
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+      throw error("this program needs a processor with AVX2 and FMA (x86-64-v3)");
+    return detail::run_role(p, name, {argv + 1, argv + argc});
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+    return 1;
+  }
+}
+
+}  // namespace edl::app

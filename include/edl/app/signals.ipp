@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "edl/app/signals.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::app {
+
+EDL_INLINE signals::signals(std::initializer_list<int> which) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int s : which) sigaddset(&set, s);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  handle_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (handle_ < 0) throw error(fmt::format("cannot watch signals: {}", std::strerror(errno)));
+}
+
+EDL_INLINE signals::~signals() { ::close(handle_); }
+
+EDL_INLINE std::optional<int> signals::wait(std::chrono::milliseconds patience) const {
+  pollfd p{handle_, POLLIN, 0};
+  signalfd_siginfo info{};
+  if (::poll(&p, 1, int(patience.count())) > 0 && ::read(handle_, &info, sizeof info) == sizeof info)
+    return int(info.ssi_signo);
+  return std::nullopt;
+}
+
+}  // namespace edl::app

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edl/core/layout.hpp"
+#include "edl/core/log.hpp"
+#include "edl/master/coordinator.hpp"
+#include "edl/net/channel.hpp"
+#include "edl/net/node.hpp"
+#include "edl/net/request.hpp"
+#include "edl/wire/manifest.hpp"
+
+namespace edl::master {
+
+struct server_options {
+  job_options job;
+  parameter_layout const& layout;  ///< outlives the server
+  std::string checkpoint_dir;      ///< empty: none
+  std::uint64_t keep_checkpoint_max = 0;
+  std::string output;       ///< directory for the trained model; empty: none
+  wire::manifest manifest;  ///< of every checkpoint, but for version and files
+};
+
+/// What the master asks of the process around it. All are called on the node's thread.
+struct surroundings {
+  std::function<void(role of, std::uint32_t id, std::uint32_t with)> replace;
+  std::function<void(evaluation_result const&)> evaluated;
+  std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete
+};
+
+/// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
+/// Thread safety: only on the node's thread, `handle` included; the constructor on any.
+class server {
+ public:
+  server(net::node& on, server_options options, surroundings around, logger log);
+
+  /// A listener's handler.
+  asio::awaitable<void> handle(net::request& r);
+
+  /// Counts time; runs until the job is over.
+  asio::awaitable<void> tick();
+
+  /// The platform saw a process end.
+  void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why);
+
+  coordinator const& decisions() const { return coordinator_; }
+
+ private:
+  void obey();
+  void execute(find_restore_point const& c);
+  void execute(configure_servers const& c);
+  void execute(ask_version const& c);
+  void execute(write_checkpoint const& c);
+  void execute(release_frozen const& c);
+  void execute(replace_process const& c);
+  void execute(evaluation_done const& c);
+  void execute(finish_job const&);
+  void execute(fail_job const& c);
+  void execute(log_line const& c);
+
+  asio::awaitable<void> configure(std::uint32_t id, configure_servers c);
+  asio::awaitable<void> settle(std::uint64_t generation);
+  asio::awaitable<void> checkpoint(write_checkpoint c);
+  asio::awaitable<void> claim(version_report r);
+  asio::awaitable<void> release(release_frozen c);
+  asio::awaitable<void> finish();
+  asio::awaitable<void> export_variables();
+
+  asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, std::string message,
+                                                    std::chrono::milliseconds timeout);
+
+  net::node& node_;
+  server_options options_;
+  surroundings around_;
+  logger log_;
+  coordinator coordinator_;
+  struct peer {
+    std::uint64_t incarnation = 0;
+    std::shared_ptr<net::channel> to;
+  };
+  std::map<std::uint32_t, peer> servers_;
+  bool ended_ = false;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/master/server.ipp"
+#endif

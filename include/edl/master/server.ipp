@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <exception>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/master/server.hpp"
+#include "edl/net/event.hpp"
+#include "edl/net/status.hpp"
+#include "edl/wire/checkpoint.hpp"
+#include "edl/wire/checkpoint_directory.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/layout_digest.hpp"
+#include "edl/wire/ledger_message.hpp"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+#include "edl/wire/model_file.hpp"
+
+namespace edl::master {
+namespace detail {
+
+inline constexpr auto control_timeout = std::chrono::seconds(30), disk_timeout = std::chrono::minutes(10);
+
+inline role role_of(wire::JoinRequest::Role r) {
+  return r == wire::JoinRequest::SERVER ? role::server : role::worker;
+}
+
+inline wire::Task to_message(task_reply const& r, job_options const& o) {
+  wire::Task t;
+  static constexpr wire::Task::Kind kinds[] = {wire::Task::WAIT, wire::Task::TRAINING, wire::Task::EVALUATION,
+                                               wire::Task::PREDICTION, wire::Task::FINISHED};
+  t.set_kind(kinds[std::size_t(r.kind)]);
+  t.set_generation(r.generation);
+  if (r.kind == task_kind::wait || r.kind == task_kind::finished) return t;
+  auto const& shards = r.kind == task_kind::training     ? o.training
+                       : r.kind == task_kind::evaluation ? o.validation
+                                                         : o.prediction;
+  t.set_lease(r.lease);
+  t.mutable_key()->set_epoch(r.key.epoch);
+  t.mutable_key()->set_index(r.key.index);
+  t.set_shard(r.range.shard);
+  t.set_shard_name(shards[r.range.shard].name);
+  t.set_begin(r.range.begin);
+  t.set_end(r.range.end);
+  t.set_version(r.version);
+  t.set_applied(r.applied);
+  t.set_resumed(r.resumed);
+  return t;
+}
+
+}  // namespace detail
+
+EDL_INLINE server::server(net::node& on, server_options options, surroundings around, logger log)
+    : node_(on),
+      options_(std::move(options)),
+      around_(std::move(around)),
+      log_(std::move(log)),
+      coordinator_(options_.job, std::chrono::steady_clock::now()) {}
+
+EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
+  auto const now = std::chrono::steady_clock::now();
+  std::string reply;
+  switch (r.method()) {
+    case wire::method::join: {
+      auto const m = wire::unpack<wire::JoinRequest>(r.message(), r.peer());
+      join_request const request{detail::role_of(m.role()),
+                                 m.id(),
+                                 m.incarnation(),
+                                 {m.addresses().begin(), m.addresses().end()},
+                                 m.layout()};
+      std::vector<net::address> where;
+      for (std::string const& a : request.addresses) where.push_back(net::parse_address(a));
+      join_reply const answer = coordinator_.join(request, now);
+      if (answer.accepted && request.of == role::server && servers_[m.id()].incarnation != m.incarnation())
+        servers_[m.id()] = {m.incarnation(),
+                            std::make_shared<net::channel>(node_, where, fmt::format("ps-{}", m.id()))};
+      wire::JoinReply out;
+      out.set_accepted(answer.accepted);
+      out.set_reason(answer.reason);
+      reply = wire::pack(out);
+      break;
+    }
+    case wire::method::cluster: {
+      wire::Cluster out;
+      out.set_generation(coordinator_.generation());
+      out.set_ready(coordinator_.ready());
+      for (auto const& [id, member] : coordinator_.servers().all()) {
+        auto* s = out.add_servers();
+        s->set_id(id);
+        s->set_incarnation(member.incarnation);
+        for (std::string const& a : member.addresses) s->add_addresses(a);
+      }
+      reply = wire::pack(out);
+      break;
+    }
+    case wire::method::heartbeat: {
+      auto const m = wire::unpack<wire::Heartbeat>(r.message(), r.peer());
+      heartbeat_reply const answer =
+          coordinator_.heartbeat(detail::role_of(m.role()), m.id(), m.incarnation(),
+                                 {.version = m.version(),
+                                  .records = m.records(),
+                                  .loss = m.loss(),
+                                  .resident_bytes = m.resident_bytes()},
+                                 now);
+      wire::HeartbeatReply out;
+      out.set_known(answer.known);
+      out.set_generation(answer.generation);
+      out.set_finished(answer.finished);
+      reply = wire::pack(out);
+      break;
+    }
+    case wire::method::task: {
+      auto const m = wire::unpack<wire::TaskRequest>(r.message(), r.peer());
+      reply = wire::pack(
+          detail::to_message(coordinator_.request_task(m.worker(), m.incarnation(), now), options_.job));
+      break;
+    }
+    case wire::method::report: {
+      auto const m = wire::unpack<wire::TaskReport>(r.message(), r.peer());
+      wire::TaskReportReply out;
+      out.set_accepted(coordinator_.report_task({.worker = m.worker(),
+                                                 .incarnation = m.incarnation(),
+                                                 .lease = m.lease(),
+                                                 .error = m.error(),
+                                                 .metrics = {m.metrics().begin(), m.metrics().end()},
+                                                 .returned = m.returned(),
+                                                 .applied = m.applied()},
+                                                now));
+      reply = wire::pack(out);
+      break;
+    }
+    case wire::method::version: {
+      auto const m = wire::unpack<wire::VersionReport>(r.message(), r.peer());
+      version_report const report{m.generation(), m.version(), m.evaluate(), m.checkpoint()};
+      if (report.evaluate)
+        node_.spawn([this, report] { return claim(report); });
+      else
+        coordinator_.version_reached(report, now);
+      reply = wire::pack(wire::Empty{});
+      break;
+    }
+    default:
+      throw net::call_error(net::status::unknown_method,
+                            fmt::format("the master knows no method {}", r.method()));
+  }
+  obey();
+  co_await r.reply(reply);
+}
+
+EDL_INLINE asio::awaitable<void> server::tick() {
+  asio::steady_timer timer(node_.executor());
+  while (!coordinator_.over()) {
+    coordinator_.tick(std::chrono::steady_clock::now());
+    obey();
+    timer.expires_after(std::chrono::milliseconds(250));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
+EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why) {
+  coordinator_.exited(of, id, kind, why, std::chrono::steady_clock::now());
+  obey();
+}
+
+EDL_INLINE void server::obey() {
+  for (auto commands = coordinator_.take_commands(); !commands.empty();
+       commands = coordinator_.take_commands())
+    for (command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
+}
+
+EDL_INLINE void server::execute(find_restore_point const& c) {
+  std::optional<restore_point> found;
+  if (!options_.checkpoint_dir.empty()) {
+    if (auto const path = wire::newest_valid(options_.checkpoint_dir)) {
+      wire::manifest const m = wire::read_manifest(*path);
+      found = restore_point{*path, m.version, m.applied()};
+    }
+  }
+  coordinator_.restore_point_found(c.generation, found, std::chrono::steady_clock::now());
+}
+
+EDL_INLINE void server::execute(configure_servers const& c) {
+  for (auto const& [id, peer] : servers_) node_.spawn([this, id, c] { return configure(id, c); });
+}
+
+EDL_INLINE void server::execute(ask_version const& c) {
+  node_.spawn([this, g = c.generation] { return settle(g); });
+}
+
+EDL_INLINE void server::execute(write_checkpoint const& c) {
+  node_.spawn([this, c] { return checkpoint(c); });
+}
+
+EDL_INLINE void server::execute(release_frozen const& c) {
+  node_.spawn([this, c] { return release(c); });
+}
+
+EDL_INLINE void server::execute(replace_process const& c) { around_.replace(c.of, c.id, c.with); }
+
+EDL_INLINE void server::execute(evaluation_done const& c) { around_.evaluated(c.result); }
+
+EDL_INLINE void server::execute(finish_job const&) {
+  node_.spawn([this] { return finish(); });
+}
+
+EDL_INLINE void server::execute(fail_job const& c) {
+  if (!std::exchange(ended_, true)) around_.ended(c.reason);
+}
+
+EDL_INLINE void server::execute(log_line const& c) {
+  if (c.level == severity::info)
+    log_.info(c.text);
+  else if (c.level == severity::warning)
+    log_.warning(c.text);
+  else
+    log_.error(c.text);
+}
+
+EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_servers c) {
+  peer const p = servers_[id];
+  std::string failed;
+  try {
+    wire::ConfigureRequest request;
+    request.set_generation(c.generation);
+    request.set_restore(c.restore);
+    co_await p.to->call(
+        {.method = wire::method::configure, .message = wire::pack(request), .timeout = detail::disk_timeout});
+  } catch (net::call_error const& e) {
+    // A server that is gone is found by its exit or its silence, and another generation begins.
+    if (e.code() != net::status::internal && e.code() != net::status::invalid) co_return;
+    failed = e.what();
+  }
+  coordinator_.server_configured(id, p.incarnation, c.generation, failed, std::chrono::steady_clock::now());
+  obey();
+}
+
+EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16_t method,
+                                                                     std::string message,
+                                                                     std::chrono::milliseconds timeout) {
+  struct gathering {
+    std::vector<std::string> replies;
+    std::exception_ptr failed;
+    std::size_t left;
+    net::event changed;
+  };
+  auto const g =
+      std::make_shared<gathering>(gathering{{}, {}, servers_.size(), net::event(node_.executor())});
+  g->replies.resize(servers_.size());
+  std::size_t place = 0;
+  for (auto const& [id, p] : servers_)
+    node_.spawn([g, to = p.to, what = net::outgoing{.method = method, .message = message, .timeout = timeout},
+                 place = place++]() -> asio::awaitable<void> {
+      try {
+        g->replies[place] = (co_await to->call(what)).message;
+      } catch (...) {
+        g->failed = std::current_exception();
+      }
+      --g->left;
+      g->changed.notify();
+    });
+  while (g->left > 0) co_await g->changed.wait();
+  if (g->failed) std::rethrow_exception(g->failed);
+  co_return g->replies;
+}
+
+EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
+  wire::SettleRequest request;
+  request.set_generation(generation);
+  std::uint64_t version = 0;
+  try {
+    for (std::string const& reply :
+         co_await ask_all(wire::method::settle, wire::pack(request), detail::control_timeout))
+      version = std::max(version, wire::unpack<wire::SettleReply>(reply, "a server").version());
+  } catch (error const& e) {
+    log_.warning(fmt::format("the servers could not be settled: {}", e.what()));
+    co_return;  // the loss that caused it begins another generation
+  }
+  coordinator_.version_told(generation, version, std::chrono::steady_clock::now());
+  obey();
+}
+
+EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
+  try {
+    wire::ClaimRequest request;
+    request.set_generation(r.generation);
+    request.set_version(r.version);
+    co_await ask_all(wire::method::claim, wire::pack(request), detail::control_timeout);
+  } catch (error const& e) {
+    log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
+    r.evaluate = false;
+    co_await release({r.version, true});
+  }
+  coordinator_.version_reached(r, std::chrono::steady_clock::now());
+  obey();
+}
+
+EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
+  wire::ReleaseRequest request;
+  request.set_version(c.version);
+  request.set_evaluation(c.evaluation);
+  try {
+    co_await ask_all(wire::method::release, wire::pack(request), detail::control_timeout);
+  } catch (error const& e) {
+    log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
+  std::string failed;
+  std::string const path = wire::checkpoint_path(options_.checkpoint_dir, c.version);
+  try {
+    wire::begin_checkpoint(path);
+    wire::CheckpointRequest request;
+    request.set_generation(c.generation);
+    request.set_version(c.version);
+    request.set_path(path);
+    request.set_final(c.final);
+    wire::manifest m = options_.manifest;
+    m.version = c.version;
+    m.layout = wire::layout_digest(options_.layout);
+    for (std::string const& reply :
+         co_await ask_all(wire::method::checkpoint, wire::pack(request), detail::disk_timeout)) {
+      auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
+      m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
+    }
+    wire::commit_checkpoint(path, m);
+    log_.info(fmt::format("checkpoint {} written", path));
+    wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max);
+  } catch (error const& e) {
+    failed = e.what();
+  }
+  coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
+  obey();
+}
+
+EDL_INLINE asio::awaitable<void> server::export_variables() {
+  std::vector<float> variables(options_.layout.size());
+  std::uint64_t version = 0;
+  for (auto const& [id, p] : servers_) {
+    element_range const range = partition(variables.size(), std::uint32_t(servers_.size()), id);
+    wire::PullRequest request;
+    request.set_generation(coordinator_.generation());
+    net::outgoing what{
+        .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
+    what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
+    version = wire::unpack<wire::PullReply>((co_await p.to->call(what)).message, p.to->name()).version();
+  }
+  std::string const path = options_.output + "/model.safetensors";
+  wire::export_model(path, options_.layout, variables, version);
+  log_.info(fmt::format("model written to {}", path));
+}
+
+EDL_INLINE asio::awaitable<void> server::finish() {
+  std::string failed;
+  try {
+    if (!options_.output.empty()) co_await export_variables();
+  } catch (error const& e) {
+    failed = e.what();
+  }
+  if (!std::exchange(ended_, true)) around_.ended(failed);
+}
+
+}  // namespace edl::master

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <asio/co_spawn.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include "edl/core/inline.hpp"
+#include "edl/net/status.hpp"
+#include "edl/ps/server.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/ledger_message.hpp"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+
+namespace edl::ps {
+
+/// Memory for one push, given back when the push is done with.
+class server::gradient_buffer {
+ public:
+  gradient_buffer(std::vector<std::vector<float>>& pool, std::size_t size) : pool_(pool) {
+    if (!pool_.empty()) {
+      memory_ = std::move(pool_.back());
+      pool_.pop_back();
+    }
+    memory_.resize(size);
+  }
+  gradient_buffer(gradient_buffer const&) = delete;
+  gradient_buffer& operator=(gradient_buffer const&) = delete;
+  ~gradient_buffer() { pool_.push_back(std::move(memory_)); }
+
+  std::span<float> values() { return memory_; }
+
+ private:
+  std::vector<std::vector<float>>& pool_;
+  std::vector<float> memory_;
+};
+
+EDL_INLINE server::server(net::node& on, store& state, server_options options, logger log)
+    : node_(on),
+      store_(state),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      advanced_(on.executor()) {}
+
+EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
+  switch (r.method()) {
+    case wire::method::pull:
+      return pull(r);
+    case wire::method::push:
+      return push(r);
+    case wire::method::position:
+      return position(r);
+    case wire::method::configure:
+      return configure(r);
+    case wire::method::claim:
+      return claim(r);
+    case wire::method::release:
+      return release(r);
+    case wire::method::settle:
+      return settle(r);
+    case wire::method::checkpoint:
+      return checkpoint(r);
+  }
+  throw net::call_error(net::status::unknown_method,
+                        fmt::format("ps-{} knows no method {}", options_.id, r.method()));
+}
+
+EDL_INLINE void server::check(std::uint64_t generation) const {
+  if (generation_ == 0)
+    throw net::call_error(net::status::not_ready,
+                          fmt::format("ps-{} has not been configured yet", options_.id));
+  if (generation != generation_)
+    throw net::call_error(net::status::stale_generation, fmt::format("ps-{} is at generation {}, not {}",
+                                                                     options_.id, generation_, generation));
+}
+
+EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
+  auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
+  check(request.generation());
+  // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
+  snapshot const s = request.frozen() && request.version() != store_.version()
+                         ? store_.evaluation(request.version())
+                         : store_.snapshot();
+  wire::PullReply reply;
+  reply.set_version(s.version());
+  std::string const message = wire::pack(reply);
+  bytes const range = std::as_bytes(s.variables());
+  co_await r.reply(message, {&range, 1});
+}
+
+EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
+  auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
+  check(request.generation());
+  gradient_buffer memory(buffers_, store_.parameters() + store_.state());
+  std::span<float> const values = memory.values();
+  co_await r.read(std::as_writable_bytes(values));
+  check(request.generation());  // the servers may have rolled back while the bytes came in
+  minibatch_key const key{
+      {request.task().epoch(), request.task().index()}, request.minibatch(), request.minibatches()};
+  push_result const result = store_.push(key, request.version(), values.first(store_.parameters()),
+                                         values.subspan(store_.parameters()));
+  advanced_.notify();
+  if (result.evaluate || result.checkpoint) options_.frozen(generation_, result);
+  wire::PushReply reply;
+  reply.set_verdict(wire::PushReply::Verdict(int(result.verdict)));
+  reply.set_version(result.version);
+  co_await r.reply(wire::pack(reply));
+}
+
+EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
+  auto const request = wire::unpack<wire::PositionRequest>(r.message(), r.peer());
+  check(request.generation());
+  task_position const at = store_.position({request.task().epoch(), request.task().index()});
+  wire::PositionReply reply;
+  reply.set_applied(at.applied);
+  reply.set_closed(at.closed);
+  co_await r.reply(wire::pack(reply));
+}
+
+EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
+  auto const request = wire::unpack<wire::ConfigureRequest>(r.message(), r.peer());
+  if (request.generation() < generation_)
+    throw net::call_error(net::status::stale_generation,
+                          fmt::format("ps-{} is already at generation {}", options_.id, generation_));
+  if (request.generation() > generation_) {
+    generation_ = 0;
+    options_.configure(store_, request.restore());
+    generation_ = request.generation();
+    log_.info(fmt::format("generation {}: {} of {} variables from {}", generation_, store_.elements().size(),
+                          options_.layout.size(),
+                          request.restore().empty() ? "the seed" : request.restore()));
+  }
+  co_await r.reply(wire::pack(wire::Empty{}));
+}
+
+EDL_INLINE asio::awaitable<void> server::reach(net::request& r, std::uint64_t generation,
+                                               std::uint64_t version) {
+  check(generation);
+  while (store_.version() < version) {
+    if (!co_await advanced_.wait_until(std::chrono::steady_clock::now() + r.time_left()))
+      throw net::call_error(net::status::not_ready, fmt::format("ps-{} is at version {}, not yet {}",
+                                                                options_.id, store_.version(), version));
+    check(generation);
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
+  auto const request = wire::unpack<wire::ClaimRequest>(r.message(), r.peer());
+  co_await reach(r, request.generation(), request.version());
+  store_.evaluation(request.version());
+  co_await r.reply(wire::pack(wire::Empty{}));
+}
+
+EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
+  auto const request = wire::unpack<wire::ReleaseRequest>(r.message(), r.peer());
+  request.evaluation() ? store_.release_evaluation(request.version())
+                       : store_.release_checkpoint(request.version());
+  co_await r.reply(wire::pack(wire::Empty{}));
+}
+
+EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
+  auto const request = wire::unpack<wire::SettleRequest>(r.message(), r.peer());
+  check(request.generation());
+  wire::SettleReply reply;
+  reply.set_version(store_.flush().version);
+  advanced_.notify();
+  co_await r.reply(wire::pack(reply));
+}
+
+EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
+  auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
+  co_await reach(r, request.generation(), request.version());
+  cut what = request.final() ? store_.cut() : store_.checkpoint(request.version());
+  // On a thread of its own: training goes on while the disk works. The coroutine itself stays on the node's
+  // thread.
+  auto const write = [this, &what, &request]() -> asio::awaitable<wire::manifest::file> {
+    co_return write_cut(what, request.path(), options_.layout, options_.id, options_.servers);
+  };
+  wire::manifest::file const file = co_await asio::co_spawn(writer_, write, asio::use_awaitable);
+  wire::CheckpointReply reply;
+  reply.set_file(file.name);
+  reply.set_bytes(file.bytes);
+  reply.set_crc32(file.crc32);
+  reply.set_version(file.version);
+  wire::to_message(file.ledger, *reply.mutable_ledger());
+  co_await r.reply(wire::pack(reply));
+}
+
+}  // namespace edl::ps

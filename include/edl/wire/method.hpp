@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace edl::wire {
+
+/// What a call asks for; the message of each is `…Request` of edl.proto, the answer `…Reply`. The numbers are
+/// the protocol's: they are never used again for anything else.
+namespace method {
+
+// To the master.
+inline constexpr std::uint16_t join = 1, cluster = 2, heartbeat = 3, task = 4, report = 5, version = 6;
+
+// To a parameter server.
+inline constexpr std::uint16_t pull = 32, push = 33, position = 34, configure = 35, claim = 36, release = 37,
+                               settle = 38, checkpoint = 39;
+
+}  // namespace method
+}  // namespace edl::wire

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/core/partition.hpp"
+#include "edl/net/blocking.hpp"
+#include "edl/net/channel.hpp"
+#include "edl/net/node.hpp"
+#include "edl/worker/links.hpp"
+
+namespace edl::worker {
+
+/// Who a worker is.
+struct identity {
+  std::uint32_t id = 0;
+  std::uint64_t incarnation = 0;
+};
+
+/// How long a worker goes on trying to reach the master before it gives up.
+inline constexpr std::chrono::seconds master_patience{30};
+
+/// The parameter servers of a job: every call goes to all of them side by side, each to the range it keeps.
+/// Thread safety: used by one thread, which is not the node's.
+class remote_parameters final : public parameter_link {
+ public:
+  /// `elements`, `parameters`: of the model's arena.
+  remote_parameters(net::node& on, net::channel& master, std::size_t elements, std::size_t parameters)
+      : node_(on), master_(master), elements_(elements), parameters_(parameters) {}
+
+  std::uint64_t pull(std::span<float> variables) override;
+  void pull_frozen(std::uint64_t version, std::span<float> variables) override;
+  pushed push(minibatch_key const& minibatch, std::uint64_t version, view<float> gradients,
+              view<float> state_change) override;
+  std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
+
+  /// Waits until the servers are ready, and takes their addresses. True when they are of another generation
+  /// than those known before.
+  bool refresh();
+
+  std::uint64_t generation() const { return generation_; }
+
+ private:
+  struct server {
+    std::unique_ptr<net::channel> to;
+    element_range range;
+  };
+
+  std::uint64_t pull_from(std::span<float> variables, std::optional<std::uint64_t> frozen);
+  template <class Make, class Take>
+  void ask_all(Make make, Take take);
+
+  net::node& node_;
+  net::channel& master_;
+  std::size_t elements_, parameters_;
+  std::uint64_t generation_ = 0;
+  std::vector<server> servers_;
+};
+
+/// The master of a job. Thread safety: used by one thread, which is not the node's.
+class remote_master final : public master_link {
+ public:
+  remote_master(net::channel& master, identity self, remote_parameters& parameters)
+      : master_(master), self_(self), parameters_(parameters) {}
+
+  assignment next() override;
+  bool report(outcome const& o) override;
+
+ private:
+  net::channel& master_;
+  identity self_;
+  remote_parameters& parameters_;
+  std::optional<assignment> held_;  // came with another generation: given out once the old is dropped
+};
+
+}  // namespace edl::worker
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/worker/remote.ipp"
+#endif

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "edl/core/inline.hpp"
+#include "edl/net/status.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+#include "edl/worker/remote.hpp"
+
+namespace edl::worker {
+namespace detail {
+
+inline constexpr std::chrono::minutes transfer_timeout{10};  // a stalled connection is given up much earlier
+inline constexpr std::chrono::milliseconds retry_pause{20};
+
+template <class Reply, class Request>
+Reply ask(net::channel& to, std::uint16_t method, Request const& request) {
+  net::outgoing what{
+      .method = method, .message = wire::pack(request), .timeout = master_patience, .idempotent = true};
+  return wire::unpack<Reply>(net::wait(to, std::move(what)).message, to.name());
+}
+
+}  // namespace detail
+
+EDL_INLINE bool remote_parameters::refresh() {
+  wire::Cluster now;
+  for (;;) {
+    now = detail::ask<wire::Cluster>(master_, wire::method::cluster, wire::ClusterRequest{});
+    if (now.ready()) break;
+    std::this_thread::sleep_for(detail::retry_pause);
+  }
+  if (now.generation() == generation_) return false;
+  servers_.clear();
+  auto const count = std::uint32_t(now.servers_size());
+  for (auto const& s : now.servers()) {
+    std::vector<net::address> where;
+    for (std::string const& a : s.addresses()) where.push_back(net::parse_address(a));
+    if (s.id() >= count) throw error(fmt::format("the master names ps-{} of {} servers", s.id(), count));
+    servers_.push_back({std::make_unique<net::channel>(node_, where, fmt::format("ps-{}", s.id())),
+                        partition(elements_, count, s.id())});
+  }
+  generation_ = now.generation();
+  return true;
+}
+
+// Calls every server, again as long as one cannot be reached: each call may be repeated. A server that is
+// really gone ends in another generation, which is told by `rolled_back`.
+template <class Make, class Take>
+void remote_parameters::ask_all(Make make, Take take) {
+  if (generation_ == 0) refresh();
+  for (;;) {
+    std::vector<net::started_call> calls;
+    for (server const& s : servers_) calls.push_back(net::start(*s.to, make(s)));
+    std::optional<net::call_error> failed;
+    std::vector<std::string> replies;
+    for (net::started_call& c : calls) try {
+        replies.push_back(c.get().message);
+      } catch (net::call_error const& e) {
+        // What asks for another look at the cluster weighs more than what does not.
+        if (!failed || failed->code() != net::status::stale_generation) failed = e;
+      }
+    if (!failed) {
+      for (std::size_t i = 0; i < replies.size(); ++i) take(servers_[i], replies[i]);
+      return;
+    }
+    switch (failed->code()) {
+      case net::status::unavailable:
+      case net::status::not_ready:
+      case net::status::stale_generation:
+      case net::status::deadline_exceeded:
+        if (refresh()) throw rolled_back(failed->what());
+        std::this_thread::sleep_for(detail::retry_pause);
+        break;
+      default:
+        throw *failed;
+    }
+  }
+}
+
+EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables,
+                                                      std::optional<std::uint64_t> frozen) {
+  // The oldest of the servers' versions is what the variables as a whole are at least.
+  std::uint64_t oldest = ~std::uint64_t{0};
+  ask_all(
+      [&](server const& s) {
+        wire::PullRequest request;
+        request.set_generation(generation_);
+        request.set_frozen(frozen.has_value());
+        request.set_version(frozen.value_or(0));
+        net::outgoing what{.method = wire::method::pull,
+                           .message = wire::pack(request),
+                           .timeout = detail::transfer_timeout};
+        what.into.push_back(std::as_writable_bytes(variables.subspan(s.range.first, s.range.size())));
+        return what;
+      },
+      [&](server const& s, std::string const& reply) {
+        oldest = std::min(oldest, wire::unpack<wire::PullReply>(reply, s.to->name()).version());
+      });
+  return oldest;
+}
+
+EDL_INLINE std::uint64_t remote_parameters::pull(std::span<float> variables) {
+  return pull_from(variables, std::nullopt);
+}
+
+EDL_INLINE void remote_parameters::pull_frozen(std::uint64_t version, std::span<float> variables) {
+  pull_from(variables, version);
+}
+
+EDL_INLINE pushed remote_parameters::push(minibatch_key const& minibatch, std::uint64_t version,
+                                          view<float> gradients, view<float> state_change) {
+  pushed result;
+  ask_all(
+      [&](server const& s) {
+        wire::PushRequest request;
+        request.set_generation(generation_);
+        request.mutable_task()->set_epoch(minibatch.task.epoch);
+        request.mutable_task()->set_index(minibatch.task.index);
+        request.set_minibatch(minibatch.index);
+        request.set_minibatches(minibatch.count);
+        request.set_version(version);
+        net::outgoing what{.method = wire::method::push,
+                           .message = wire::pack(request),
+                           .timeout = detail::transfer_timeout};
+        std::size_t const middle = std::clamp(parameters_, s.range.first, s.range.last);
+        if (middle > s.range.first)
+          what.payload.push_back(std::as_bytes(gradients.subspan(s.range.first, middle - s.range.first)));
+        if (s.range.last > middle)
+          what.payload.push_back(
+              std::as_bytes(state_change.subspan(middle - parameters_, s.range.last - middle)));
+        return what;
+      },
+      [&](server const& s, std::string const& reply) {
+        auto const r = wire::unpack<wire::PushReply>(reply, s.to->name());
+        result.stale |= r.verdict() == wire::PushReply::STALE;
+        result.version = std::max(result.version, r.version());
+      });
+  return result;
+}
+
+EDL_INLINE std::uint32_t remote_parameters::position(task_key const& task, std::uint32_t minibatches) {
+  std::uint32_t least = minibatches;
+  ask_all(
+      [&](server const&) {
+        wire::PositionRequest request;
+        request.set_generation(generation_);
+        request.mutable_task()->set_epoch(task.epoch);
+        request.mutable_task()->set_index(task.index);
+        return net::outgoing{.method = wire::method::position, .message = wire::pack(request)};
+      },
+      [&](server const& s, std::string const& reply) {
+        auto const r = wire::unpack<wire::PositionReply>(reply, s.to->name());
+        least = std::min(least, r.closed() ? minibatches : r.applied());
+      });
+  return least;
+}
+
+EDL_INLINE assignment remote_master::next() {
+  if (held_) {
+    assignment const a = *held_;
+    held_.reset();
+    return a;
+  }
+  wire::TaskRequest request;
+  request.set_worker(self_.id);
+  request.set_incarnation(self_.incarnation);
+  auto const t = detail::ask<wire::Task>(master_, wire::method::task, request);
+  assignment a;
+  using kind = assignment::kind;
+  static constexpr kind kinds[] = {kind::wait, kind::training, kind::evaluation, kind::prediction,
+                                   kind::finished};
+  if (!wire::Task::Kind_IsValid(t.kind()))
+    throw error("the master leased a task of a kind that this worker does not know");
+  a.what = kinds[t.kind()];
+  if (a.what == kind::wait || a.what == kind::finished) return a;
+  a.lease = t.lease();
+  a.task = {t.key().epoch(), t.key().index()};
+  a.shard = t.shard();
+  a.shard_name = t.shard_name();
+  a.begin = t.begin();
+  a.end = t.end();
+  a.version = t.version();
+  a.applied = t.applied();
+  a.resumed = t.resumed();
+  if (t.generation() != parameters_.generation()) {
+    bool const first = parameters_.generation() == 0;
+    parameters_.refresh();
+    if (!first) {
+      held_ = a;
+      throw rolled_back(fmt::format("the servers are at generation {}", parameters_.generation()));
+    }
+  }
+  return a;
+}
+
+EDL_INLINE bool remote_master::report(outcome const& o) {
+  wire::TaskReport report;
+  report.set_worker(self_.id);
+  report.set_incarnation(self_.incarnation);
+  report.set_lease(o.lease);
+  report.set_error(o.error);
+  report.set_records(o.records);
+  report.set_returned(o.returned);
+  report.set_applied(o.applied);
+  for (double m : o.metrics) report.add_metrics(m);
+  return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report).accepted();
+}
+
+}  // namespace edl::worker
