@@ -2,11 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "edl/nn/losses.hpp"

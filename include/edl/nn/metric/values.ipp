@@ -25,7 +25,7 @@ EDL_INLINE std::string python_float(float value) {
   std::size_t const sign = scientific[e + 1] == '+' ? 1 : 0;
   std::from_chars(scientific.data() + e + 1 + sign, scientific.data() + scientific.size(), exponent);
   if (value != 0 && (exponent < -4 || exponent >= 16)) return std::string(scientific);
-  std::string out(scientific.substr(0, value < 0 || std::signbit(value) ? 1 : 0)), digits;
+  std::string out(scientific.substr(0, std::signbit(value) ? 1 : 0)), digits;
   for (char c : scientific.substr(0, e))
     if (c >= '0' && c <= '9') digits.push_back(c);
   if (exponent < 0) return out + "0." + std::string(std::size_t(-exponent - 1), '0') + digits;
