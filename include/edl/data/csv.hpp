@@ -12,6 +12,9 @@
 #include "edl/data/source.hpp"
 
 namespace edl::data {
+namespace detail {
+class csv_reader;
+}
 
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record; empty lines are none either. A column whose every value is
@@ -34,7 +37,7 @@ class csv_source : public source {
   std::vector<column> const& columns() const { return columns_; }
 
  private:
-  friend class csv_reader;
+  friend class detail::csv_reader;
   void scan();
 
   detail::input_file file_;

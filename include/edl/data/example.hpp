@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 #include <xtensor/xadapt.hpp>
+#include <xtensor/xstrided_view.hpp>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/span.hpp"
@@ -27,7 +28,7 @@ class example {
   }
 
  public:
-  enum class kind : std::uint8_t { none, bytes, floats, integers };
+  enum class kind : std::uint8_t { none, strings, floats, integers };
 
   /// A list of floats as a read-only xtensor view, without a copy.  // (n)
   auto floats(std::string_view name) const { return adapt(float_values(name)); }
@@ -71,8 +72,8 @@ class example {
  private:
   friend class example_builder;
   friend class example_parser;
-  struct feature {
-    std::uint32_t name = 0, name_size = 0;  // in text_
+  struct entry {
+    std::size_t name = 0, name_size = 0;  // in text_
     kind what = kind::none;
     std::size_t first = 0, count = 0;  // in the pool of its kind
   };
@@ -80,13 +81,13 @@ class example {
     std::size_t first = 0, size = 0;  // in text_
   };
 
-  feature const* find(std::string_view name) const;
-  feature const& need(std::string_view name, kind what) const;
+  entry const* find(std::string_view name) const;
+  entry const& need(std::string_view name, kind what) const;
   [[noreturn]] void refuse(std::string_view name, std::string_view wanted) const;
-  feature& add(std::string_view name);
+  entry& add(std::string_view name);
 
   // Pools, so that a record allocates nothing once they have grown.
-  std::vector<feature> features_;
+  std::vector<entry> features_;
   std::vector<float> floats_;
   std::vector<std::int64_t> integers_;
   std::vector<slice> slices_;
@@ -112,7 +113,7 @@ class example_builder {
   void bytes(std::string_view name, std::span<std::string_view const> values);
 
  private:
-  example::feature& add(std::string_view name, example::kind what, std::size_t first, std::size_t count);
+  example::entry& add(std::string_view name, example::kind what, std::size_t first, std::size_t count);
 
   example& into_;
 };

@@ -19,7 +19,7 @@ struct idx_values {
   std::string values;  // as many bytes as the product of dims
 };
 
-/// Reads an IDX file, packed by gzip or not. A data_error if it is not one, or larger than 4 GiB.
+/// Reads an IDX file, packed by gzip or not. A data_error if it is not one, or larger than 1 GiB.
 idx_values read_idx(std::string const& path);
 
 /// Images and labels of a pair of IDX files, in memory. Features: `image` (floats 0 to 255, rows·columns of

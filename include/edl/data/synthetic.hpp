@@ -13,7 +13,7 @@ namespace edl::data {
 
 struct synthetic_options {
   std::uint64_t records = 60'000;
-  std::uint64_t seed = 0;  ///< sets of different seeds share no image
+  std::uint64_t seed = 0;  ///< sets of different seeds are unrelated
   std::uint64_t records_per_shard = 10'000;
 };
 

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/data/csv.hpp"
+
+namespace edl::data {
+namespace detail {
+
+inline constexpr std::size_t csv_row_limit = 16u << 20, csv_block = 1u << 20;
+
+/// Where a character leaves us, by RFC 4180; a quote in the middle of a bare field is an ordinary character.
+enum class csv_state { begin, bare, quoted, quote };
+
+constexpr csv_state csv_next(csv_state s, char c, char delimiter) {
+  if (s == csv_state::quoted) return c == '"' ? csv_state::quote : csv_state::quoted;
+  if (c == delimiter || c == '\n') return csv_state::begin;
+  if (c == '"' && s == csv_state::begin) return csv_state::quoted;
+  if (c == '"' && s == csv_state::quote) return csv_state::quoted;
+  return s == csv_state::quote ? csv_state::quote : csv_state::bare;
+}
+
+/// The fields of one row, unquoted, in storage that is kept.
+class csv_fields {
+ public:
+  /// Takes the first row of `text`; false if there is something behind a closing quote.
+  bool split(std::string_view text, char delimiter) {
+    text_.clear();
+    ends_.clear();
+    csv_state state = csv_state::begin;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      char const c = text[i];
+      auto const next = csv_next(state, c, delimiter);
+      bool const line_end = c == '\n' || (c == '\r' && (i + 1 == text.size() || text[i + 1] == '\n'));
+      if (state != csv_state::quoted && (c == delimiter || line_end)) {
+        ends_.push_back(text_.size());
+        if (line_end) return true;
+      } else if (next == csv_state::bare || (state == csv_state::quoted && next == csv_state::quoted) ||
+                 (state == csv_state::quote && next == csv_state::quoted)) {
+        text_.push_back(c);
+      } else if (state == csv_state::quote) {
+        return false;
+      }
+      state = next;
+    }
+    ends_.push_back(text_.size());
+    return state != csv_state::quoted;
+  }
+
+  std::size_t size() const { return ends_.size(); }
+  std::string_view operator[](std::size_t i) const {
+    auto const begin = i ? ends_[i - 1] : 0;
+    return std::string_view(text_).substr(begin, ends_[i] - begin);
+  }
+
+ private:
+  std::string text_;
+  std::vector<std::size_t> ends_;
+};
+
+inline std::string_view trimmed(std::string_view text) {
+  auto const blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+template <class Number>
+std::optional<Number> number(std::string_view text) {
+  Number value{};
+  auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The kind of a column that had kind `so_far` and now has this value as well.
+inline example::kind widen(example::kind so_far, std::string_view field) {
+  if (so_far == example::kind::strings) return so_far;
+  auto const text = trimmed(field);
+  if (text.empty()) return so_far;
+  if (so_far != example::kind::floats && number<std::int64_t>(text)) return example::kind::integers;
+  return number<double>(text) ? example::kind::floats : example::kind::strings;
+}
+
+class csv_reader final : public reader {
+ public:
+  explicit csv_reader(csv_source const& from) : from_(from) {}
+
+  void read(std::size_t shard, std::uint64_t record, example& into) override {
+    auto const& file = from_.file_;
+    if (shard != 0 || record + 1 >= from_.rows_.size())
+      throw data_error(
+          fmt::format("{}: there is no row {}, it has {}", file.path(), record, from_.shards_[0].records));
+    auto const at = from_.rows_[std::size_t(record)];
+    row_.resize(std::min<std::size_t>(from_.rows_[std::size_t(record) + 1] - at, csv_row_limit));
+    file.read(at, row_.data(), row_.size());
+    file.check_unchanged();
+    auto const refuse = [&](std::string const& what) {
+      return data_error(fmt::format("{}: row {} at byte {}: {}", file.path(), record, at, what));
+    };
+    if (!fields_.split(row_, from_.delimiter_)) throw refuse("characters follow a closing quote");
+    auto const& columns = from_.columns_;
+    if (fields_.size() != columns.size())
+      throw refuse(
+          fmt::format("expected {} fields as in the header, found {}", columns.size(), fields_.size()));
+    example_builder build{into};
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      auto const& [name, what] = columns[i];
+      auto const text = trimmed(fields_[i]);
+      if (what == example::kind::strings) {
+        build.bytes(name, fields_[i]);
+      } else if (text.empty()) {
+        continue;
+      } else if (what == example::kind::integers) {
+        auto const value = number<std::int64_t>(text);
+        if (!value) throw refuse(fmt::format("expected a whole number in column {}", i));
+        build.integer(name, *value);
+      } else {
+        auto const value = number<double>(text);
+        if (!value) throw refuse(fmt::format("expected a number in column {}", i));
+        build.floating(name, float(*value));
+      }
+    }
+  }
+
+ private:
+  csv_source const& from_;
+  std::string row_;
+  csv_fields fields_;
+};
+
+}  // namespace detail
+
+EDL_INLINE csv_source::csv_source(std::string const& path, char delimiter)
+    : file_(path), delimiter_(delimiter) {
+  if (delimiter == '"' || delimiter == '\n' || delimiter == '\r')
+    throw usage_error(fmt::format("{}: a quote or a line end cannot be the delimiter", path));
+  scan();
+  shards_.push_back({path.substr(path.find_last_of('/') + 1), rows_.size() - 1});
+}
+
+EDL_INLINE void csv_source::scan() {
+  detail::csv_fields fields;
+  std::string block, row;
+  std::uint64_t begin = 0;  // of the row
+  auto const refuse = [&](std::string const& what) {
+    return data_error(fmt::format("{}: row at byte {}: {}", file_.path(), begin, what));
+  };
+  auto const finish_row = [&] {
+    if (row.empty() || row == "\r") return;
+    if (row.size() > detail::csv_row_limit)
+      throw refuse(fmt::format("is longer than {} bytes", detail::csv_row_limit));
+    bool const good = fields.split(row, delimiter_);
+    if (columns_.empty()) {
+      if (!good) throw refuse("characters follow a closing quote in the header");
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        std::string name{detail::trimmed(fields[i])};
+        if (name.empty()) throw refuse(fmt::format("column {} has no name in the header", i));
+        for (auto const& earlier : columns_)
+          if (earlier.name == name)
+            throw refuse(fmt::format("two columns of the header have one name, column {} again", i));
+        columns_.push_back({std::move(name), example::kind::none});
+      }
+      return;
+    }
+    rows_.push_back(begin);
+    if (!good || fields.size() != columns_.size()) return;  // told when it is read
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      columns_[i].what = detail::widen(columns_[i].what, fields[i]);
+  };
+
+  auto state = detail::csv_state::begin;
+  constexpr std::string_view mark = "\xEF\xBB\xBF";  // of UTF-8, which some spreadsheets write
+  if (file_.size() >= mark.size()) {
+    block.resize(mark.size());
+    file_.read(0, block.data(), block.size());
+    if (block == mark) begin = mark.size();
+  }
+  for (std::uint64_t at = begin; at < file_.size();) {
+    block.resize(std::min<std::uint64_t>(detail::csv_block, file_.size() - at));
+    file_.read(at, block.data(), block.size());
+    std::size_t copied = 0;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      bool const ends = block[i] == '\n' && state != detail::csv_state::quoted;
+      state = detail::csv_next(state, block[i], delimiter_);
+      if (!ends) continue;
+      row.append(block, copied, i - copied);
+      copied = i + 1;
+      finish_row();
+      row.clear();
+      begin = at + copied;
+    }
+    row.append(block, copied, std::string::npos);
+    if (row.size() > detail::csv_row_limit)
+      throw refuse(fmt::format("is longer than {} bytes{}", detail::csv_row_limit,
+                               state == detail::csv_state::quoted ? "; a quote is never closed" : ""));
+    at += block.size();
+  }
+  if (state == detail::csv_state::quoted) throw refuse("a quote is never closed");
+  finish_row();
+  if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
+  file_.check_unchanged();
+  rows_.push_back(file_.size());
+  for (auto& c : columns_)
+    if (c.what == example::kind::none) c.what = example::kind::strings;
+}
+
+EDL_INLINE std::unique_ptr<reader> csv_source::open() const {
+  return std::make_unique<detail::csv_reader>(*this);
+}
+
+}  // namespace edl::data

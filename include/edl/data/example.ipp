@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/data/example.hpp"
+
+namespace edl {
+namespace detail {
+
+/// A name from a file, fit for a line of text.
+inline std::string printable(std::string_view name) {
+  std::string text(name.substr(0, 64));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
+  return text + (name.size() > 64 ? "…" : "");
+}
+
+inline constexpr std::string_view kind_names[]{"empty", "byte strings", "floats", "integers"};
+
+}  // namespace detail
+
+EDL_INLINE void example::clear() {
+  features_.clear();
+  floats_.clear();
+  integers_.clear();
+  slices_.clear();
+  text_.clear();
+}
+
+EDL_INLINE std::string_view example::name(std::size_t feature) const {
+  return std::string_view(text_).substr(features_[feature].name, features_[feature].name_size);
+}
+
+EDL_INLINE example::entry const* example::find(std::string_view name) const {
+  for (auto const& f : features_)
+    if (f.name_size == name.size() && std::memcmp(text_.data() + f.name, name.data(), name.size()) == 0)
+      return &f;
+  return nullptr;
+}
+
+EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted) const {
+  std::string has;
+  for (std::size_t i = 0; i < features_.size() && i < 20; ++i)
+    has += fmt::format("{}{} ({} {})", i ? ", " : "", detail::printable(this->name(i)), features_[i].count,
+                       detail::kind_names[std::size_t(features_[i].what)]);
+  if (features_.size() > 20) has += fmt::format(" and {} more", features_.size() - 20);
+  auto const* const found = find(name);
+  throw data_error(fmt::format("the record has {}{} as feature '{}'; it has {}", found ? "not " : "no ",
+                               wanted, detail::printable(name), has.empty() ? "no features" : has));
+}
+
+EDL_INLINE example::entry const& example::need(std::string_view name, kind what) const {
+  auto const* const f = find(name);
+  if (!f || f->what != what) refuse(name, detail::kind_names[std::size_t(what)]);
+  return *f;
+}
+
+EDL_INLINE view<float> example::float_values(std::string_view name) const {
+  auto const& f = need(name, kind::floats);
+  return {floats_.data() + f.first, f.count};
+}
+
+EDL_INLINE view<std::int64_t> example::integer_values(std::string_view name) const {
+  auto const& f = need(name, kind::integers);
+  return {integers_.data() + f.first, f.count};
+}
+
+EDL_INLINE std::int64_t example::integer(std::string_view name) const {
+  auto const values = integer_values(name);
+  if (values.size() != 1) refuse(name, "one integer");
+  return values[0];
+}
+
+EDL_INLINE float example::floating(std::string_view name) const {
+  auto const* const f = find(name);
+  if (!f || f->count != 1 || (f->what != kind::floats && f->what != kind::integers))
+    refuse(name, "one number");
+  return f->what == kind::floats ? floats_[f->first] : float(integers_[f->first]);
+}
+
+EDL_INLINE std::string_view example::bytes(std::string_view name) const {
+  if (need(name, kind::strings).count != 1) refuse(name, "one byte string");
+  return bytes(name, 0);
+}
+
+EDL_INLINE std::string_view example::bytes(std::string_view name, std::size_t index) const {
+  auto const& f = need(name, kind::strings);
+  if (index >= f.count) refuse(name, fmt::format("{} byte strings", index + 1));
+  auto const& s = slices_[f.first + index];
+  return std::string_view(text_).substr(s.first, s.size);
+}
+
+EDL_INLINE std::size_t example::count(std::string_view name) const {
+  auto const* const f = find(name);
+  return f ? f->count : 0;
+}
+
+EDL_INLINE std::vector<std::string_view> example::names() const {
+  std::vector<std::string_view> all;
+  for (std::size_t i = 0; i < features_.size(); ++i) all.push_back(name(i));
+  return all;
+}
+
+EDL_INLINE example::entry& example::add(std::string_view name) {
+  entry f;
+  f.name = text_.size();
+  f.name_size = name.size();
+  text_.append(name);
+  return features_.emplace_back(f);
+}
+
+/// Reads protobuf's wire format with its own low-level stream, without generated classes. Every function is
+/// false on malformed bytes. Lengths are compared with what is left before anything is believed.
+class example_parser {
+ public:
+  example_parser(example& into, std::string_view serialised)
+      : into_(into),
+        whole_(serialised),
+        in_(reinterpret_cast<std::uint8_t const*>(serialised.data()), int(serialised.size())) {}
+
+  bool record() {
+    in_.SetTotalBytesLimit(std::numeric_limits<int>::max());
+    in_.PushLimit(int(whole_.size()));
+    return fields([this](std::uint32_t tag) {
+      return tag == delimited(1) ? nested([this] { return features(); }) : skip(tag);
+    });
+  }
+
+  int position() const { return in_.CurrentPosition(); }
+
+ private:
+  static constexpr std::uint32_t delimited(std::uint32_t field) { return field << 3 | 2; }
+  static constexpr std::uint32_t varint(std::uint32_t field) { return field << 3; }
+  static constexpr std::uint32_t fixed32(std::uint32_t field) { return field << 3 | 5; }
+
+  /// Each field up to the limit.
+  template <class Field>
+  bool fields(Field&& field) {
+    while (in_.BytesUntilLimit() > 0) {
+      std::uint32_t const tag = in_.ReadTagNoLastTag();
+      if (tag >> 3 == 0 || !field(tag)) return false;
+    }
+    return true;
+  }
+
+  template <class Message>
+  bool nested(Message&& message) {
+    int size = 0;
+    if (!length(size)) return false;
+    auto const outer = in_.PushLimit(size);
+    bool const good = message() && in_.BytesUntilLimit() == 0;
+    in_.PopLimit(outer);
+    return good;
+  }
+
+  bool length(int& size) {
+    std::uint32_t n = 0;
+    if (!in_.ReadVarint32(&n) || std::int64_t(n) > in_.BytesUntilLimit()) return false;
+    size = int(n);
+    return true;
+  }
+
+  bool text(std::string_view& bytes) {
+    int size = 0;
+    if (!length(size)) return false;
+    bytes = whole_.substr(std::size_t(in_.CurrentPosition()), std::size_t(size));
+    return in_.Skip(size);
+  }
+
+  bool skip(std::uint32_t tag) {
+    std::uint64_t ignored = 0;
+    int size = 0;
+    switch (tag & 7) {
+      case 0:
+        return in_.ReadVarint64(&ignored);
+      case 1:
+        return in_.BytesUntilLimit() >= 8 && in_.Skip(8);
+      case 2:
+        return length(size) && in_.Skip(size);
+      case 5:
+        return in_.BytesUntilLimit() >= 4 && in_.Skip(4);
+      default:
+        return false;  // groups, which no writer of these messages ever made
+    }
+  }
+
+  bool features() {
+    return fields([this](std::uint32_t tag) {
+      return tag == delimited(1) ? nested([this] { return entry(); }) : skip(tag);
+    });
+  }
+
+  bool entry() {
+    std::string_view key;
+    value_ = {};
+    bool const good = fields([&](std::uint32_t tag) {
+      if (tag == delimited(1)) return text(key);
+      if (tag == delimited(2)) return nested([this] { return feature(); });
+      return skip(tag);
+    });
+    if (!good) return false;
+    if (auto const* const earlier = into_.find(key)) {
+      auto& f = into_.features_[std::size_t(earlier - into_.features_.data())];
+      f.what = value_.what, f.first = value_.first, f.count = value_.count;
+    } else {
+      auto& f = into_.add(key);
+      f.what = value_.what, f.first = value_.first, f.count = value_.count;
+    }
+    return true;
+  }
+
+  bool feature() {
+    return fields([this](std::uint32_t tag) {
+      switch (tag) {
+        case delimited(1):
+          return list(example::kind::strings, into_.slices_.size(), [this](auto t) { return bytes(t); });
+        case delimited(2):
+          return list(example::kind::floats, into_.floats_.size(), [this](auto t) { return floats(t); });
+        case delimited(3):
+          return list(example::kind::integers, into_.integers_.size(),
+                      [this](auto t) { return integers(t); });
+        default:
+          return skip(tag);
+      }
+    });
+  }
+
+  /// A list goes on with what the same feature began; one of another kind replaces it.
+  template <class Field>
+  bool list(example::kind what, std::size_t end, Field&& field) {
+    if (value_.what != what) {
+      value_.what = what;
+      value_.first = end;
+      value_.count = 0;
+    }
+    return nested([&] { return fields(field); });
+  }
+
+  bool bytes(std::uint32_t tag) {
+    if (tag != delimited(1)) return skip(tag);
+    std::string_view value;
+    if (!text(value)) return false;
+    into_.slices_.push_back({into_.text_.size(), value.size()});
+    into_.text_.append(value);
+    ++value_.count;
+    return true;
+  }
+
+  bool floats(std::uint32_t tag) {
+    static_assert(std::endian::native == std::endian::little);
+    int size = 4;
+    if (tag != fixed32(1) && tag != delimited(1)) return skip(tag);
+    if (tag == delimited(1) && !length(size)) return false;
+    if (size % 4 != 0 || size > in_.BytesUntilLimit()) return false;
+    auto const count = std::size_t(size) / 4, before = into_.floats_.size();
+    into_.floats_.resize(before + count);
+    value_.count += count;
+    return in_.ReadRaw(into_.floats_.data() + before, size);
+  }
+
+  bool integers(std::uint32_t tag) {
+    auto const one = [this] {
+      std::uint64_t value = 0;
+      if (!in_.ReadVarint64(&value)) return false;
+      into_.integers_.push_back(std::int64_t(value));
+      ++value_.count;
+      return true;
+    };
+    if (tag == varint(1)) return one();
+    if (tag != delimited(1)) return skip(tag);
+    return nested([&] {
+      while (in_.BytesUntilLimit() > 0)
+        if (!one()) return false;
+      return true;
+    });
+  }
+
+  example& into_;
+  std::string_view whole_;
+  google::protobuf::io::CodedInputStream in_;
+  example::entry value_;
+};
+
+EDL_INLINE void example::parse(std::string_view serialised) {
+  clear();
+  if (serialised.size() > std::size_t(std::numeric_limits<int>::max()))
+    throw data_error(
+        fmt::format("a tf.train.Example of {} bytes is more than the format allows", serialised.size()));
+  example_parser parser{*this, serialised};
+  if (parser.record()) return;
+  clear();
+  throw data_error(fmt::format("is no tf.train.Example: malformed at byte {} of {}", parser.position(),
+                               serialised.size()));
+}
+
+EDL_INLINE example_builder::example_builder(example& into) : into_(into) { into_.clear(); }
+
+EDL_INLINE example::entry& example_builder::add(std::string_view name, example::kind what, std::size_t first,
+                                                std::size_t count) {
+  if (into_.find(name))
+    throw error(fmt::format("feature '{}' is put into a record twice", detail::printable(name)));
+  auto& f = into_.add(name);
+  f.what = what;
+  f.first = first;
+  f.count = count;
+  return f;
+}
+
+EDL_INLINE std::span<float> example_builder::floats(std::string_view name, std::size_t count) {
+  auto const first = into_.floats_.size();
+  add(name, example::kind::floats, first, count);
+  into_.floats_.resize(first + count);
+  return {into_.floats_.data() + first, count};
+}
+
+EDL_INLINE std::span<std::int64_t> example_builder::integers(std::string_view name, std::size_t count) {
+  auto const first = into_.integers_.size();
+  add(name, example::kind::integers, first, count);
+  into_.integers_.resize(first + count);
+  return {into_.integers_.data() + first, count};
+}
+
+EDL_INLINE void example_builder::floats(std::string_view name, view<float> values) {
+  std::copy(values.begin(), values.end(), floats(name, values.size()).begin());
+}
+
+EDL_INLINE void example_builder::integers(std::string_view name, view<std::int64_t> values) {
+  std::copy(values.begin(), values.end(), integers(name, values.size()).begin());
+}
+
+EDL_INLINE void example_builder::bytes(std::string_view name, std::string_view value) {
+  bytes(name, std::span<std::string_view const>(&value, 1));
+}
+
+EDL_INLINE void example_builder::bytes(std::string_view name, std::span<std::string_view const> values) {
+  add(name, example::kind::strings, into_.slices_.size(), values.size());
+  for (auto const value : values) {
+    into_.slices_.push_back({into_.text_.size(), value.size()});
+    into_.text_.append(value);
+  }
+}
+
+namespace detail {
+
+constexpr std::size_t varint_size(std::uint64_t value) {
+  return std::size_t(std::bit_width(value | 1) + 6) / 7;
+}
+
+inline void put_varint(std::uint64_t value, std::string& into) {
+  for (; value >= 0x80; value >>= 7) into.push_back(char(value | 0x80));
+  into.push_back(char(value));
+}
+
+constexpr std::size_t delimited_size(std::size_t size) { return 1 + varint_size(size) + size; }
+
+inline void put_delimited(std::uint32_t field, std::size_t size, std::string& into) {
+  into.push_back(char(field << 3 | 2));
+  put_varint(size, into);
+}
+
+}  // namespace detail
+
+EDL_INLINE void encode(example const& record, std::string& into) {
+  using kind = example::kind;
+  into.clear();
+  std::vector<std::size_t> order(record.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return record.name(a) < record.name(b); });
+
+  // Sizes of each feature's values, list, Feature and map entry, inside out.
+  struct sizes {
+    std::size_t values, list, feature, entry;
+  };
+  auto const measure = [&](std::size_t i) {
+    auto const name = record.name(i);
+    sizes s{};
+    switch (record.kind_of(i)) {
+      case kind::none:
+        break;
+      case kind::floats:
+        s.values = record.count(name) * 4;
+        break;
+      case kind::integers:
+        for (auto const v : record.integer_values(name)) s.values += detail::varint_size(std::uint64_t(v));
+        break;
+      case kind::strings:
+        for (std::size_t n = 0; n < record.count(name); ++n)
+          s.list += detail::delimited_size(record.bytes(name, n).size());
+    }
+    if (s.values > 0) s.list = detail::delimited_size(s.values);
+    if (record.kind_of(i) != kind::none) s.feature = detail::delimited_size(s.list);
+    s.entry = detail::delimited_size(name.size()) + detail::delimited_size(s.feature);
+    return s;
+  };
+
+  std::size_t features = 0;
+  for (auto const i : order) features += detail::delimited_size(measure(i).entry);
+  detail::put_delimited(1, features, into);
+  for (auto const i : order) {
+    auto const name = record.name(i);
+    auto const s = measure(i);
+    detail::put_delimited(1, s.entry, into);
+    detail::put_delimited(1, name.size(), into);
+    into.append(name);
+    detail::put_delimited(2, s.feature, into);
+    if (record.kind_of(i) != kind::none)
+      detail::put_delimited(std::uint32_t(record.kind_of(i)), s.list, into);
+    if (s.values > 0) detail::put_delimited(1, s.values, into);
+    if (record.kind_of(i) == kind::floats) {
+      auto const values = record.float_values(name);
+      into.append(reinterpret_cast<char const*>(values.data()), values.size_bytes());
+    } else if (record.kind_of(i) == kind::integers) {
+      for (auto const v : record.integer_values(name)) detail::put_varint(std::uint64_t(v), into);
+    } else if (record.kind_of(i) == kind::strings) {
+      for (std::size_t n = 0; n < record.count(name); ++n) {
+        detail::put_delimited(1, record.bytes(name, n).size(), into);
+        into.append(record.bytes(name, n));
+      }
+    }
+  }
+}
+
+}  // namespace edl

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/data/example.hpp"
+#include "edl/data/loader.hpp"
+#include "edl/data/order.hpp"
+
+namespace edl::data {
+
+struct loader::state {
+  struct pending {
+    work of;
+    std::vector<std::uint64_t> order;   // empty: ascending
+    std::uint64_t next = 0, count = 0;  // minibatches
+  };
+  struct slot {
+    batch* b = nullptr;
+    bool ready = false, dropped = false;
+  };
+
+  source const& from;
+  loader_options options;
+  decoder decode;
+  std::vector<batch> batches;
+  std::vector<std::thread> threads;
+
+  std::mutex mutex;
+  std::condition_variable work_or_room, ready;
+  std::deque<pending> queue;
+  std::vector<batch*> free;
+  std::vector<slot> given;  // to threads, in the order in which they will be given out; room for all batches
+  bool closed = false, stopped = false;
+
+  state(source const& s, loader_options const& o, decoder d) : from(s), options(o), decode(std::move(d)) {}
+
+  ~state() {
+    stop();
+    for (auto& t : threads) t.join();
+  }
+
+  void stop() {
+    std::lock_guard const lock{mutex};
+    stopped = true;
+    queue.clear();
+    work_or_room.notify_all();
+    ready.notify_all();
+  }
+
+  /// Takes a free batch for the next minibatch, and says in it which one that is. Null when the loader stops.
+  batch* take() {
+    std::unique_lock lock{mutex};
+    work_or_room.wait(lock, [&] { return stopped || (!queue.empty() && !free.empty()); });
+    if (stopped) return nullptr;
+    batch* const b = free.back();
+    free.pop_back();
+    auto& p = queue.front();
+    auto const size = std::uint64_t(options.minibatch_size), first = p.next * size;
+    auto const records = std::min(size, p.of.end - p.of.begin - first);
+    b->records.resize(std::size_t(records));
+    for (std::uint64_t i = 0; i < records; ++i)
+      b->records[std::size_t(i)] = p.order.empty() ? p.of.begin + first + i : p.order[std::size_t(first + i)];
+    b->identity = {{p.of.task, std::uint32_t(p.next), std::uint32_t(p.count)}, p.of.m, p.of.ticket};
+    b->shard = from.shards()[p.of.shard].name;
+    shard_of(*b) = p.of.shard;
+    given.push_back({b});
+    if (++p.next == p.count) queue.pop_front();
+    return b;
+  }
+
+  /// Which shard a batch is of, for the thread that fills it.
+  std::size_t& shard_of(batch const& b) { return shards[std::size_t(&b - batches.data())]; }
+  std::vector<std::size_t> shards;
+
+  void fill(batch& b, reader& in, example& record) {
+    std::sort(b.records.begin(), b.records.end());
+    b.rows = b.skipped = 0;
+    b.error.clear();
+    std::size_t const shard = shard_of(b);
+    while (b.error.empty() && std::size_t(b.rows) < b.records.size()) {
+      auto const number = b.records[std::size_t(b.rows)];
+      try {
+        in.read(shard, number, record);
+      } catch (data_error const& e) {
+        if (options.skip_damaged) {
+          ++b.skipped;
+          b.records.erase(b.records.begin() + b.rows);
+          continue;
+        }
+        b.error = e.what();
+      } catch (std::exception const& e) {
+        b.error = e.what();
+      } catch (...) {
+        b.error = fmt::format("{}: record {}: the reader failed", b.shard, number);
+      }
+      if (!b.error.empty()) break;
+      try {
+        decode(record, b, b.rows, b.identity.m);
+      } catch (std::exception const& e) {
+        b.error = fmt::format("{}: record {}: {}", b.shard, number, e.what());
+      } catch (...) {
+        b.error = fmt::format("{}: record {}: the feed failed", b.shard, number);
+      }
+      ++b.rows;
+    }
+    if (!b.error.empty()) b.rows = 0;
+  }
+
+  void finish(batch* b) {
+    std::lock_guard const lock{mutex};
+    auto const it = std::find_if(given.begin(), given.end(), [&](slot const& s) { return s.b == b; });
+    if (it->dropped) {
+      given.erase(it);
+      free.push_back(b);
+      work_or_room.notify_one();
+    } else {
+      it->ready = true;
+    }
+    // Also where one was dropped: it may have been the last that somebody in next() waited for.
+    ready.notify_all();
+  }
+
+  void run() {
+    std::unique_ptr<reader> in;
+    example record;
+    while (batch* const b = take()) {
+      try {
+        if (!in) in = from.open();
+        fill(*b, *in, record);
+      } catch (std::exception const& e) {
+        b->rows = 0;
+        b->error = fmt::format("{}: cannot be opened: {}", b->shard, e.what());
+      }
+      finish(b);
+    }
+  }
+
+  batch* pop_ready() {
+    if (given.empty() || !given.front().ready) return nullptr;
+    batch* const b = given.front().b;
+    given.erase(given.begin());
+    return b;
+  }
+
+  bool over() const { return stopped || (closed && queue.empty() && given.empty()); }
+};
+
+EDL_INLINE loader::loader(source const& from, loader_options const& options, factory const& make,
+                          decoder decode) {
+  if (options.threads < 1 || options.threads > 1024)
+    throw usage_error(fmt::format("{} loader threads cannot be; choose from 1 to 1024", options.threads));
+  if (options.ring < 2 || options.ring > 65536)
+    throw usage_error(fmt::format("a ring of {} batches cannot be; choose from 2 to 65536", options.ring));
+  if (options.minibatch_size < 1) throw usage_error("the minibatch size must be at least 1");
+  state_ = std::make_unique<state>(from, options, std::move(decode));
+  auto& s = *state_;
+  auto const ring = std::size_t(options.ring);
+  s.batches.reserve(ring);
+  s.shards.resize(ring);
+  s.given.reserve(ring);
+  s.free.reserve(ring);
+  for (std::size_t i = 0; i < ring; ++i) {
+    auto& b = s.batches.emplace_back(make());
+    if (b.capacity < options.minibatch_size)
+      throw usage_error(
+          fmt::format("a batch holds {} samples, a minibatch has {}", b.capacity, options.minibatch_size));
+    b.records.reserve(std::size_t(options.minibatch_size));
+    s.free.push_back(&b);
+  }
+  try {
+    for (int i = 0; i < options.threads; ++i) s.threads.emplace_back([&s] { s.run(); });
+  } catch (std::system_error const& e) {
+    // With fewer threads than asked for it still works.
+    if (s.threads.empty()) throw error(fmt::format("no thread can be started for the loader: {}", e.what()));
+  }
+}
+
+EDL_INLINE loader::~loader() = default;
+
+EDL_INLINE void loader::submit(work const& task) {
+  auto& s = *state_;
+  auto const& shards = s.from.shards();
+  if (task.shard >= shards.size())
+    throw error(fmt::format("shard {} is asked for, the data set has {}; it is another one here", task.shard,
+                            shards.size()));
+  auto const& shard = shards[task.shard];
+  if (task.begin >= task.end || task.end > shard.records)
+    throw error(fmt::format("{}: records [{}, {}) are asked for, it has {}; it is another file here",
+                            shard.name, task.begin, task.end, shard.records));
+  auto const count = minibatches(task.begin, task.end, std::uint64_t(s.options.minibatch_size));
+  if (count > std::numeric_limits<std::uint32_t>::max() || task.first_minibatch >= count)
+    throw error(fmt::format("{}: minibatch {} is asked for, records [{}, {}) make {}", shard.name,
+                            task.first_minibatch, task.begin, task.end, count));
+  state::pending p{task, {}, task.first_minibatch, count};
+  if (s.options.shuffle && task.m == mode::training)
+    task_order(s.options.seed, task.task, task.begin, task.end, p.order);
+  std::lock_guard const lock{s.mutex};
+  if (s.closed) throw error("the loader is closed, it takes no more work");
+  if (s.stopped) return;
+  s.queue.push_back(std::move(p));
+  s.work_or_room.notify_all();
+}
+
+EDL_INLINE batch* loader::next() {
+  auto& s = *state_;
+  std::unique_lock lock{s.mutex};
+  s.ready.wait(lock, [&] { return s.over() || (!s.given.empty() && s.given.front().ready); });
+  return s.stopped ? nullptr : s.pop_ready();
+}
+
+EDL_INLINE batch* loader::try_next() {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  return s.stopped ? nullptr : s.pop_ready();
+}
+
+EDL_INLINE void loader::recycle(batch* b) {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  s.free.push_back(b);
+  s.work_or_room.notify_one();
+}
+
+EDL_INLINE void loader::cancel(std::uint64_t ticket) {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  std::erase_if(s.queue, [&](auto const& p) { return p.of.ticket == ticket; });
+  std::erase_if(s.given, [&](auto& slot) {
+    if (slot.b->identity.ticket != ticket) return false;
+    slot.dropped = true;
+    if (slot.ready) s.free.push_back(slot.b);
+    return slot.ready;
+  });
+  s.work_or_room.notify_all();
+  s.ready.notify_all();
+}
+
+EDL_INLINE void loader::close() {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  s.closed = true;
+  s.ready.notify_all();
+}
+
+EDL_INLINE void loader::stop() { state_->stop(); }
+
+}  // namespace edl::data

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/data/compression.hpp"
+#include "edl/data/recordio.hpp"
+
+namespace edl::data {
+namespace detail {
+
+static_assert(std::endian::native == std::endian::little,
+              "files are read and written in place as little-endian");
+
+inline constexpr std::uint32_t recordio_magic = 0x01020304;
+inline constexpr std::size_t recordio_header_bytes = 20;
+inline constexpr std::size_t recordio_chunk_limit = 1u << 30;  // stored or unpacked
+
+using recordio_header = std::array<std::uint32_t, 5>;
+
+/// What a header says in a layout; whether it can be is for the caller to see.
+struct recordio_claim {
+  std::uint32_t checksum, compressor, size, records;
+  std::uint32_t first_compressor;
+
+  bool known_compressor() const { return compressor - first_compressor <= 2; }
+};
+
+inline recordio_claim interpret(recordio_header const& h, recordio_layout layout) {
+  if (layout == recordio_layout::go) return {h[1], h[2], h[3], h[4], 0};
+  return {h[2], h[3], h[4], h[1], 1};
+}
+
+inline std::uint32_t payload_checksum(std::string_view payload, recordio_layout layout) {
+  return layout == recordio_layout::go ? crc32(payload) : crc32c(payload);
+}
+
+/// Which layout the first header is of. Both have a legal compressor only in the tiniest of files; the
+/// checksum decides.
+EDL_INLINE recordio_layout detect_layout(input_file const& file, recordio_header const& header) {
+  auto const go = interpret(header, recordio_layout::go), python = interpret(header, recordio_layout::python);
+  if (!python.known_compressor()) return recordio_layout::go;
+  if (!go.known_compressor()) return recordio_layout::python;
+  auto const rest = file.size() - recordio_header_bytes;
+  if (python.size > rest || python.size > recordio_chunk_limit) return recordio_layout::go;
+  std::string payload(python.size, '\0');
+  file.read(recordio_header_bytes, payload.data(), payload.size());
+  return crc32c(payload) == python.checksum ? recordio_layout::python : recordio_layout::go;
+}
+
+}  // namespace detail
+
+EDL_INLINE recordio_index index_recordio(std::string const& path, bool skip_damaged) {
+  detail::input_file const file{path};
+  recordio_index index;
+  index.path = path;
+  std::uint64_t at = 0;
+  auto const refuse = [&](std::string const& what) {
+    return data_error(fmt::format("{}: chunk {} at byte {}: {}", path, index.chunks.size(), at, what));
+  };
+  try {
+    while (at < file.size()) {
+      auto const rest = file.size() - at;
+      if (rest < detail::recordio_header_bytes)
+        throw refuse(fmt::format("a header has {} bytes, {} are left", detail::recordio_header_bytes, rest));
+      detail::recordio_header header;
+      file.read(at, header.data(), detail::recordio_header_bytes);
+      if (header[0] != detail::recordio_magic)
+        throw refuse(fmt::format("expected the RecordIO magic number {:#010x}, found {:#010x}{}",
+                                 detail::recordio_magic, header[0], at ? "" : "; is this a RecordIO file?"));
+      if (at == 0) index.layout = detail::detect_layout(file, header);
+      auto const claim = detail::interpret(header, index.layout);
+      if (!claim.known_compressor())
+        throw refuse(fmt::format("expected a compressor from {} to {}, found {}", claim.first_compressor,
+                                 claim.first_compressor + 2, claim.compressor));
+      if (claim.size > rest - detail::recordio_header_bytes)
+        throw refuse(
+            fmt::format("a payload of {} bytes is expected, {} are left; the file is cut off or damaged",
+                        claim.size, rest - detail::recordio_header_bytes));
+      // No compressor packs more than 1,032 to 1 (deflate), and a record takes 4 bytes at least.
+      auto const unpacked =
+          std::min<std::uint64_t>(detail::recordio_chunk_limit, std::uint64_t(claim.size) * 1032);
+      if (claim.size > detail::recordio_chunk_limit || claim.records > unpacked / 4)
+        throw refuse(fmt::format("{} records in {} bytes cannot be", claim.records, claim.size));
+      index.chunks.push_back({at, index.records, claim.size, claim.records, claim.checksum,
+                              compressor(claim.compressor - claim.first_compressor)});
+      index.records += claim.records;
+      at += detail::recordio_header_bytes + claim.size;
+    }
+  } catch (data_error const& e) {
+    if (!skip_damaged) throw;
+    index.damage = e.what();
+  }
+  return index;
+}
+
+EDL_INLINE recordio_reader::recordio_reader(std::string const& path)
+    : recordio_reader(std::make_shared<recordio_index const>(index_recordio(path))) {}
+
+EDL_INLINE recordio_reader::recordio_reader(std::shared_ptr<recordio_index const> index,
+                                            std::size_t cache_bytes)
+    : cache_bytes_(cache_bytes) {
+  open(std::move(index));
+}
+
+EDL_INLINE void recordio_reader::open(std::shared_ptr<recordio_index const> index) {
+  file_ = detail::input_file{index->path};
+  index_ = std::move(index);
+  recent_ = 0;
+  std::size_t largest = 1;
+  for (auto const& c : index_->chunks) largest = std::max<std::size_t>(largest, c.size);
+  // At least two: a shuffled task that straddles a border would otherwise unpack a chunk per record. A guess:
+  // chunks unpack to four times their size.
+  auto const slots = std::clamp<std::size_t>(cache_bytes_ / 4 / largest, 2, 256);
+  cache_.resize(std::clamp<std::size_t>(index_->chunks.size(), 1, slots));
+  for (auto& slot : cache_) slot.chunk = std::size_t(-1);
+}
+
+EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
+  auto const& chunk = index_->chunks[number];
+  into.chunk = std::size_t(-1);
+  into.failure.clear();
+  try {
+    detail::recordio_header header;
+    if (chunk.offset + detail::recordio_header_bytes + chunk.size > file_.size())
+      throw data_error("lies beyond the end of the file, which has shrunk since it was indexed");
+    file_.read(chunk.offset, header.data(), detail::recordio_header_bytes);
+    auto const claim = detail::interpret(header, index_->layout);
+    if (header[0] != detail::recordio_magic || claim.checksum != chunk.checksum || claim.size != chunk.size ||
+        claim.records != chunk.records ||
+        claim.compressor != std::uint32_t(chunk.with) + claim.first_compressor)
+      throw data_error("its header was changed since the file was indexed; start again on the new file");
+    auto& stored = chunk.with == compressor::none ? into.payload : stored_;
+    stored.resize(chunk.size);
+    file_.read(chunk.offset + detail::recordio_header_bytes, stored.data(), stored.size());
+    if (auto const found = detail::payload_checksum(stored, index_->layout); found != chunk.checksum)
+      throw data_error(
+          fmt::format("checksum {:#010x} is expected, its {} bytes have {:#010x}; the file is damaged",
+                      chunk.checksum, chunk.size, found));
+    if (chunk.with == compressor::gzip)
+      detail::unpack_gzip(stored_, detail::recordio_chunk_limit, into.payload);
+    else if (chunk.with == compressor::snappy && index_->layout == recordio_layout::go)
+      detail::unpack_snappy_frames(stored_, detail::recordio_chunk_limit, into.payload);
+    else if (chunk.with == compressor::snappy)
+      detail::unpack_snappy_block(stored_, detail::recordio_chunk_limit, into.payload);
+    split(number, into);
+  } catch (data_error const& e) {
+    into.failure = fmt::format("{}: chunk {} at byte {}: {}", index_->path, number, chunk.offset, e.what());
+  }
+  into.chunk = number;
+}
+
+EDL_INLINE void recordio_reader::split(std::size_t number, cached& into) const {
+  std::uint32_t const records = index_->chunks[number].records;
+  std::size_t const size = into.payload.size();
+  if (records > size / 4)
+    throw data_error(fmt::format("{} records are expected in {} unpacked bytes", records, size));
+  into.ends.clear();
+  into.ends.reserve(records);
+  std::size_t at = 0;
+  for (std::uint32_t i = 0; i < records; ++i) {
+    std::uint32_t length = 0;
+    if (size - at >= 4) std::memcpy(&length, into.payload.data() + at, 4);
+    if (size - at < 4 || length > size - at - 4)
+      throw data_error(
+          fmt::format("record {} of {} runs over the end of {} unpacked bytes", i, records, size));
+    at += 4 + length;
+    into.ends.push_back(std::uint32_t(at));
+  }
+  if (at != size)
+    throw data_error(
+        fmt::format("{} of {} unpacked bytes are left after its {} records", size - at, size, records));
+}
+
+EDL_INLINE std::string_view recordio_reader::read(std::uint64_t record) {
+  auto const& chunks = index_->chunks;
+  if (record >= index_->records)
+    throw data_error(
+        fmt::format("{}: there is no record {}, it has {}", index_->path, record, index_->records));
+  auto const& guess = chunks[recent_];
+  if (record < guess.first || record - guess.first >= guess.records) {
+    auto const after =
+        std::upper_bound(chunks.begin(), chunks.end(), record,
+                         [](std::uint64_t r, recordio_index::chunk const& c) { return r < c.first; });
+    recent_ = std::size_t(after - chunks.begin()) - 1;
+  }
+  auto& slot = cache_[recent_ % cache_.size()];
+  if (slot.chunk != recent_) load(recent_, slot);
+  if (!slot.failure.empty()) throw data_error(slot.failure);
+  auto const i = std::size_t(record - chunks[recent_].first);
+  std::size_t const begin = (i ? slot.ends[i - 1] : 0) + 4;
+  return std::string_view(slot.payload).substr(begin, slot.ends[i] - begin);
+}
+
+EDL_INLINE recordio_writer::recordio_writer(std::string const& path, recordio_options const& options)
+    : options_(options), file_(path) {
+  if (options_.max_chunk_bytes < 1 || options_.max_chunk_bytes > detail::recordio_chunk_limit / 2)
+    throw error(fmt::format("{}: chunks of {} bytes cannot be written, from 1 to {} can", path,
+                            options_.max_chunk_bytes, detail::recordio_chunk_limit / 2));
+}
+
+EDL_INLINE void recordio_writer::write(std::string_view record) {
+  if (record.size() >= options_.max_chunk_bytes)
+    throw error(fmt::format("{}: record {} has {} bytes, a chunk holds less than {}; allow larger chunks",
+                            file_.path(), records_, record.size(), options_.max_chunk_bytes));
+  // The second limit is the reader's: prefixes do not count for the first, and there may be nothing else.
+  if (bytes_ + record.size() > options_.max_chunk_bytes ||
+      std::max(unpacked_, payload_.size()) + 2 * record.size() + 64 > detail::recordio_chunk_limit)
+    flush();
+  auto const length = std::uint32_t(record.size());
+  std::string_view const prefix{reinterpret_cast<char const*>(&length), 4};
+  if (options_.with == compressor::snappy) {
+    detail::append_snappy_frames(prefix, payload_);
+    detail::append_snappy_frames(record, payload_);
+  } else {
+    payload_.append(prefix);
+    payload_.append(record);
+  }
+  bytes_ += record.size();
+  unpacked_ += 4 + record.size();
+  ++in_chunk_, ++records_;
+}
+
+EDL_INLINE void recordio_writer::flush() {
+  if (in_chunk_ == 0) return;
+  if (options_.with == compressor::gzip) {
+    detail::pack_gzip(payload_, packed_);
+    payload_.swap(packed_);
+  }
+  detail::recordio_header const header{detail::recordio_magic, detail::crc32(payload_),
+                                       std::uint32_t(options_.with), std::uint32_t(payload_.size()),
+                                       in_chunk_};
+  file_.write({reinterpret_cast<char const*>(header.data()), detail::recordio_header_bytes});
+  file_.write(payload_);
+  payload_.clear();
+  bytes_ = unpacked_ = in_chunk_ = 0;
+}
+
+EDL_INLINE void recordio_writer::close() {
+  flush();
+  file_.close();
+}
+
+}  // namespace edl::data
