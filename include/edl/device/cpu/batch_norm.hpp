@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/device/cpu/basic_cpu.hpp"
+
+namespace edl {
+
+/// y = gamma · (x − mean) / √(variance + epsilon) + beta, each channel by the mean and (biased) variance of
+/// all rows. Moves the running values: running ← momentum · running + (1 − momentum) · this batch's. `kept`
+/// takes 2 · channels: mean and 1 / √(variance + epsilon).
+template <class T>
+void batch_norm_train(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels,
+                      std::type_identity_t<T> momentum, std::type_identity_t<T> epsilon, reads<T> x,
+                      reads<T> gamma, reads<T> beta, writes<T> running_mean, writes<T> running_variance,
+                      writes<T> y, writes<T> kept);
+
+/// The same by the running values, which stay as they are.
+template <class T>
+void batch_norm_evaluate(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels,
+                         std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
+                         reads<T> running_mean, reads<T> running_variance, writes<T> y, writes<T> kept);
+
+/// Gradients after `batch_norm_train`, through the batch's statistics. An empty `dx` is not computed.
+template <class T>
+void batch_norm_train_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels, reads<T> x,
+                               reads<T> gamma, reads<T> dy, reads<T> kept, writes<T> dx, writes<T> dgamma,
+                               writes<T> dbeta);
+
+/// Gradients after `batch_norm_evaluate`, where the statistics are constants.
+template <class T>
+void batch_norm_evaluate_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels, reads<T> x,
+                                  reads<T> gamma, reads<T> dy, reads<T> kept, writes<T> dx, writes<T> dgamma,
+                                  writes<T> dbeta);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/cpu/batch_norm.ipp"
+#endif

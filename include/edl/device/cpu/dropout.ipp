@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "edl/device/cpu/dropout.hpp"
+
+namespace edl {
+namespace detail {
+
+/// Blocks number `first` and following of a stream, element after element: `random_stream::block`, with the
+/// blocks side by side in the rounds, so that the compiler makes vectors of them.
+template <std::size_t N>
+void draw_blocks(random_stream const& random, std::uint64_t first, std::array<std::uint32_t, N>& to) {
+  constexpr std::size_t blocks = N / 4;
+  std::array<std::uint32_t, blocks> a, b, c, d;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    a[i] = std::uint32_t(first + i);
+    b[i] = std::uint32_t((first + i) >> 32);
+    c[i] = std::uint32_t(random.step);
+    d[i] = std::uint32_t(random.step >> 32);
+  }
+  auto k0 = std::uint32_t(random.key), k1 = std::uint32_t(random.key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (std::size_t i = 0; i < blocks; ++i) {
+      std::uint64_t const p0 = std::uint64_t{0xD2511F53u} * a[i], p1 = std::uint64_t{0xCD9E8D57u} * c[i];
+      a[i] = std::uint32_t(p1 >> 32) ^ b[i] ^ k0;
+      b[i] = std::uint32_t(p1);
+      c[i] = std::uint32_t(p0 >> 32) ^ d[i] ^ k1;
+      d[i] = std::uint32_t(p0);
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  for (std::size_t i = 0; i < blocks; ++i) {
+    to[4 * i] = a[i];
+    to[4 * i + 1] = b[i];
+    to[4 * i + 2] = c[i];
+    to[4 * i + 3] = d[i];
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+void dropout_forward(basic_cpu<T>&, std::type_identity_t<T> rate, random_stream const& random, reads<T> x,
+                     writes<T> y, std::span<std::byte> mask) {
+  // uniform(i) >= rate, without the conversion: both sides in units of 2^-24.
+  auto const least = std::uint32_t(std::ceil(double(rate) * 0x1p24));
+  T const scale = T(1) / (T(1) - rate);
+  constexpr std::size_t blocks = 16, lanes = 4 * blocks;
+  std::array<std::uint32_t, lanes> drawn;
+  for (std::size_t begin = 0; begin < y.size(); begin += lanes) {
+    detail::draw_blocks(random, begin / 4, drawn);
+    std::size_t const n = std::min(lanes, y.size() - begin);
+    T const* const from = x.data() + begin;
+    T* __restrict const to = y.data() + begin;
+    std::byte* __restrict const kept = mask.data() + begin;
+    for (std::size_t i = 0; i < n; ++i) {
+      bool const keep = (drawn[i] >> 8) >= least;
+      to[i] = keep ? from[i] * scale : T(0);
+      kept[i] = std::byte(keep);
+    }
+  }
+}
+
+template <class T>
+void dropout_backward(basic_cpu<T>&, std::type_identity_t<T> rate, std::span<std::byte const> mask,
+                      reads<T> dy, writes<T> dx) {
+  T const scale = T(1) / (T(1) - rate);
+  T const* const from = dy.data();
+  T* __restrict const to = dx.data();
+  for (std::size_t i = 0; i < dx.size(); ++i) to[i] = mask[i] != std::byte{} ? from[i] * scale : T(0);
+}
+
+#ifndef EDL_HEADER_ONLY
+template void dropout_forward(basic_cpu<float>&, float, random_stream const&, view<float>, std::span<float>,
+                              std::span<std::byte>);
+template void dropout_forward(basic_cpu<double>&, double, random_stream const&, view<double>,
+                              std::span<double>, std::span<std::byte>);
+template void dropout_backward(basic_cpu<float>&, float, std::span<std::byte const>, view<float>,
+                               std::span<float>);
+template void dropout_backward(basic_cpu<double>&, double, std::span<std::byte const>, view<double>,
+                               std::span<double>);
+#endif
+
+}  // namespace edl

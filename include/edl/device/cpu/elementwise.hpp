@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/device/cpu/basic_cpu.hpp"
+
+namespace edl {
+
+template <class T>
+void copy(basic_cpu<T>& cpu, reads<T> x, writes<T> y);
+
+/// y = a + b, where y may be a or b.
+template <class T>
+void add(basic_cpu<T>& cpu, reads<T> a, reads<T> b, writes<T> y);
+
+/// Copies a matrix of `rows` × `columns` whose rows stand `x_stride` and `y_stride` elements apart: the
+/// channels of one branch into or out of a concatenation.
+template <class T>
+void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_stride,
+                  writes<T> y, std::size_t y_stride);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/cpu/elementwise.ipp"
+#endif

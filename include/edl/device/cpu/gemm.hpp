@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/device/cpu/basic_cpu.hpp"
+
+namespace edl {
+
+/// A matrix by rows that stand `stride` elements apart; `transposed` says that it enters a product turned.
+template <class T>
+struct matrix {
+  T const* data;
+  std::size_t stride;
+  bool transposed = false;
+};
+
+/// c (m × n, rows `c_stride` apart) += a (m × k) · b (k × n), after any transposition. Allocates nothing.
+template <class T>
+void multiply_add(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b,
+                  T* c, std::size_t c_stride);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/cpu/gemm.ipp"
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+
+#include "edl/device/cpu/pool.hpp"
+
+namespace edl {
+namespace detail {
+
+/// Visits every window: visit(element of y, elements of x before the window's first row, rows, row stride,
+/// columns).
+template <class Visit>
+void for_each_window(pool_geometry const& g, int batch, Visit&& visit) {
+  auto const c = std::size_t(g.in.channels);
+  std::size_t to = 0;
+  for (int s = 0; s < batch; ++s)
+    for (int i = 0; i < g.out.height; ++i) {
+      int const row = i * g.stride.height - g.before.height;
+      int const top = std::max(row, 0), bottom = std::min(row + g.window.height, g.in.height);
+      for (int j = 0; j < g.out.width; ++j, to += c) {
+        int const column = j * g.stride.width - g.before.width;
+        int const left = std::max(column, 0), right = std::min(column + g.window.width, g.in.width);
+        auto const from = std::size_t(s) * g.in.size() +
+                          (std::size_t(top) * std::size_t(g.in.width) + std::size_t(left)) * c;
+        visit(to, from, bottom - top, right - left);
+      }
+    }
+}
+
+template <class T>
+using channels = Eigen::Array<T, Eigen::Dynamic, 1>;
+
+}  // namespace detail
+
+template <class T>
+void max_pool_forward(basic_cpu<T>&, pool_geometry const& g, int batch, reads<T> x, writes<T> y) {
+  auto const c = std::size_t(g.in.channels), row = c * std::size_t(g.in.width);
+  detail::for_each_window(g, batch, [&](std::size_t to, std::size_t from, int rows, int columns) {
+    T* __restrict const most = y.data() + to;
+    std::copy_n(x.data() + from, c, most);
+    for (std::size_t a = 0; a < std::size_t(rows); ++a)
+      for (std::size_t b = 0; b < std::size_t(columns); ++b) {
+        T const* const here = x.data() + from + a * row + b * c;
+        for (std::size_t k = 0; k < c; ++k)
+          most[k] = here[k] > most[k] || here[k] != here[k] ? here[k] : most[k];
+      }
+  });
+}
+
+template <class T>
+void max_pool_backward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, reads<T> x, reads<T> y,
+                       reads<T> dy, writes<T> dx) {
+  auto const c = std::size_t(g.in.channels), row = c * std::size_t(g.in.width);
+  std::ranges::fill(dx, T(0));
+  constexpr std::size_t part = 1024;
+  detail::for_each_window(g, batch, [&](std::size_t to, std::size_t from, int rows, int columns) {
+    for (std::size_t begin = 0; begin < c; begin += part) {
+      std::size_t const n = std::min(part, c - begin);
+      // What is still to be given away: taking all of it leaves exactly zero for an equal element after it.
+      T* __restrict const rest = cpu.left().data();
+      T const* const most = y.data() + to + begin;
+      std::copy_n(dy.data() + to + begin, n, rest);
+      for (std::size_t a = 0; a < std::size_t(rows); ++a)
+        for (std::size_t b = 0; b < std::size_t(columns); ++b) {
+          T const* const here = x.data() + from + a * row + b * c + begin;
+          T* __restrict const into = dx.data() + from + a * row + b * c + begin;
+          for (std::size_t k = 0; k < n; ++k) {
+            T const taken = here[k] == most[k] ? rest[k] : T(0);
+            into[k] += taken;
+            rest[k] -= taken;
+          }
+        }
+    }
+  });
+}
+
+template <class T>
+void average_pool_forward(basic_cpu<T>&, pool_geometry const& g, int batch, reads<T> x, writes<T> y) {
+  auto const c = Eigen::Index(g.in.channels), row = c * g.in.width;
+  detail::for_each_window(g, batch, [&](std::size_t to, std::size_t from, int rows, int columns) {
+    Eigen::Map<detail::channels<T>> mean(y.data() + to, c);
+    mean.setZero();
+    for (int a = 0; a < rows; ++a)
+      for (int b = 0; b < columns; ++b)
+        mean += Eigen::Map<detail::channels<T> const>(x.data() + from + a * row + b * c, c);
+    mean *= T(1) / T(rows * columns);
+  });
+}
+
+template <class T>
+void average_pool_backward(basic_cpu<T>&, pool_geometry const& g, int batch, reads<T> dy, writes<T> dx) {
+  auto const c = Eigen::Index(g.in.channels), row = c * g.in.width;
+  std::ranges::fill(dx, T(0));
+  detail::for_each_window(g, batch, [&](std::size_t to, std::size_t from, int rows, int columns) {
+    Eigen::Map<detail::channels<T> const> const share(dy.data() + to, c);
+    T const part = T(1) / T(rows * columns);
+    for (int a = 0; a < rows; ++a)
+      for (int b = 0; b < columns; ++b)
+        Eigen::Map<detail::channels<T>>(dx.data() + from + a * row + b * c, c) += share * part;
+  });
+}
+
+#ifndef EDL_HEADER_ONLY
+template void max_pool_forward(basic_cpu<float>&, pool_geometry const&, int, view<float>, std::span<float>);
+template void max_pool_forward(basic_cpu<double>&, pool_geometry const&, int, view<double>,
+                               std::span<double>);
+template void max_pool_backward(basic_cpu<float>&, pool_geometry const&, int, view<float>, view<float>,
+                                view<float>, std::span<float>);
+template void max_pool_backward(basic_cpu<double>&, pool_geometry const&, int, view<double>, view<double>,
+                                view<double>, std::span<double>);
+template void average_pool_forward(basic_cpu<float>&, pool_geometry const&, int, view<float>,
+                                   std::span<float>);
+template void average_pool_forward(basic_cpu<double>&, pool_geometry const&, int, view<double>,
+                                   std::span<double>);
+template void average_pool_backward(basic_cpu<float>&, pool_geometry const&, int, view<float>,
+                                    std::span<float>);
+template void average_pool_backward(basic_cpu<double>&, pool_geometry const&, int, view<double>,
+                                    std::span<double>);
+#endif
+
+}  // namespace edl

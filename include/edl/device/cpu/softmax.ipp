@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+
+#include "edl/device/cpu/softmax.hpp"
+
+namespace edl {
+
+template <class T>
+void softmax_forward(basic_cpu<T>&, std::size_t rows, std::size_t classes, reads<T> x, writes<T> y) {
+  using row = Eigen::Array<T, Eigen::Dynamic, 1>;
+  for (std::size_t i = 0; i < rows; ++i) {
+    Eigen::Map<row const> const in(x.data() + i * classes, Eigen::Index(classes));
+    Eigen::Map<row> out(y.data() + i * classes, Eigen::Index(classes));
+    out = (in - in.template maxCoeff<Eigen::PropagateNaN>()).exp();
+    out *= T(1) / out.sum();
+  }
+}
+
+template <class T>
+void softmax_backward(basic_cpu<T>&, std::size_t rows, std::size_t classes, reads<T> y, reads<T> dy,
+                      writes<T> dx) {
+  using row = Eigen::Array<T, Eigen::Dynamic, 1>;
+  for (std::size_t i = 0; i < rows; ++i) {
+    Eigen::Map<row const> const out(y.data() + i * classes, Eigen::Index(classes));
+    Eigen::Map<row const> const g(dy.data() + i * classes, Eigen::Index(classes));
+    T const along = (out * g).sum();
+    Eigen::Map<row>(dx.data() + i * classes, Eigen::Index(classes)) = out * (g - along);
+  }
+}
+
+#ifndef EDL_HEADER_ONLY
+template void softmax_forward(basic_cpu<float>&, std::size_t, std::size_t, view<float>, std::span<float>);
+template void softmax_forward(basic_cpu<double>&, std::size_t, std::size_t, view<double>, std::span<double>);
+template void softmax_backward(basic_cpu<float>&, std::size_t, std::size_t, view<float>, view<float>,
+                               std::span<float>);
+template void softmax_backward(basic_cpu<double>&, std::size_t, std::size_t, view<double>, view<double>,
+                               std::span<double>);
+#endif
+
+}  // namespace edl

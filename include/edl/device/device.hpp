@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "edl/core/random.hpp"
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+#include "edl/device/geometry.hpp"
+
+namespace edl {
+
+/// Arguments of operations. The scalar is deduced from the device alone, so that a span passes for a view.
+template <class T>
+using reads = std::type_identity_t<view<T>>;
+template <class T>
+using writes = std::type_identity_t<std::span<T>>;
+
+/// What computes. An object of it is a stream of work with its own workspace, used by one thread at a time.
+/// The operations are free functions that argument-dependent lookup finds; all extents are run-time values,
+/// samples are channels last, outputs are overwritten unless a name says otherwise, and outputs do not
+/// overlap inputs.
+template <class D>
+concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& pool, std::size_t n,
+                          int batch, typename D::scalar s, reads<typename D::scalar> in,
+                          writes<typename D::scalar> out, random_stream const& random,
+                          std::span<std::byte> mask, std::span<std::byte const> kept) {
+  typename D::scalar;
+  typename D::buffer;  // memory the device computes on: buffer(size), .span(), movable
+  // x, kernel, bias (may be empty) → y; scratch
+  conv2d_forward(d, conv, batch, in, in, in, out, out);
+  // x, kernel, dy → dx (may be empty), dkernel, dbias (may be empty); scratch
+  conv2d_backward(d, conv, batch, in, in, in, out, out, out, out);
+  // rows, inputs, outputs; x, kernel, bias (may be empty) → y
+  dense_forward(d, n, n, n, in, in, in, out);
+  // x, kernel, dy → dx (may be empty), dkernel, dbias (may be empty)
+  dense_backward(d, n, n, n, in, in, in, out, out, out);
+  max_pool_forward(d, pool, batch, in, out);
+  max_pool_backward(d, pool, batch, in, in, in, out);  // x, y, dy → dx
+  average_pool_forward(d, pool, batch, in, out);
+  average_pool_backward(d, pool, batch, in, out);
+  relu_forward(d, in, out);
+  relu_backward(d, in, in, out);  // y, dy → dx, as for all activations
+  leaky_relu_forward(d, s, in, out);
+  leaky_relu_backward(d, s, in, in, out);
+  sigmoid_forward(d, in, out);
+  sigmoid_backward(d, in, in, out);
+  tanh_forward(d, in, out);
+  tanh_backward(d, in, in, out);
+  softmax_forward(d, n, n, in, out);  // rows, classes
+  softmax_backward(d, n, n, in, in, out);
+  // rows, channels, momentum, epsilon; x, gamma, beta → running mean, running variance, y, kept
+  batch_norm_train(d, n, n, s, s, in, in, in, out, out, out, out);
+  // x, gamma, beta, running mean, running variance → y, kept
+  batch_norm_evaluate(d, n, n, s, in, in, in, in, in, out, out);
+  // x, gamma, dy, kept → dx (may be empty), dgamma, dbeta
+  batch_norm_train_backward(d, n, n, in, in, in, in, out, out, out);
+  batch_norm_evaluate_backward(d, n, n, in, in, in, in, out, out, out);
+  dropout_forward(d, s, random, in, out, mask);
+  dropout_backward(d, s, kept, in, out);
+  copy(d, in, out);
+  add(d, in, in, out);                   // y = a + b; y may be either
+  copy_columns(d, n, n, in, n, out, n);  // rows, columns; x, its stride → y, its stride
+};
+
+}  // namespace edl

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "edl/core/shape.hpp"
+
+namespace edl {
+
+/// A pooling window that slides over one sample. `before` is how far it starts outside, above and to the
+/// left.
+struct pool_geometry {
+  shape in, out;
+  extent window, stride, before;
+};
+
+/// A convolution of one sample, channels last. The kernel is {height, width, in.channels / groups,
+/// out.channels}.
+struct conv_geometry {
+  shape in, out;
+  extent kernel, stride, before;
+  int groups = 1;
+
+  /// Elements of the input that one output of a group sees.
+  constexpr std::size_t patch() const {
+    return std::size_t(kernel.height) * std::size_t(kernel.width) * std::size_t(in.channels / groups);
+  }
+  constexpr std::size_t positions() const { return std::size_t(out.height) * std::size_t(out.width); }
+
+  /// The input, seen as a matrix of positions, already is the matrix of patches.
+  constexpr bool pointwise() const {
+    return groups == 1 && kernel == extent{1} && stride == extent{1} && before == extent{0};
+  }
+
+  /// How many samples go into one product: enough positions to keep it efficient, few enough to stay in a
+  /// cache.
+  constexpr int samples_at_once(int batch) const {
+    std::size_t const enough = 512 / (positions() ? positions() : 1);
+    return enough < 1 ? 1 : enough > std::size_t(batch) ? batch : int(enough);
+  }
+
+  /// Scalars of scratch that a convolution may use.
+  constexpr std::size_t scratch(int batch) const {
+    return pointwise() ? 0 : std::size_t(samples_at_once(batch)) * positions() * patch();
+  }
+};
+
+}  // namespace edl

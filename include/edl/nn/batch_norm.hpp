@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/carve.hpp"
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// Normalises each channel (Ioffe and Szegedy, 2015): in training by the batch's mean and variance, which
+/// move the carried ones, elsewhere by the carried ones. As in Keras: moving ← momentum · moving + (1 −
+/// momentum) · batch, with the biased variance. The shape stays.
+struct batch_norm {
+  float momentum = 0.99f, epsilon = 1e-3f;
+
+  static constexpr std::string_view name = "batch_normalization";
+
+  constexpr fit check(shape) const {
+    return momentum >= 0 && momentum <= 1 && epsilon > 0 ? fit::fits : fit::option_out_of_range;
+  }
+  constexpr shape output(shape in) const { return in; }
+  template <class Visit>
+  constexpr void variables(shape in, Visit&& visit) const {
+    visit(variable_spec{"gamma", {in.channels}, constant{1}});
+    visit(variable_spec{"beta", {in.channels}, constant{0}});
+    visit(variable_spec{"moving_mean", {in.channels}, constant{0}, false});
+    visit(variable_spec{"moving_variance", {in.channels}, constant{1}, false});
+  }
+  constexpr std::size_t saved(shape in, int) const { return 2 * std::size_t(in.channels); }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    auto const c = std::size_t(a.in.channels), rows = a.x.size() / c;
+    carver parameters(a.parameters);
+    carver state(a.state);
+    auto const gamma = parameters.next(c), beta = parameters.next(c);
+    auto const mean = state.next(c), variance = state.next(c);
+    if (p.mode == mode::training)
+      batch_norm_train(p.device, rows, c, momentum, epsilon, a.x, gamma, beta, mean, variance, a.y, a.saved);
+    else
+      batch_norm_evaluate(p.device, rows, c, epsilon, a.x, gamma, beta, mean, variance, a.y, a.saved);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    auto const c = std::size_t(a.in.channels), rows = a.x.size() / c;
+    auto const gamma = a.parameters.first(c);
+    auto const dgamma = a.gradients.first(c), dbeta = a.gradients.subspan(c, c);
+    if (p.mode == mode::training)
+      batch_norm_train_backward(p.device, rows, c, a.x, gamma, a.dy, a.saved, a.dx, dgamma, dbeta);
+    else
+      batch_norm_evaluate_backward(p.device, rows, c, a.x, gamma, a.dy, a.saved, a.dx, dgamma, dbeta);
+  }
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/carve.hpp"
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// Hands a container's memory to its children, in the order of `children`.
+template <class T>
+struct forward_shares {
+  int batch;
+  carver<T const> parameters;
+  carver<T> state, saved;
+
+  explicit forward_shares(forward_args<T> const& a)
+      : batch(a.batch), parameters(a.parameters), state(a.state), saved(a.saved) {}
+
+  /// Memory for what the container keeps itself.
+  std::span<T> keep(shape s) { return saved.aligned(std::size_t(batch) * s.size()); }
+
+  template <layer L>
+  forward_args<T> next(L const& l, shape in, view<T> x, std::span<T> y) {
+    auto const n = count(l, in);
+    return {in,
+            l.output(in),
+            batch,
+            x,
+            parameters.next(n.parameters),
+            state.next(n.state),
+            y,
+            saved.aligned(saved_by(l, in, batch))};
+  }
+};
+
+/// The same on the way back. What only the caller knows (dy, dx) it fills in.
+template <class T>
+struct backward_shares {
+  int batch;
+  carver<T const> parameters, state;
+  carver<T> gradients, saved;
+
+  explicit backward_shares(backward_args<T> const& a)
+      : batch(a.batch), parameters(a.parameters), state(a.state), gradients(a.gradients), saved(a.saved) {}
+
+  std::span<T> kept(shape s) { return saved.aligned(std::size_t(batch) * s.size()); }
+
+  template <layer L>
+  backward_args<T> next(L const& l, shape in, view<T> x, view<T> y) {
+    auto const n = count(l, in);
+    return {in,
+            l.output(in),
+            batch,
+            x,
+            y,
+            {},
+            parameters.next(n.parameters),
+            state.next(n.state),
+            {},
+            gradients.next(n.parameters),
+            saved.aligned(saved_by(l, in, batch))};
+  }
+};
+
+/// Runs a container's child number `index` with its own random stream.
+template <layer L, class D>
+void forward_child(pass<D> const& p, std::size_t index, L const& l,
+                   forward_args<typename D::scalar> const& a) {
+  pass<D> own{p.device, p.mode, p.random.child(index), p.scratch};
+  l.forward(own, a);
+}
+
+/// The same on the way back; does nothing where nobody needs a gradient.
+template <layer L, class D>
+void backward_child(pass<D> const& p, std::size_t index, L const& l,
+                    backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch) {
+  if (a.dx.empty() && a.gradients.empty()) return;
+  pass<D> own{p.device, p.mode, p.random.child(index), scratch};
+  l.backward(own, a);
+}
+
+/// Scalars of a container's saved memory that its children take.
+template <container L>
+constexpr std::size_t saved_by_children(L const& l, shape in, int batch) {
+  std::size_t n = 0;
+  l.children(in, [&](auto const& child, shape s, std::string_view) {
+    n += rounded(saved_by(child, s, batch));
+    return true;
+  });
+  return n;
+}
+
+/// The most that a child uses within one call.
+template <container L>
+constexpr std::size_t scratch_of_children(L const& l, shape in, int batch) {
+  std::size_t most = 0;
+  l.children(in, [&](auto const& child, shape s, std::string_view) {
+    auto const n = scratch_of(child, s, batch);
+    most = n > most ? n : most;
+    return true;
+  });
+  return most;
+}
+
+/// Why the first child that does not fit does not.
+template <container L>
+constexpr fit check_children(L const& l, shape in) {
+  fit why = fit::fits;
+  l.children(in, [&](auto const& child, shape s, std::string_view) {
+    why = child.check(s);
+    return why == fit::fits;
+  });
+  return why;
+}
+
+}  // namespace edl::nn

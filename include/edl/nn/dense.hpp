@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/carve.hpp"
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// Every output sees every input: a kernel of (inputs, units) and, unless told otherwise, a bias per unit.
+/// Flattens its input. (h, w, c) → (units)
+struct dense {
+  int units = 0;
+  bool use_bias = true;
+  initializer kernel_initializer = glorot_uniform{};
+  initializer bias_initializer = constant{0};
+
+  static constexpr std::string_view name = "dense";
+
+  constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
+  constexpr shape output(shape) const { return {1, 1, units}; }
+  template <class Visit>
+  constexpr void variables(shape in, Visit&& visit) const {
+    visit(variable_spec{"kernel", {int(in.size()), units}, kernel_initializer});
+    if (use_bias) visit(variable_spec{"bias", {units}, bias_initializer});
+  }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    carver parameters(a.parameters);
+    auto const w = parameters.next(a.in.size() * a.out.size());
+    dense_forward(p.device, std::size_t(a.batch), a.in.size(), a.out.size(), a.x, w, parameters.rest(), a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    carver parameters(a.parameters);
+    carver gradients(a.gradients);
+    auto const w = parameters.next(a.in.size() * a.out.size());
+    auto const dw = gradients.next(w.size());
+    dense_backward(p.device, std::size_t(a.batch), a.in.size(), a.out.size(), a.x, w, a.dy, a.dx, dw,
+                   gradients.rest());
+  }
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// In training, sets a share of the elements to zero and divides the others by what is left, so that the
+/// expectation stays; elsewhere passes them on. Which ones is a function of (seed, layer, step, element). The
+/// shape stays.
+struct dropout {
+  float rate = 0.5f;  ///< in [0, 1)
+
+  static constexpr std::string_view name = "dropout";
+
+  constexpr fit check(shape) const { return rate >= 0 && rate < 1 ? fit::fits : fit::option_out_of_range; }
+  constexpr shape output(shape in) const { return in; }
+  /// One byte per element; a scalar has four or more.
+  constexpr std::size_t saved(shape in, int batch) const { return (in.size() * std::size_t(batch) + 3) / 4; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    if (p.mode == mode::training)
+      dropout_forward(p.device, rate, p.random, a.x, a.y, std::as_writable_bytes(a.saved));
+    else
+      copy(p.device, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    if (p.mode == mode::training)
+      dropout_backward(p.device, rate, std::as_bytes(a.saved), a.dy, a.dx);
+    else
+      copy(p.device, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

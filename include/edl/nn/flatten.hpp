@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// The same elements as a row. `dense` needs none before it. (h, w, c) → (h · w · c)
+struct flatten {
+  static constexpr std::string_view name = "flatten";
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return {1, 1, int(in.size())}; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    copy(p.device, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    copy(p.device, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/layer.hpp"
+#include "edl/nn/pool_window.hpp"
+
+namespace edl::nn {
+
+/// The mean of each channel. (h, w, c) → (c)
+struct global_average_pool {
+  static constexpr std::string_view name = "global_average_pool";
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return {1, 1, in.channels}; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    average_pool_forward(p.device, detail::pool_whole(a.in), a.batch, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    average_pool_backward(p.device, detail::pool_whole(a.in), a.batch, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

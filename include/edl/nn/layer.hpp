@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "edl/core/mode.hpp"
+#include "edl/core/random.hpp"
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+#include "edl/nn/initializer.hpp"
+
+namespace edl::nn {
+
+/// What a layer keeps: one variable, trained or carried (running means).
+struct variable_spec {
+  std::string_view name;  ///< within the layer, e.g. "kernel"
+  extents dims;
+  initializer initial = constant{0};
+  bool trained = true;
+};
+
+/// What a layer is given besides its data: where it runs, what for, its own random stream and memory that
+/// lasts for one call.
+template <class Device>
+struct pass {
+  Device& device;
+  edl::mode mode = edl::mode::training;
+  random_stream random;
+  std::span<typename Device::scalar> scratch;
+};
+
+/// Data of a forward pass over `batch` samples. Parameters and state stand in the order of the layer's
+/// `variables`.
+template <class T>
+struct forward_args {
+  shape in, out;
+  int batch = 0;
+  view<T> x;  ///< (batch, in)
+  view<T> parameters;
+  std::span<T> state;
+  std::span<T> y;      ///< (batch, out)
+  std::span<T> saved;  ///< kept for `backward`
+};
+
+/// Data of a backward pass after a forward pass over the same samples.
+template <class T>
+struct backward_args {
+  shape in, out;
+  int batch = 0;
+  view<T> x, y, dy;
+  view<T> parameters, state;
+  std::span<T> dx;         ///< to be overwritten; empty if nobody needs it
+  std::span<T> gradients;  ///< to be overwritten; as long as `parameters`
+  std::span<T> saved;      ///< as `forward` left it
+};
+
+/// A layer is a value: options in, shapes out. It owns no memory and knows no device. Besides these two, it
+/// has `forward` and `backward` templates over the device, and optionally `variables`, `saved`, `scratch` and
+/// `name`.
+template <class L>
+concept layer = std::copyable<L> && requires(L const& l, shape in) {
+  { l.check(in) } -> std::same_as<fit>;
+  { l.output(in) } -> std::same_as<shape>;
+};
+
+/// A layer made of layers: `children(in, visit)` calls visit(layer, its input, its role) in order, for as
+/// long as visit returns true; `child<I>` is the type of the I-th. A role is a name, or empty where the type
+/// names it.
+template <class L>
+concept container = layer<L> && requires(L const& l, shape in) {
+  l.children(in, [](auto const&, shape, std::string_view) { return true; });
+};
+
+/// A layer that can run on a device.
+template <class L, class Device>
+concept runs_on = layer<L> &&
+    requires(L const& l, pass<Device>& p, forward_args<typename Device::scalar> const& f,
+             backward_args<typename Device::scalar> const& b) {
+  l.forward(p, f);
+  l.backward(p, b);
+};
+
+/// Scalars that a layer keeps from forward for backward.
+template <layer L>
+constexpr std::size_t saved_by(L const& l, shape in, int batch) {
+  if constexpr (requires { l.saved(in, batch); })
+    return l.saved(in, batch);
+  else
+    return 0;
+}
+
+/// Scalars that a layer uses within one call.
+template <layer L>
+constexpr std::size_t scratch_of(L const& l, shape in, int batch) {
+  if constexpr (requires { l.scratch(in, batch); })
+    return l.scratch(in, batch);
+  else
+    return 0;
+}
+
+/// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the
+/// arena.
+template <layer L, class Visit>
+constexpr void for_each_variable(L const& l, shape in, Visit&& visit) {
+  if constexpr (container<L>)
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      for_each_variable(child, s, visit);
+      return true;
+    });
+  else if constexpr (requires { l.variables(in, visit); })
+    l.variables(in, visit);
+}
+
+/// How many elements a layer trains and carries.
+struct variable_counts {
+  std::size_t parameters = 0, state = 0;
+};
+
+template <layer L>
+constexpr variable_counts count(L const& l, shape in) {
+  variable_counts n;
+  for_each_variable(l, in,
+                    [&](variable_spec const& v) { (v.trained ? n.parameters : n.state) += v.dims.size(); });
+  return n;
+}
+
+}  // namespace edl::nn

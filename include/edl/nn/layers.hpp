@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/average_pool.hpp"
+#include "edl/nn/batch_norm.hpp"
+#include "edl/nn/conv2d.hpp"
+#include "edl/nn/dense.hpp"
+#include "edl/nn/dropout.hpp"
+#include "edl/nn/flatten.hpp"
+#include "edl/nn/global_average_pool.hpp"
+#include "edl/nn/global_max_pool.hpp"
+#include "edl/nn/identity.hpp"
+#include "edl/nn/leaky_relu.hpp"
+#include "edl/nn/max_pool.hpp"
+#include "edl/nn/parallel.hpp"
+#include "edl/nn/relu.hpp"
+#include "edl/nn/residual.hpp"
+#include "edl/nn/sequential.hpp"
+#include "edl/nn/sigmoid.hpp"
+#include "edl/nn/softmax.hpp"
+#include "edl/nn/tanh.hpp"

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// x where it is positive, slope · x elsewhere. The shape stays.
+struct leaky_relu {
+  float slope = 0.3f;  ///< not negative
+
+  static constexpr std::string_view name = "leaky_relu";
+
+  constexpr fit check(shape) const { return slope >= 0 ? fit::fits : fit::option_out_of_range; }
+  constexpr shape output(shape in) const { return in; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    leaky_relu_forward(p.device, slope, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    leaky_relu_backward(p.device, slope, a.y, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "edl/core/layout.hpp"
+#include "edl/device/device.hpp"
+#include "edl/nn/plan.hpp"
+#include "edl/nn/sequential.hpp"
+
+namespace edl {
+
+struct model_options {
+  int max_batch = 1;       ///< samples that a pass takes at most
+  std::uint64_t seed = 1;  ///< of the initial variables and of dropout
+};
+
+/// What a model occupies, in bytes.
+struct model_memory {
+  std::size_t variables = 0, gradients = 0, activations = 0, scratch = 0;
+
+  constexpr std::size_t total() const { return variables + gradients + activations + scratch; }
+};
+
+namespace nn::detail {
+
+/// Throws edl::error unless 1 ≤ batch ≤ max_batch and there are as many elements as that many samples have.
+void check_input(int batch, int max_batch, std::size_t elements, shape sample);
+
+/// Throws edl::error unless the batch is that of the forward pass before.
+void check_backward(int batch, int forward_batch);
+
+/// Throws edl::error unless [first, first + count) lies within a model's variables.
+void check_range(std::size_t first, std::size_t count, std::size_t variables);
+
+}  // namespace nn::detail
+
+/// A network (a constexpr object with static storage) bound to memory on a device. All variables are one
+/// arena, all gradients another; a pass allocates nothing. Movable, spans stay valid. Thread safety: distinct
+/// objects: safe. Shared objects: unsafe. Static functions: safe.
+template <auto const& Net, device Device>
+class model {
+  static constexpr nn::misfit wrong = nn::find_misfit(Net.body, Net.input);
+  static constexpr bool fits() {
+    if constexpr (wrong.why == fit::fits)
+      return true;
+    else
+      return nn::detail::explain<std::remove_cvref_t<decltype(Net.body)>, wrong, 0>();
+  }
+  static constexpr nn::variable_counts counts =
+      fits() ? nn::count(Net.body, Net.input) : nn::variable_counts{};
+
+ public:
+  using scalar = typename Device::scalar;
+  using options = model_options;
+
+  static constexpr shape input = Net.input;
+  static constexpr shape output = fits() ? Net.body.output(Net.input) : shape{};
+  static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
+
+  /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
+  explicit model(options o = {}) : max_batch_(o.max_batch), seed_(o.seed) {
+    nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
+    auto const batch = std::size_t(max_batch_);
+    variables_ = buffer(parameter_count + state_count);
+    gradients_ = buffer(parameter_count);
+    saved_ = buffer(nn::saved_by(Net.body, input, max_batch_));
+    scratch_ = buffer(nn::scratch_of(Net.body, input, max_batch_));
+    y_ = buffer(batch * output.size());
+    dy_ = buffer(batch * output.size());
+    initialise(o.seed);
+  }
+
+  /// Names, extents and offsets of the variables.
+  static parameter_layout layout() { return nn::layout_of(Net.body, input); }
+
+  std::span<scalar> variables() { return variables_.span(); }
+  std::span<scalar> parameters() { return variables().first(parameter_count); }
+  std::span<scalar> state() { return variables().subspan(parameter_count); }
+  std::span<scalar> gradients() { return gradients_.span(); }
+
+  void initialise(std::uint64_t seed) { initialise(seed, 0, variables()); }
+
+  /// Elements [first, first + range.size()) of the variables' arena alone: the same bits as in the whole.
+  static void initialise(std::uint64_t seed, std::size_t first, std::span<scalar> range) {
+    nn::detail::check_range(first, range.size(), parameter_count + state_count);
+    nn::draw(Net.body, input, random_stream{mix(seed, 0)}, first, range);
+  }
+
+  /// The network's answer to `batch` samples, valid until the next pass. In training, moves the state, and
+  /// draws from the stream of `step`.
+  view<scalar> forward(view<scalar> x, int batch, mode what, std::uint64_t step = 0) {
+    nn::detail::check_input(batch, max_batch_, x.size(), input);
+    batch_ = batch;
+    what_ = what;
+    step_ = step;
+    auto p = pass();
+    auto const y = y_.span().first(std::size_t(batch) * output.size());
+    Net.body.forward(p, {input, output, batch, x, parameters(), state(), y, saved_.span()});
+    return y;
+  }
+
+  /// For the loss: its gradient with respect to what `forward` returned, to be written before `backward`.
+  std::span<scalar> output_gradient() { return dy_.span().first(std::size_t(batch_) * output.size()); }
+
+  /// Overwrites `gradients()`. `x` and `batch` are those of the last `forward`.
+  void backward(view<scalar> x, int batch) {
+    nn::detail::check_input(batch, max_batch_, x.size(), input);
+    nn::detail::check_backward(batch, batch_);
+    auto p = pass();
+    view<scalar> const y = y_.span().first(std::size_t(batch) * output.size());
+    Net.body.backward(p, {input,
+                          output,
+                          batch,
+                          x,
+                          y,
+                          output_gradient(),
+                          parameters(),
+                          state(),
+                          {},
+                          gradients(),
+                          saved_.span()});
+  }
+
+  /// What a model of this many samples occupies.
+  static constexpr model_memory memory(int max_batch) {
+    constexpr std::size_t s = sizeof(scalar);
+    return {(parameter_count + state_count) * s, parameter_count * s,
+            (nn::saved_by(Net.body, input, max_batch) + 2 * std::size_t(max_batch) * output.size()) * s,
+            nn::scratch_of(Net.body, input, max_batch) * s};
+  }
+  model_memory memory() const { return memory(max_batch_); }
+
+  int max_batch() const { return max_batch_; }
+  Device& device() { return device_; }
+
+ private:
+  using buffer = typename Device::buffer;
+
+  nn::pass<Device> pass() { return {device_, what_, random_stream{mix(seed_, 1), step_}, scratch_.span()}; }
+
+  Device device_;
+  int max_batch_ = 1, batch_ = 0;
+  std::uint64_t seed_ = 1, step_ = 0;
+  mode what_ = mode::training;
+  buffer variables_, gradients_, saved_, scratch_, y_, dy_;
+};
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/nn/model.ipp"
+#endif

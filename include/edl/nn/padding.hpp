@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/core/shape.hpp"
+
+namespace edl::nn {
+
+/// What stands around a sample under a sliding window. `valid`: nothing. `same`: as much as makes the output
+/// as large as the input, divided by the stride; where it is odd, the greater part comes after (TensorFlow's
+/// rule).
+enum class padding { valid, same };
+
+/// Where a window of one axis goes: how many places, and how far the first starts outside.
+struct placement {
+  int places = 1, before = 0;
+};
+
+constexpr placement place(int in, int window, int stride, padding p) {
+  if (p == padding::valid) return {(in - window) / stride + 1, 0};
+  int const places = (in + stride - 1) / stride, outside = (places - 1) * stride + window - in;
+  return {places, outside > 0 ? outside / 2 : 0};
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tuple>
+
+#include "edl/nn/child.hpp"
+
+namespace edl::nn {
+
+/// How the results of branches become one.
+enum class merge { concat, sum };
+
+/// Layers side by side on one input. Write it as `concat(…)` or `sum(…)`.
+template <merge How, layer... Branches>
+struct parallel {
+  std::tuple<Branches...> branches;
+
+  static constexpr std::string_view name = How == merge::concat ? "concat" : "sum";
+  template <std::size_t I>
+  using child = std::tuple_element_t<I, std::tuple<Branches...>>;
+
+  constexpr fit check(shape in) const {
+    fit const why = check_children(*this, in);
+    if (why != fit::fits) return why;
+    shape const first = std::get<0>(branches).output(in);
+    bool same = true;
+    each_output(in, [&](shape s) {
+      if (How == merge::concat) s.channels = first.channels;
+      same = same && s == first;
+    });
+    return same ? fit::fits : fit::branches_differ_in_shape;
+  }
+  constexpr shape output(shape in) const {
+    shape all = std::get<0>(branches).output(in);
+    if (How == merge::sum) return all;
+    all.channels = 0;
+    each_output(in, [&](shape s) { all.channels += s.channels; });
+    return all;
+  }
+  template <class Visit>
+  constexpr void children(shape in, Visit&& visit) const {
+    std::apply([&](auto const&... b) { (void)(visit(b, in, std::string_view{}) && ...); }, branches);
+  }
+  constexpr std::size_t saved(shape in, int batch) const {
+    std::size_t n = saved_by_children(*this, in, batch);
+    each_output(in, [&](shape s) { n += rounded(std::size_t(batch) * s.size()); });
+    return n;
+  }
+  constexpr std::size_t scratch(shape in, int batch) const {
+    return rounded(std::size_t(batch) * in.size()) + rounded(std::size_t(batch) * output(in).size()) +
+           scratch_of_children(*this, in, batch);
+  }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    forward_shares shares(a);
+    std::size_t index = 0, channel = 0;
+    auto const one = [&](auto const& b) {
+      shape const out = b.output(a.in);
+      auto const y = shares.keep(out);
+      forward_child(p, index, b, shares.next(b, a.in, a.x, y));
+      if constexpr (How == merge::concat) {
+        auto const c = std::size_t(out.channels);
+        copy_columns(p.device, y.size() / c, c, y, c, a.y.subspan(channel), std::size_t(a.out.channels));
+        channel += c;
+      } else if (index == 0) {
+        copy(p.device, y, a.y);
+      } else {
+        add(p.device, a.y, y, a.y);
+      }
+      ++index;
+    };
+    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+  }
+
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    carver scratch(p.scratch);
+    auto const other = scratch.aligned(a.x.size()), slice = scratch.aligned(a.dy.size());
+    backward_shares shares(a);
+    std::size_t index = 0, channel = 0;
+    auto const one = [&](auto const& b) {
+      shape const out = b.output(a.in);
+      auto const y = shares.kept(out);
+      auto call = shares.next(b, a.in, a.x, y);
+      call.dy = a.dy;
+      if constexpr (How == merge::concat) {
+        auto const c = std::size_t(out.channels);
+        copy_columns(p.device, y.size() / c, c, a.dy.subspan(channel), std::size_t(a.out.channels), slice, c);
+        call.dy = slice.first(y.size());
+        channel += c;
+      }
+      call.dx = index == 0 ? a.dx : other.first(a.dx.size());
+      backward_child(p, index, b, call, scratch.rest());
+      if (index > 0 && !a.dx.empty()) add(p.device, a.dx, other, a.dx);
+      ++index;
+    };
+    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+  }
+
+  template <class Visit>
+  constexpr void each_output(shape in, Visit&& visit) const {
+    std::apply([&](auto const&... b) { (visit(b.output(in)), ...); }, branches);
+  }
+};
+
+/// Branches whose channels stand one after the other. Heights and widths are equal.
+template <layer... Branches>
+requires(sizeof...(Branches) >
+         0) constexpr parallel<merge::concat, Branches...> concat(Branches... branches) {
+  return {{branches...}};
+}
+
+/// Branches that are added up. Shapes are equal.
+template <layer... Branches>
+requires(sizeof...(Branches) > 0) constexpr parallel<merge::sum, Branches...> sum(Branches... branches) {
+  return {{branches...}};
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "edl/core/layout.hpp"
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// Places of the containers around a layer, from the outermost.
+template <int... Index>
+struct inside {};
+
+/// Layer number `Index` of a container, a `Layer` that is given `Input`. Instantiated for a layer that does
+/// not fit, so that the compiler's own words carry the message: who, where, on what, and why.
+template <int Index, class Layer, shape Input, fit Why, class Where = inside<>>
+struct layer_receives {
+  static_assert(Why == fit::fits, "edl: this layer cannot follow the one before it");
+  static constexpr bool checked = Why == fit::fits;
+};
+
+/// The first layer that does not fit, by the places that lead to it.
+struct misfit {
+  static constexpr std::size_t deepest = 16;
+
+  fit why = fit::fits;
+  shape input;
+  std::size_t depth = 0;
+  std::array<int, deepest> path{};
+};
+
+template <layer L>
+constexpr misfit find_misfit(L const& l, shape in) {
+  misfit found{l.check(in), in, 0, {}};
+  if constexpr (container<L>) {
+    if (found.why == fit::fits) return found;
+    int index = 0;
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      misfit const below = find_misfit(child, s);
+      if (below.why != fit::fits && below.depth < misfit::deepest) {
+        found = {below.why, below.input, below.depth + 1, {}};
+        found.path[0] = index;
+        for (std::size_t i = 0; i < below.depth; ++i) found.path[i + 1] = below.path[i];
+      }
+      ++index;
+      return below.why == fit::fits;
+    });
+  }
+  return found;
+}
+
+namespace detail {
+
+template <class L, misfit const& Found, std::size_t Level, int... Outer>
+constexpr bool explain() {
+  constexpr int index = Found.path[Level];
+  using child = typename L::template child<std::size_t(index)>;
+  if constexpr (Level + 1 < Found.depth)
+    return explain<child, Found, Level + 1, Outer..., index>();
+  else if constexpr (sizeof...(Outer) == 0)
+    return layer_receives<index, child, Found.input, Found.why>::checked;
+  else
+    return layer_receives<index, child, Found.input, Found.why, inside<Outer...>>::checked;
+}
+
+template <layer L>
+constexpr std::string_view name_of() {
+  if constexpr (requires { std::string_view(L::name); })
+    return L::name;
+  else
+    return "layer";
+}
+
+/// Names are paths; a name that stands twice in one container is numbered from the second on, as Keras does.
+template <layer L, class Visit>
+void for_each_named(L const& l, shape in, std::string const& prefix, Visit&& visit) {
+  if constexpr (container<L>) {
+    std::vector<std::string_view> taken;
+    l.children(in, [&](auto const& child, shape s, std::string_view role) {
+      auto const name = role.empty() ? name_of<std::remove_cvref_t<decltype(child)>>() : role;
+      std::size_t twins = 0;
+      for (auto const& other : taken) twins += other == name;
+      taken.push_back(name);
+      auto full = prefix + std::string(name);
+      if (twins > 0) full += '_' + std::to_string(twins);
+      for_each_named(child, s, full + '/', visit);
+      return true;
+    });
+  } else if constexpr (requires { l.variables(in, visit); }) {
+    l.variables(in, [&](variable_spec const& v) { visit(prefix + std::string(v.name), v); });
+  }
+}
+
+}  // namespace detail
+
+/// Where the variables of a layer lie, and what they are called.
+template <layer L>
+parameter_layout layout_of(L const& l, shape in) {
+  parameter_layout all;
+  auto const n = count(l, in);
+  for (bool const trained : {true, false})
+    detail::for_each_named(l, in, {}, [&](std::string name, variable_spec const& v) {
+      if (v.trained != trained) return;
+      auto& end = trained ? all.parameters : all.state;
+      all.variables.push_back({std::move(name), v.dims, trained ? end : n.parameters + end});
+      end += v.dims.size();
+    });
+  return all;
+}
+
+/// Draws the elements [first, first + to.size()) of a layer's variables, as they lie in the arena.
+template <layer L, class T>
+void draw(L const& l, shape in, random_stream const& random, std::size_t first, std::span<T> to) {
+  std::size_t offset[2] = {0, count(l, in).parameters};  // of what comes next: a parameter, a state
+  std::uint64_t index = 0;
+  std::size_t const last = first + to.size();
+  for_each_variable(l, in, [&](variable_spec const& v) {
+    std::size_t const begin = offset[!v.trained], end = begin + v.dims.size();
+    offset[!v.trained] = end;
+    auto const own = random.child(index++);
+    std::size_t const from = begin > first ? begin : first, until = end < last ? end : last;
+    if (from < until)
+      fill(v.initial, fans(v.dims), own, from - begin, to.subspan(from - first, until - from));
+  });
+}
+
+}  // namespace edl::nn

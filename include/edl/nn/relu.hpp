@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// max(x, 0), element by element. The shape stays.
+struct relu {
+  static constexpr std::string_view name = "relu";
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    relu_forward(p.device, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    relu_backward(p.device, a.y, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

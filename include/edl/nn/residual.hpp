@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/child.hpp"
+#include "edl/nn/identity.hpp"
+
+namespace edl::nn {
+
+/// y = body(x) + projection(x) (He et al., 2016). Write it as `residual(body)` or `residual(body,
+/// projection)`.
+template <layer Body, layer Projection = identity>
+struct shortcut {
+  Body body;
+  Projection projection;
+
+  static constexpr std::string_view name = "residual";
+  static constexpr bool projects = !std::same_as<Projection, identity>;
+  template <std::size_t I>
+  using child = std::conditional_t<I == 0, Body, Projection>;
+
+  constexpr fit check(shape in) const {
+    fit const why = check_children(*this, in);
+    if (why != fit::fits) return why;
+    return body.output(in) == projection.output(in) ? fit::fits : fit::branches_differ_in_shape;
+  }
+  constexpr shape output(shape in) const { return body.output(in); }
+  template <class Visit>
+  constexpr void children(shape in, Visit&& visit) const {
+    if (!visit(body, in, std::string_view("body"))) return;
+    if constexpr (projects) visit(projection, in, std::string_view("projection"));
+  }
+  /// The branches' results: a layer may need its own on the way back, and the sum is another.
+  constexpr std::size_t saved(shape in, int batch) const {
+    std::size_t const one = rounded(std::size_t(batch) * output(in).size());
+    return (projects ? 2 : 1) * one + saved_by_children(*this, in, batch);
+  }
+  constexpr std::size_t scratch(shape in, int batch) const {
+    return rounded(std::size_t(batch) * in.size()) + scratch_of_children(*this, in, batch);
+  }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    forward_shares shares(a);
+    auto const left = shares.keep(a.out);
+    forward_child(p, 0, body, shares.next(body, a.in, a.x, left));
+    if constexpr (projects) {
+      auto const right = shares.keep(a.out);
+      forward_child(p, 1, projection, shares.next(projection, a.in, a.x, right));
+      add(p.device, left, right, a.y);
+    } else {
+      add(p.device, left, a.x, a.y);
+    }
+  }
+
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    carver scratch(p.scratch);
+    auto const other = scratch.aligned(a.x.size());
+    backward_shares shares(a);
+    auto left = shares.next(body, a.in, a.x, shares.kept(a.out));
+    left.dy = a.dy;
+    left.dx = a.dx;
+    backward_child(p, 0, body, left, scratch.rest());
+    if constexpr (projects) {
+      auto right = shares.next(projection, a.in, a.x, shares.kept(a.out));
+      right.dy = a.dy;
+      right.dx = other.first(a.dx.size());
+      backward_child(p, 1, projection, right, scratch.rest());
+      if (!a.dx.empty()) add(p.device, a.dx, other, a.dx);
+    } else if (!a.dx.empty()) {
+      add(p.device, a.dx, a.dy, a.dx);
+    }
+  }
+};
+
+/// Adds what goes into a body to what comes out. Their shapes are equal.
+template <layer Body>
+constexpr shortcut<Body> residual(Body body) {
+  return {body, {}};
+}
+
+/// The same where they are not: the projection brings the input to the body's shape, e.g.
+/// `residual(sequential(…), conv2d{.filters = 32, .stride = 2})`.
+template <layer Body, layer Projection>
+constexpr shortcut<Body, Projection> residual(Body body, Projection projection) {
+  return {body, projection};
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// 1 / (1 + exp(-x)), element by element. The shape stays.
+struct sigmoid {
+  static constexpr std::string_view name = "sigmoid";
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    sigmoid_forward(p.device, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    sigmoid_backward(p.device, a.y, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn
