@@ -124,8 +124,11 @@ class task_queue {
   task_plan const& plan() const { return plan_; }
   std::uint32_t epochs_opened() const { return next_epoch_; }
   std::size_t leased() const { return leases_.size(); }
-  std::uint64_t remaining() const;                   ///< tasks of the epochs opened so far that are not done
-  std::optional<std::uint64_t> total_tasks() const;  ///< of all epochs; nothing when they have no end
+
+  /// Tasks of the epochs opened so far that are not done.
+  std::uint64_t remaining() const { return front_.size() + back_.size() + unseen_ + leases_.size(); }
+
+  std::optional<std::uint64_t> total_tasks() const;    ///< of all epochs; nothing when they have no end
   std::optional<std::uint64_t> total_records() const;  ///< likewise
   task_counters const& done() const { return done_; }
   std::map<std::uint32_t, task_counters> const& done_by_epoch() const { return by_epoch_; }
