@@ -48,7 +48,8 @@ class coordinator {
   /// The process said goodbye, or its connection closed: it is lost at once. Ignored for what is no member.
   void left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
 
-  /// The platform saw a process end.
+  /// The platform saw the newest process of this id end. Not to be told of processes that `replace_process`
+  /// ended. Who left because it had been given up is `preempted`.
   void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, time_point now);
 
   /// Recovered training tasks go first, then evaluation, then training. Who is not a member, or too early,
@@ -85,7 +86,9 @@ class coordinator {
   std::vector<command> take_commands();
 
   std::uint64_t generation() const { return generation_; }
-  bool ready() const { return phase_ != phase::forming && phase_ != phase::configuring; }
+  bool ready() const {
+    return phase_ != phase::forming && phase_ != phase::configuring;
+  }  ///< all servers have its state
   bool finished() const { return phase_ == phase::finished; }
   bool failed() const { return phase_ == phase::failed; }
   bool over() const { return finished() || failed(); }
@@ -102,22 +105,28 @@ class coordinator {
  private:
   enum class phase { forming, configuring, running, closing, finished, failed };
 
-  bool training() const;
-  bool serves(role of, std::uint32_t id) const;
+  bool trains() const {
+    return options_.type == job_type::training_only || options_.type == job_type::training_with_evaluation;
+  }
+  bool leasing() const { return phase_ == phase::running || phase_ == phase::closing; }
+  membership& members(role of) { return of == role::worker ? workers_ : servers_; }
+  lineages& lines(role of) { return of == role::worker ? worker_lines_ : server_lines_; }
+
   void say(severity level, std::string text);
-  void lose(role of, std::uint32_t id, std::uint64_t incarnation, std::string const& how, time_point now);
-  void new_generation(time_point now);
-  void configure_if_complete(time_point now);
+  void lose(role of, std::uint32_t id, std::string const& how, time_point now);
+  void new_generation();
+  void go_back_to(restore_point point, time_point now);
+  void configure_if_complete();
   void begin(time_point now);
-  void restore(restore_point const& point);
   void advance(time_point now);
   void close(time_point now);
-  void checkpoint_next();
-  void release(std::vector<evaluated_version> const& versions);
-  void replace(role of, lineages::replacement const& r);
+  void finish();
+  void evaluate(evaluated_version v, time_point now);
+  void enqueue(write_checkpoint const& c);
+  void recover_slow(time_point now);
+  void settle(task_fate fate, std::string const& reason);
   bool report_evaluation(task_report const& r, time_point now);
   bool report_work(task_report const& r, time_point now);
-  task_reply reply(task_kind kind, task_lease const& l) const;
   std::optional<task_reply> lease_work(std::uint32_t worker, std::uint64_t incarnation, time_point now);
   std::optional<task_reply> lease_evaluation(std::uint32_t worker, std::uint64_t incarnation, time_point now);
 
@@ -134,10 +143,9 @@ class coordinator {
   std::optional<std::uint64_t> layout_;
   std::uint64_t version_ = 0;
   std::uint32_t epochs_said_ = 0;
-  struct {
-    std::optional<write_checkpoint> running, waiting;
-  } checkpoints_;
-  std::optional<std::uint64_t> last_version_, final_written_;  // of the closing phase
+  std::optional<write_checkpoint> writing_, to_write_;
+  std::optional<std::uint64_t> last_version_;   // told in the closing phase
+  std::optional<std::uint64_t> final_written_;  // version of the final checkpoint
   std::string reason_;
   std::vector<command> commands_;
 };

@@ -89,7 +89,7 @@ class evaluation {
   options options_;
   time_point start_;
   std::optional<time_point> last_taken_;
-  std::optional<std::uint64_t> last_version_;
+  std::optional<std::uint64_t> last_version_, last_completed_;
   std::deque<evaluated_version> waiting_;
   std::optional<job> active_;
   std::uint64_t next_lease_ = lease_bit;

@@ -32,7 +32,8 @@ struct job_options {
   std::uint64_t evaluation_steps =
       0;  ///< with training: evaluate what servers report, and at the end; 0: do not
   duration evaluation_start_delay{}, evaluation_throttle{};
-  bool checkpoint = false;  ///< write the versions that servers report, and the last one
+  bool checkpoint = false;        ///< write the versions that servers report for it
+  bool final_checkpoint = false;  ///< write the last version before the job is finished
   std::uint64_t seed = 0;
   bool shuffle = true;
   std::uint32_t max_retries = 3;  ///< of a task, after errors

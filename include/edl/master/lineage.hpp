@@ -53,7 +53,7 @@ class lineages {
 
   /// Lineages that have used up their budget, and whether that is all of them.
   std::size_t ended() const { return ended_; }
-  bool all_ended() const { return ended_ > 0 && lines_.empty(); }
+  bool all_ended() const { return ended_ > 0 && ended_ == lines_.size(); }
 
   /// Why: what the failures had in common, or the last of them.
   std::string reason() const;
@@ -61,6 +61,7 @@ class lineages {
  private:
   struct line {
     std::uint32_t failures = 0;
+    bool ended = false;  // budget used up
     std::optional<time_point> lost;
   };
 

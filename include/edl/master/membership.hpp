@@ -29,6 +29,7 @@ struct member {
   std::uint64_t incarnation = 0;
   std::vector<std::string> addresses;
   time_point joined, seen;
+  time_point measured;  ///< when `rate` was
   vitals last;
   double rate = 0;  ///< records a second, smoothed over some heartbeats
 };
@@ -59,7 +60,7 @@ class membership {
   /// A sign of life with numbers. False: not a member.
   bool heartbeat(std::uint32_t id, std::uint64_t incarnation, vitals const& v, time_point now);
 
-  /// Gives an incarnation up, for good. False: it was no member (it is remembered all the same).
+  /// Gives an incarnation up, for good. False: it was no member (and is not remembered).
   bool lose(std::uint32_t id, std::uint64_t incarnation);
 
   /// Members without a sign of life for longer than `silence`, by id. Changes nothing.

@@ -94,7 +94,7 @@ class task_queue {
   /// Gives up all leases of a lost worker; tells how many. Not counted against the tasks.
   std::size_t recover(std::uint32_t worker);
 
-  /// Gives up one lease, or all of them, in the same way.
+  /// Gives up one lease (one that is too old), or all of them, in the same way.
   bool recover_lease(std::uint64_t lease);
   std::size_t recover_all();
 
@@ -118,14 +118,17 @@ class task_queue {
   /// recovered.
   bool finished() const;
 
-  /// Why a task is `exhausted`.
+  /// Which task failed last, where and why.
   std::string const& reason() const { return reason_; }
 
   task_plan const& plan() const { return plan_; }
   std::uint32_t epochs_opened() const { return next_epoch_; }
   std::size_t leased() const { return leases_.size(); }
-  std::uint64_t remaining() const;                   ///< tasks of the epochs opened so far that are not done
-  std::optional<std::uint64_t> total_tasks() const;  ///< of all epochs; nothing when they have no end
+
+  /// Tasks of the epochs opened so far that are not done.
+  std::uint64_t remaining() const { return front_.size() + back_.size() + unseen_ + leases_.size(); }
+
+  std::optional<std::uint64_t> total_tasks() const;    ///< of all epochs; nothing when they have no end
   std::optional<std::uint64_t> total_records() const;  ///< likewise
   task_counters const& done() const { return done_; }
   std::map<std::uint32_t, task_counters> const& done_by_epoch() const { return by_epoch_; }
@@ -155,16 +158,16 @@ class task_queue {
 
   bool open_epoch();
   std::optional<waiting> next();
-  held take(lease_map::iterator it);
-  void requeue(lease_map::iterator it, std::uint32_t applied);
-  void count(task_key key, task_counters const& more);
-  std::uint64_t minibatches_of(task_key key) const { return plan_.minibatches(key.index); }
+  waiting take(lease_map::iterator it);
+  void put_back(lease_map::iterator it, std::uint32_t applied);
+  void count(std::uint32_t epoch, task_counters const& more);
 
   task_plan plan_;
   options options_;
   std::deque<waiting> front_, back_;
   std::vector<std::uint32_t> order_;  // of the newest epoch
   std::size_t cursor_ = 0;
+  std::uint64_t unseen_ = 0;  // of the newest epoch: neither leased yet nor closed when it began
   std::uint32_t next_epoch_ = 0;
   ledger restored_;
   lease_map leases_;  // by id, so by age

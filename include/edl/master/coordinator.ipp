@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/master/coordinator.hpp"
+
+namespace edl::master {
+
+namespace detail {
+
+EDL_INLINE std::uint64_t records_per_task(job_options const& o) {
+  if (o.minibatches_per_task > 0 &&
+      o.minibatch_size > std::numeric_limits<std::uint64_t>::max() / o.minibatches_per_task)
+    throw usage_error(
+        fmt::format("--minibatch_size={} times --num_minibatches_per_task={} is too many records for a task",
+                    o.minibatch_size, o.minibatches_per_task));
+  return o.minibatch_size * o.minibatches_per_task;
+}
+
+EDL_INLINE task_queue::options queue_options(job_options const& o) {
+  bool const trains = o.type == job_type::training_only || o.type == job_type::training_with_evaluation;
+  return {.records_per_task = records_per_task(o),
+          .minibatch_size = o.minibatch_size,
+          .num_epochs = trains ? o.num_epochs : 1,
+          .seed = o.seed,
+          .shuffle = trains && o.shuffle,
+          .max_retries = o.max_retries,
+          .skip_damaged = o.skip_damaged,
+          .max_minibatches = trains ? o.max_step : 0,
+          .min_timeout = o.task_timeout};
+}
+
+EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
+  bool const wanted = o.type == job_type::evaluation_only ||
+                      (o.type == job_type::training_with_evaluation && o.evaluation_steps > 0);
+  return wanted ? o.validation : std::vector<shard>{};
+}
+
+inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
+
+EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_t generation) {
+  return {.kind = kind,
+          .lease = l.id,
+          .key = l.key,
+          .range = l.range,
+          .generation = generation,
+          .applied = l.applied,
+          .resumed = l.resumed};
+}
+
+inline constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a stranger's id can do
+
+}  // namespace detail
+
+EDL_INLINE coordinator::coordinator(job_options o, time_point now)
+    : options_(std::move(o)),
+      workers_(options_.silence),
+      servers_(options_.silence),
+      worker_lines_(
+          {.count = options_.num_workers, .budget = options_.worker_failures, .grace = options_.exit_grace}),
+      server_lines_({.count = options_.num_servers,
+                     .budget = options_.server_failures,
+                     .same_id = true,
+                     .grace = options_.exit_grace}),
+      evaluation_(detail::evaluated_shards(options_),
+                  {.tasks = detail::queue_options(options_),
+                   .start_delay = options_.evaluation_start_delay,
+                   .throttle = options_.evaluation_throttle},
+                  now),
+      point_(options_.start),
+      version_(options_.start.version) {
+  if (options_.type == job_type::evaluation_only) {
+    if (evaluation_.empty()) throw usage_error("--validation_data holds no record");
+  } else {
+    bool const prediction = options_.type == job_type::prediction_only;
+    tasks_.emplace(prediction ? options_.prediction : options_.training, detail::queue_options(options_));
+  }
+  if (trains()) {
+    tasks_->restore(point_->applied);
+    if (point_->version > 0) evaluation_.roll_back(point_->version);
+  }
+  if (options_.num_servers == 0) begin(now);
+}
+
+EDL_INLINE void coordinator::say(severity level, std::string text) {
+  commands_.emplace_back(log_line{level, std::move(text)});
+}
+
+EDL_INLINE std::vector<command> coordinator::take_commands() { return std::exchange(commands_, {}); }
+
+// ---- Who takes part ----
+
+EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
+  auto const refuse = [&](std::string why) {
+    say(severity::warning, fmt::format("{} {} is refused: {}", detail::name(r.of), r.id, why));
+    return join_reply{false, std::move(why)};
+  };
+  if (over()) return refuse("the job is over");
+  if (r.of == role::server && r.id >= options_.num_servers)
+    return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", options_.num_servers,
+                              r.id + std::uint64_t{1}));
+  if (r.of == role::worker && r.id >= detail::most_workers) return refuse("its id is out of range");
+  if (layout_ && *layout_ != r.layout)
+    return refuse(
+        fmt::format("its model (layout {:016x}) is not the job's (layout {:016x}): start all from one image",
+                    r.layout, *layout_));
+  membership& all = members(r.of);
+  auto const verdict = all.check(r.id, r.incarnation);
+  if (verdict == membership::verdict::given_up) return refuse("it has been given up: start a new process");
+  layout_ = r.layout;
+  if (verdict == membership::verdict::fresh && all.find(r.id))
+    lose(r.of, r.id, "a new process takes its place", now);
+  if (over()) return refuse("the job is over");
+  all.join(r.id, r.incarnation, r.addresses, now);
+  lines(r.of).joined(r.id);
+  if (verdict == membership::verdict::fresh) {
+    say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
+    if (r.of == role::server) configure_if_complete();
+  }
+  return {true, {}};
+}
+
+EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,
+                                                  vitals const& v, time_point now) {
+  member const* const before = members(of).find(id);
+  std::uint64_t const records = before ? before->last.records : 0;
+  heartbeat_reply reply{
+      .known = members(of).heartbeat(id, incarnation, v, now), .generation = generation_, .finished = over()};
+  if (!reply.known) return reply;
+  if (of == role::worker && tasks_ && v.records > records) tasks_->progressed(id, now);
+  // Before all servers have this generation's state, a version may be one that has been rolled back.
+  if (leasing() && v.version > version_ && (of == role::server ? id == 0 : options_.num_servers == 0))
+    version_ = v.version;
+  return reply;
+}
+
+EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
+  if (members(of).known(id, incarnation)) lose(of, id, "its connection closed", now);
+}
+
+EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {
+  membership& all = members(of);
+  all.lose(id, all.find(id)->incarnation);
+  lines(of).lost(id, now);
+  if (over()) return;
+  if (of == role::server) {
+    say(severity::warning, fmt::format("server {} is lost: {}", id, how));
+    if (phase_ != phase::forming) new_generation();
+    return;
+  }
+  training_first_.erase(id);
+  std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
+  say(severity::warning, fmt::format("worker {} is lost: {}; {} tasks go to others", id, how, n));
+  advance(now);
+}
+
+EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
+                                    time_point now) {
+  if (over()) return;
+  if (members(of).find(id)) lose(of, id, fmt::format("it ended: {}", why), now);
+  if (over()) return;
+  lineages& all = lines(of);
+  std::size_t const ended = all.ended();
+  if (auto const r = all.exited(id, kind, why)) {
+    commands_.emplace_back(replace_process{of, r->id, r->with});
+  } else if (all.ended() > ended) {
+    say(severity::error,
+        fmt::format("{} {} failed too often and is not replaced: {}", detail::name(of), id, why));
+    if (of == role::server)
+      fail(fmt::format("server {} failed too often: {}", id, all.reason()));
+    else if (all.all_ended() && workers_.all_gone())
+      fail(fmt::format("all workers failed: {}", all.reason()));
+  }
+}
+
+EDL_INLINE void coordinator::tick(time_point now) {
+  for (role const of : {role::worker, role::server}) {
+    for (auto const& m : members(of).silent(now))
+      if (!over()) lose(of, m.id, "it gave no sign of life", now);
+    if (over()) return;
+    for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
+  }
+  recover_slow(now);
+  if (!over()) advance(now);
+}
+
+EDL_INLINE void coordinator::recover_slow(time_point now) {
+  auto slow = tasks_ ? tasks_->expired(now) : std::vector<expired_lease>{};
+  auto const more = evaluation_.expired(now);
+  slow.insert(slow.end(), more.begin(), more.end());
+  for (auto const& [lease, worker] : slow) {
+    if (options_.replace_slow) {
+      if (workers_.find(worker) && !over()) lose(role::worker, worker, "it takes too long for its task", now);
+    } else if ((lease & evaluation::lease_bit) ? evaluation_.recover_lease(lease)
+                                               : tasks_->recover_lease(lease)) {
+      say(severity::warning,
+          fmt::format("worker {} takes too long for its task, which goes to another", worker));
+    }
+  }
+}
+
+// ---- Generations ----
+
+EDL_INLINE void coordinator::new_generation() {
+  ++generation_;
+  phase_ = phase::forming;
+  configured_.clear();
+  training_first_.clear();
+  writing_.reset();
+  to_write_.reset();
+  last_version_.reset();
+  point_.reset();
+  if (tasks_) tasks_->recover_all();
+  evaluation_.recover_all();
+  if (trains())
+    commands_.emplace_back(find_restore_point{generation_});
+  else
+    point_ = options_.start;  // nothing is applied: the model is what it was, and what is done stays done
+}
+
+EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::optional<restore_point> point,
+                                                 time_point now) {
+  if (generation != generation_ || phase_ != phase::forming || point_) return;
+  go_back_to(point ? *std::move(point) : options_.start, now);
+}
+
+EDL_INLINE void coordinator::go_back_to(restore_point point, time_point) {
+  try {
+    tasks_->restore(point.applied);
+  } catch (error const& e) {
+    return fail(fmt::format("cannot go back to '{}': {}", point.directory, e.what()));
+  }
+  evaluation_.roll_back(point.version);
+  epochs_said_ = 0;
+  version_ = point.version;
+  if (final_written_ != point.version) final_written_.reset();
+  say(severity::warning,
+      fmt::format("Going back to version {}, {} records done", point.version, tasks_->done().records_done));
+  point_ = std::move(point);
+  configure_if_complete();
+}
+
+EDL_INLINE void coordinator::configure_if_complete() {
+  if (phase_ != phase::forming || !point_ || servers_.all().size() < options_.num_servers) return;
+  phase_ = phase::configuring;
+  commands_.emplace_back(configure_servers{generation_, point_->directory});
+}
+
+EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t incarnation,
+                                               std::uint64_t generation, std::string const& error,
+                                               time_point now) {
+  if (generation != generation_ || phase_ != phase::configuring || !servers_.known(id, incarnation)) return;
+  if (!error.empty())
+    return fail(fmt::format("server {} cannot take the state of '{}': {}", id, point_->directory, error));
+  servers_.seen(id, incarnation, now);
+  configured_.insert(id);
+  if (configured_.size() == options_.num_servers) begin(now);
+}
+
+EDL_INLINE void coordinator::begin(time_point now) {
+  phase_ = phase::running;
+  if (options_.type == job_type::evaluation_only && evaluation_.idle())
+    evaluation_.version_reached({point_->version, false}, now);
+  advance(now);
+}
+
+// ---- Tasks ----
+
+EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint64_t incarnation,
+                                                time_point now) {
+  task_reply nothing;
+  nothing.generation = generation_;
+  if (over()) nothing.kind = task_kind::finished;
+  if (over() || !workers_.seen(worker, incarnation, now) || !leasing()) return nothing;
+  // A frozen version is complete once every push that made it has reached every server. The push that a lost
+  // worker left half done is completed by who takes over its task, so that task may not wait behind the
+  // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
+  // else to do.
+  std::optional<task_reply> reply;
+  if ((tasks_ && tasks_->recovered_waiting()) || training_first_.contains(worker))
+    reply = lease_work(worker, incarnation, now);
+  if (!reply) reply = lease_evaluation(worker, incarnation, now);
+  if (!reply) reply = lease_work(worker, incarnation, now);
+  return reply ? *reply : nothing;
+}
+
+EDL_INLINE std::optional<task_reply> coordinator::lease_evaluation(std::uint32_t worker,
+                                                                   std::uint64_t incarnation,
+                                                                   time_point now) {
+  auto const l = evaluation_.lease(worker, incarnation, now);
+  if (!l) return std::nullopt;
+  task_reply reply = detail::reply_of(task_kind::evaluation, l->task, generation_);
+  reply.version = l->of.version;
+  reply.frozen = l->of.frozen;
+  return reply;
+}
+
+EDL_INLINE std::optional<task_reply> coordinator::lease_work(std::uint32_t worker, std::uint64_t incarnation,
+                                                             time_point now) {
+  auto const l = tasks_ ? tasks_->lease(worker, incarnation, now) : std::nullopt;
+  if (!l) return std::nullopt;
+  training_first_.erase(worker);
+  if (trains() && tasks_->epochs_opened() > epochs_said_) {
+    epochs_said_ = tasks_->epochs_opened();
+    say(severity::info, fmt::format("Starting epoch {}", epochs_said_ - 1));
+    say(severity::info, fmt::format("{} tasks created with total of {} records.", tasks_->plan().tasks(),
+                                    tasks_->plan().records()));
+  }
+  return detail::reply_of(trains() ? task_kind::training : task_kind::prediction, *l, generation_);
+}
+
+EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
+  if (over() || !workers_.seen(r.worker, r.incarnation, now)) return false;
+  bool const accepted = (r.lease & evaluation::lease_bit) ? report_evaluation(r, now) : report_work(r, now);
+  if (accepted && !over()) advance(now);
+  return accepted;
+}
+
+EDL_INLINE bool coordinator::report_evaluation(task_report const& r, time_point now) {
+  if (!evaluation_.holds(r.lease, r.worker, r.incarnation)) return false;
+  if (r.returned) {
+    training_first_.insert(r.worker);
+    return evaluation_.give_back(r.lease);
+  }
+  std::string why = r.error;
+  if (why.empty()) try {
+      return evaluation_.complete(r.lease, r.metrics, now);
+    } catch (data_error const& e) {
+      why = e.what();
+    }
+  settle(evaluation_.fail(r.lease, why), evaluation_.reason());
+  return true;
+}
+
+EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
+  if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
+  if (r.returned) return tasks_->give_back(r.lease, trains() ? r.applied : 0);
+  if (!r.error.empty()) {
+    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
+    return true;
+  }
+  tasks_->complete(r.lease, now);
+  say(severity::info, fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
+  return true;
+}
+
+EDL_INLINE void coordinator::settle(task_fate fate, std::string const& reason) {
+  if (fate == task_fate::exhausted) return fail(reason);
+  say(severity::warning, fate == task_fate::skipped ? reason + "; it is skipped" : reason);
+}
+
+// ---- Versions, checkpoints, the end ----
+
+EDL_INLINE void coordinator::version_reached(version_report const& r, time_point now) {
+  if (r.generation != generation_ || !leasing()) return;
+  if (r.version > version_) version_ = r.version;
+  if (r.evaluate) evaluate({r.version, true}, now);
+  if (r.checkpoint) {
+    if (options_.checkpoint)
+      enqueue({generation_, r.version, false});
+    else
+      commands_.emplace_back(release_frozen{r.version, false});
+  }
+  advance(now);
+}
+
+EDL_INLINE void coordinator::evaluate(evaluated_version v, time_point now) {
+  if (!evaluation_.version_reached(v, now) && v.frozen)
+    commands_.emplace_back(release_frozen{v.version, true});
+}
+
+EDL_INLINE void coordinator::enqueue(write_checkpoint const& c) {
+  bool const repeated = (writing_ && writing_->version == c.version && writing_->final == c.final) ||
+                        (to_write_ && to_write_->version == c.version && to_write_->final == c.final);
+  if (repeated) return;
+  if (!writing_) {
+    writing_ = c;
+    commands_.emplace_back(c);
+    return;
+  }
+  // Writing is slower than training: of what waits, the newest is worth the most.
+  write_checkpoint const old = to_write_.value_or(c);
+  bool const keep = old.final && !c.final;
+  write_checkpoint const& dropped = keep ? c : old;
+  if (to_write_ && !dropped.final) commands_.emplace_back(release_frozen{dropped.version, false});
+  if (!keep) to_write_ = c;
+}
+
+EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::uint64_t version,
+                                                std::string const& error, time_point now) {
+  if (generation != generation_ || !leasing() || !writing_ || writing_->version != version) return;
+  bool const final = writing_->final;
+  writing_.reset();
+  if (final && !error.empty()) return fail(fmt::format("the final checkpoint cannot be written: {}", error));
+  if (final) final_written_ = version;
+  if (!final) commands_.emplace_back(release_frozen{version, false});
+  if (error.empty())
+    say(severity::info, fmt::format("Checkpoint of version {} written", version));
+  else
+    say(severity::warning, fmt::format("the checkpoint of version {} cannot be written: {}", version, error));
+  if (auto const c = std::exchange(to_write_, std::nullopt)) enqueue(*c);
+  advance(now);
+}
+
+EDL_INLINE void coordinator::version_told(std::uint64_t generation, std::uint64_t version, time_point now) {
+  if (generation != generation_ || phase_ != phase::closing || last_version_) return;
+  last_version_ = version_ = version;
+  if (options_.final_checkpoint && final_written_ != version) enqueue({generation_, version, true});
+  evaluate({version, false}, now);
+  advance(now);
+}
+
+EDL_INLINE void coordinator::advance(time_point now) {
+  while (auto result = evaluation_.take_result()) {
+    auto const of = result->of;
+    commands_.emplace_back(evaluation_done{*std::move(result)});
+    if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
+  }
+  if (phase_ == phase::running && (tasks_ ? tasks_->finished() : evaluation_.idle())) close(now);
+  if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !writing_) finish();
+}
+
+EDL_INLINE void coordinator::close(time_point) {
+  if (!trains() || (!options_.final_checkpoint && evaluation_.empty())) return finish();
+  phase_ = phase::closing;
+  commands_.emplace_back(ask_version{generation_});
+}
+
+EDL_INLINE void coordinator::finish() {
+  phase_ = phase::finished;
+  commands_.emplace_back(finish_job{});
+}
+
+EDL_INLINE void coordinator::fail(std::string const& reason) {
+  if (over()) return;
+  phase_ = phase::failed;
+  reason_ = reason;
+  commands_.emplace_back(fail_job{reason});
+}
+
+EDL_INLINE void coordinator::stop(time_point now) {
+  if (!tasks_ || over()) return;
+  tasks_->stop_leasing();
+  advance(now);
+}
+
+EDL_INLINE job_progress coordinator::progress() const {
+  job_progress p;
+  p.version = version_;
+  p.workers = workers_.all().size();
+  p.servers = servers_.all().size();
+  if (tasks_) {
+    p.done = tasks_->done();
+    p.total_tasks = tasks_->total_tasks();
+    p.total_records = tasks_->total_records();
+    p.epoch = tasks_->epochs_opened() > 0 ? tasks_->epochs_opened() - 1 : 0;
+    p.leased = tasks_->leased();
+  }
+  std::size_t trained = 0;
+  for (auto const& [id, m] : workers_.all()) {
+    p.rate += m.rate;
+    if (m.last.records == 0) continue;
+    p.loss += m.last.loss;
+    ++trained;
+  }
+  if (trained > 0) p.loss /= double(trained);
+  return p;
+}
+
+}  // namespace edl::master

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/master/evaluation.hpp"
+
+namespace edl::master {
+
+EDL_INLINE evaluation::evaluation(std::vector<shard> shards, options o, time_point start)
+    : shards_(std::move(shards)), options_(o), start_(start) {
+  if (task_plan(shards_, {o.tasks.records_per_task, o.tasks.minibatch_size}).records() == 0) shards_.clear();
+  options_.tasks.num_epochs = 1;
+  options_.tasks.shuffle = false;
+  options_.tasks.max_minibatches = 0;
+}
+
+EDL_INLINE bool evaluation::version_reached(evaluated_version v, time_point now) {
+  if (shards_.empty() || (last_version_ && v.version <= *last_version_)) return false;
+  if (v.frozen) {
+    if (now - start_ < options_.start_delay) return false;
+    if (last_taken_ && now - *last_taken_ < options_.throttle) return false;
+  }
+  last_taken_ = now;
+  last_version_ = v.version;
+  waiting_.push_back(v);
+  begin_next();
+  return true;
+}
+
+EDL_INLINE void evaluation::begin_next() {
+  if (active_ || waiting_.empty()) return;
+  options_.tasks.first_lease = next_lease_;
+  active_.emplace(job{.of = waiting_.front(), .queue = task_queue(shards_, options_.tasks), .totals = {}});
+  waiting_.pop_front();
+}
+
+EDL_INLINE std::optional<evaluation_lease> evaluation::lease(std::uint32_t worker, std::uint64_t incarnation,
+                                                             time_point now) {
+  if (!active_) return std::nullopt;
+  auto task = active_->queue.lease(worker, incarnation, now);
+  if (!task) return std::nullopt;
+  return evaluation_lease{*task, active_->of};
+}
+
+EDL_INLINE bool evaluation::holds(std::uint64_t lease, std::uint32_t worker,
+                                  std::uint64_t incarnation) const {
+  return active_ && active_->queue.holds(lease, worker, incarnation);
+}
+
+EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> const& sums, time_point now) {
+  if (!active_) return false;
+  if (active_->reported && sums.size() != active_->totals.size())
+    throw data_error(
+        fmt::format("{} sums of metrics where other tasks report {}: all workers must run one program",
+                    sums.size(), active_->totals.size()));
+  if (!active_->queue.complete(lease, now)) return false;
+  active_->reported = true;
+  active_->totals.resize(sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) active_->totals[i] += sums[i];
+  return true;
+}
+
+EDL_INLINE bool evaluation::give_back(std::uint64_t lease) {
+  return active_ && active_->queue.give_back(lease, 0);
+}
+
+EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& why) {
+  if (!active_) return task_fate::unknown;
+  task_fate const fate = active_->queue.fail(lease, 0, why);
+  if (fate != task_fate::unknown)
+    reason_ = fmt::format("evaluation of version {}: {}", active_->of.version, active_->queue.reason());
+  return fate;
+}
+
+EDL_INLINE std::size_t evaluation::recover(std::uint32_t worker) {
+  return active_ ? active_->queue.recover(worker) : 0;
+}
+
+EDL_INLINE bool evaluation::recover_lease(std::uint64_t lease) {
+  return active_ && active_->queue.recover_lease(lease);
+}
+
+EDL_INLINE std::size_t evaluation::recover_all() { return active_ ? active_->queue.recover_all() : 0; }
+
+EDL_INLINE std::vector<expired_lease> evaluation::expired(time_point now) const {
+  return active_ ? active_->queue.expired(now) : std::vector<expired_lease>{};
+}
+
+EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
+  if (!active_ || !active_->queue.finished()) return std::nullopt;
+  evaluation_result result{active_->of, std::move(active_->totals), active_->queue.done().records_done};
+  last_completed_ = result.of.version;
+  next_lease_ = active_->queue.next_lease();
+  active_.reset();
+  begin_next();
+  return result;
+}
+
+EDL_INLINE void evaluation::roll_back(std::uint64_t version) {
+  if (active_) next_lease_ = active_->queue.next_lease();
+  active_.reset();
+  waiting_.clear();
+  // The version itself is the same model as before; it need not be evaluated again if it has been.
+  if (last_completed_ == version)
+    last_version_ = version;
+  else if (version > 0)
+    last_version_ = version - 1;
+  else
+    last_version_.reset();
+}
+
+}  // namespace edl::master

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "edl/core/inline.hpp"
+#include "edl/master/lineage.hpp"
+
+namespace edl::master {
+
+EDL_INLINE lineages::lineages(options o) : options_(o), next_id_(o.count) {
+  for (std::uint32_t id = 0; id < o.count; ++id) lines_.emplace_hint(lines_.end(), id, line{});
+}
+
+EDL_INLINE void lineages::joined(std::uint32_t id) {
+  line& l = lines_[id];
+  if (l.ended) --ended_;
+  l.ended = false;
+  l.lost.reset();
+  next_id_ = std::max(next_id_, id + 1);
+}
+
+EDL_INLINE void lineages::lost(std::uint32_t id, time_point now) {
+  if (auto const it = lines_.find(id); it != lines_.end() && !it->second.ended) it->second.lost = now;
+}
+
+EDL_INLINE lineages::replacement lineages::replace(std::map<std::uint32_t, line>::iterator it) {
+  std::uint32_t const id = it->first;
+  it->second.lost.reset();
+  if (options_.same_id) return {id, id};
+  line const heir = it->second;
+  lines_.erase(it);
+  lines_[next_id_] = heir;
+  return {id, next_id_++};
+}
+
+EDL_INLINE std::optional<lineages::replacement> lineages::exited(std::uint32_t id, exit_kind kind,
+                                                                 std::string const& why) {
+  auto const it = lines_.find(id);
+  if (it == lines_.end() || it->second.ended) return std::nullopt;
+  if (kind == exit_kind::preempted) return replace(it);
+  std::string const reason = kind == exit_kind::completed ? "ended before the job was finished" : why;
+  same_reason_ = failures_ == 0 || (same_reason_ && reason == last_reason_);
+  last_reason_ = reason;
+  ++failures_;
+  if (++it->second.failures <= options_.budget) return replace(it);
+  it->second.ended = true;
+  it->second.lost.reset();
+  ++ended_;
+  return std::nullopt;
+}
+
+EDL_INLINE std::vector<lineages::replacement> lineages::overdue(time_point now) {
+  std::vector<std::uint32_t> ids;
+  for (auto const& [id, l] : lines_)
+    if (l.lost && now - *l.lost > options_.grace) ids.push_back(id);
+  std::vector<replacement> out;
+  for (std::uint32_t const id : ids) out.push_back(replace(lines_.find(id)));
+  return out;
+}
+
+EDL_INLINE std::string lineages::reason() const {
+  if (failures_ == 0) return {};
+  if (failures_ == 1) return last_reason_;
+  return same_reason_ ? fmt::format("{} failures, all of them: {}", failures_, last_reason_)
+                      : fmt::format("{} failures, the last of them: {}", failures_, last_reason_);
+}
+
+}  // namespace edl::master

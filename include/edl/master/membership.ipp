@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/core/inline.hpp"
+#include "edl/master/membership.hpp"
+
+namespace edl::master {
+
+EDL_INLINE membership::verdict membership::check(std::uint32_t id, std::uint64_t incarnation) const {
+  if (given_up_.contains({id, incarnation})) return verdict::given_up;
+  auto const it = members_.find(id);
+  return it != members_.end() && it->second.incarnation == incarnation ? verdict::repeated : verdict::fresh;
+}
+
+EDL_INLINE membership::verdict membership::join(std::uint32_t id, std::uint64_t incarnation,
+                                                std::vector<std::string> addresses, time_point now) {
+  verdict const v = check(id, incarnation);
+  if (v == verdict::given_up) return v;
+  if (v == verdict::repeated) {
+    member& m = members_.at(id);
+    m.addresses = std::move(addresses);
+    m.seen = now;
+    return v;
+  }
+  if (member const* old = find(id)) lose(id, old->incarnation);
+  members_[id] = {.id = id,
+                  .incarnation = incarnation,
+                  .addresses = std::move(addresses),
+                  .joined = now,
+                  .seen = now,
+                  .measured = now,
+                  .last = {}};
+  return v;
+}
+
+EDL_INLINE bool membership::seen(std::uint32_t id, std::uint64_t incarnation, time_point now) {
+  if (!known(id, incarnation)) return false;
+  members_.at(id).seen = now;
+  return true;
+}
+
+EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnation, vitals const& v,
+                                      time_point now) {
+  if (!known(id, incarnation)) return false;
+  member& m = members_.at(id);
+  double const seconds = std::chrono::duration<double>(now - m.measured).count();
+  if (seconds > 0 && v.records >= m.last.records) {
+    double const rate = double(v.records - m.last.records) / seconds;
+    m.rate = m.measured == m.joined ? rate : 0.7 * m.rate + 0.3 * rate;
+    m.measured = now;
+  }
+  m.last = v;
+  m.seen = now;
+  return true;
+}
+
+EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation) {
+  // Only members are remembered: what a stranger names must not fill the memory.
+  if (!known(id, incarnation)) return false;
+  members_.erase(id);
+  given_up_.emplace(id, incarnation);
+  return true;
+}
+
+EDL_INLINE std::vector<member> membership::silent(time_point now) const {
+  std::vector<member> out;
+  for (auto const& [id, m] : members_)
+    if (now - m.seen > silence_) out.push_back(m);
+  return out;
+}
+
+EDL_INLINE member const* membership::find(std::uint32_t id) const {
+  auto const it = members_.find(id);
+  return it == members_.end() ? nullptr : &it->second;
+}
+
+}  // namespace edl::master

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/random.hpp"
+#include "edl/master/task_queue.hpp"
+
+namespace edl::master {
+
+EDL_INLINE task_queue::task_queue(std::vector<shard> shards, options o)
+    : plan_(std::move(shards), {o.records_per_task, o.minibatch_size}),
+      options_(o),
+      next_lease_(o.first_lease) {
+  if (plan_.tasks() == 0) throw usage_error("the data set holds no record");
+  if (o.num_epochs > std::int64_t{std::numeric_limits<std::uint32_t>::max()})
+    throw usage_error(
+        fmt::format("--num_epochs={} is too many: give 0 for training without end", o.num_epochs));
+}
+
+EDL_INLINE bool task_queue::open_epoch() {
+  std::uint32_t const end = options_.num_epochs > 0 ? std::uint32_t(options_.num_epochs)
+                                                    : std::numeric_limits<std::uint32_t>::max();
+  while (next_epoch_ < end) {
+    std::uint32_t const epoch = next_epoch_++;
+    auto const closed = restored_.closed().find(epoch);
+    std::uint64_t const done = closed == restored_.closed().end() ? 0 : closed->second.count();
+    if (done >= plan_.tasks()) continue;
+    order_.resize(plan_.tasks());
+    std::iota(order_.begin(), order_.end(), 0u);
+    if (options_.shuffle) edl::shuffle(order_, random_stream{options_.seed, epoch}.child(0x7461736b));
+    cursor_ = 0;
+    unseen_ = plan_.tasks() - done;
+    return true;
+  }
+  return false;
+}
+
+EDL_INLINE std::optional<task_queue::waiting> task_queue::next() {
+  auto const pop = [&](std::deque<waiting>& from) {
+    waiting const w = from.front();
+    from.pop_front();
+    ++history_.repeated;
+    return w;
+  };
+  if (!front_.empty()) return pop(front_);
+  if (unseen_ == 0 && !back_.empty()) return pop(back_);
+  if (unseen_ == 0 && !open_epoch()) return std::nullopt;
+  task_key key{next_epoch_ - 1, 0};
+  do key.index = order_[cursor_++];
+  while (restored_.closed(key));
+  --unseen_;
+  std::uint32_t const at = restored_.position(key);
+  return waiting{key, at, at > 0};
+}
+
+EDL_INLINE std::optional<task_lease> task_queue::lease(std::uint32_t worker, std::uint64_t incarnation,
+                                                       time_point now) {
+  if (stopped_) return std::nullopt;
+  if (options_.max_minibatches > 0 &&
+      done_.minibatches_done + minibatches_leased_ >= options_.max_minibatches)
+    return std::nullopt;
+  auto const task = next();
+  if (!task) return std::nullopt;
+  std::uint64_t const id = next_lease_++;
+  leases_.emplace_hint(leases_.end(), id, held{*task, worker, incarnation, now});
+  holders_[worker].leases.push_back(id);
+  minibatches_leased_ += plan_.minibatches(task->key.index);
+  ++history_.leased;
+  return task_lease{id, task->key, plan_.range(task->key.index), task->applied, task->resumed};
+}
+
+EDL_INLINE bool task_queue::holds(std::uint64_t lease, std::uint32_t worker,
+                                  std::uint64_t incarnation) const {
+  auto const it = leases_.find(lease);
+  return it != leases_.end() && it->second.worker == worker && it->second.incarnation == incarnation;
+}
+
+EDL_INLINE task_queue::waiting task_queue::take(lease_map::iterator it) {
+  waiting const task = it->second.task;
+  std::erase(holders_[it->second.worker].leases, it->first);
+  minibatches_leased_ -= plan_.minibatches(task.key.index);
+  leases_.erase(it);
+  return task;
+}
+
+EDL_INLINE void task_queue::put_back(lease_map::iterator it, std::uint32_t applied) {
+  waiting task = take(it);
+  task.applied = std::min(std::max(task.applied, applied), plan_.minibatches(task.key.index));
+  task.resumed = true;
+  front_.push_front(task);
+}
+
+EDL_INLINE void task_queue::count(std::uint32_t epoch, task_counters const& more) {
+  for (task_counters* c : {&done_, &by_epoch_[epoch]}) {
+    c->tasks_done += more.tasks_done;
+    c->tasks_skipped += more.tasks_skipped;
+    c->records_done += more.records_done;
+    c->records_skipped += more.records_skipped;
+    c->minibatches_done += more.minibatches_done;
+  }
+}
+
+EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now) {
+  auto const it = leases_.find(lease);
+  if (it == leases_.end()) return false;
+  holder& h = holders_[it->second.worker];
+  longest_ = std::max(longest_, now - std::max(it->second.since, h.last_done));
+  h.last_done = now;
+  task_key const key = take(it).key;
+  failures_.erase(key);
+  count(key.epoch, {.tasks_done = 1,
+                    .records_done = plan_.range(key.index).records(),
+                    .minibatches_done = plan_.minibatches(key.index)});
+  return true;
+}
+
+EDL_INLINE bool task_queue::give_back(std::uint64_t lease, std::uint32_t applied) {
+  auto const it = leases_.find(lease);
+  if (it == leases_.end()) return false;
+  put_back(it, applied);
+  ++history_.returned;
+  return true;
+}
+
+EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why) {
+  auto const it = leases_.find(lease);
+  if (it == leases_.end()) return task_fate::unknown;
+  waiting task = take(it);
+  std::uint32_t const minibatches = plan_.minibatches(task.key.index);
+  task.applied = std::min(std::max(task.applied, applied), minibatches);
+  task.resumed = true;
+  ++history_.failed;
+  std::uint32_t const times = ++failures_[task.key];
+  task_range const range = plan_.range(task.key.index);
+  reason_ = fmt::format("task {} of epoch {} ('{}', records [{}, {})) failed {} of {} times: {}",
+                        task.key.index, task.key.epoch, plan_.shards()[range.shard].name, range.begin,
+                        range.end, times, std::max(options_.max_retries, 1u), why);
+  bool const again = times < options_.max_retries;
+  if (again || !options_.skip_damaged) {
+    back_.push_back(task);
+    return again ? task_fate::again : task_fate::exhausted;
+  }
+  failures_.erase(task.key);
+  std::uint64_t const records = plan_.records_of(task.key.index, task.applied);
+  count(task.key.epoch, {.tasks_skipped = 1,
+                         .records_done = records,
+                         .records_skipped = range.records() - records,
+                         .minibatches_done = task.applied});
+  return task_fate::skipped;
+}
+
+EDL_INLINE std::size_t task_queue::recover(std::uint32_t worker) {
+  auto const h = holders_.find(worker);
+  if (h == holders_.end()) return 0;
+  std::vector<std::uint64_t> const leases = h->second.leases;
+  for (auto id = leases.rbegin(); id != leases.rend(); ++id) put_back(leases_.find(*id), 0);
+  holders_.erase(worker);
+  history_.recovered += leases.size();
+  return leases.size();
+}
+
+EDL_INLINE bool task_queue::recover_lease(std::uint64_t lease) {
+  auto const it = leases_.find(lease);
+  if (it == leases_.end()) return false;
+  put_back(it, 0);
+  ++history_.expired;
+  return true;
+}
+
+EDL_INLINE std::size_t task_queue::recover_all() {
+  std::size_t const n = leases_.size();
+  while (!leases_.empty()) put_back(std::prev(leases_.end()), 0);
+  holders_.clear();
+  history_.recovered += n;
+  return n;
+}
+
+EDL_INLINE void task_queue::progressed(std::uint32_t worker, time_point now) {
+  if (auto const h = holders_.find(worker); h != holders_.end()) h->second.last_progress = now;
+}
+
+EDL_INLINE std::vector<expired_lease> task_queue::expired(time_point now) const {
+  duration const limit = std::max(options_.min_timeout, 3 * longest_);
+  std::vector<expired_lease> out;
+  for (auto const& [id, lease] : leases_) {
+    if (now - lease.since <= limit) break;  // all later ones are younger
+    holder const& h = holders_.at(lease.worker);
+    time_point since = std::max(lease.since, h.last_done);
+    if (longest_ == duration{}) since = std::max(since, h.last_progress);
+    if (now - since > limit) out.push_back({id, lease.worker});
+  }
+  return out;
+}
+
+EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::account(ledger const& applied) const {
+  auto const stranger = [](std::string const& what) {
+    return error(what +
+                 ": the checkpoint was written with other data, or another --minibatch_size or "
+                 "--num_minibatches_per_task; give those, or an empty --checkpoint_dir");
+  };
+  for (auto const& [key, mark] : applied.open())
+    if (key.index >= plan_.tasks() || mark >= plan_.minibatches(key.index))
+      throw stranger(
+          fmt::format("the ledger has {} minibatches of task {} of epoch {}", mark, key.index, key.epoch));
+  std::map<std::uint32_t, task_counters> out;
+  for (auto const& [epoch, tasks] : applied.closed()) {
+    if (options_.num_epochs > 0 && epoch >= options_.num_epochs) continue;  // of a longer job
+    for (auto const& [begin, end] : tasks.runs()) {
+      if (end > plan_.tasks())
+        throw stranger(
+            fmt::format("the ledger has task {} of epoch {}, of {} tasks", end - 1, epoch, plan_.tasks()));
+      task_counters& c = out[epoch];
+      c.tasks_done += end - begin;
+      c.records_done += plan_.records(begin, end);
+      c.minibatches_done += plan_.minibatches(begin, end);
+    }
+  }
+  return out;
+}
+
+EDL_INLINE void task_queue::restore(ledger const& applied) {
+  auto counts = account(applied);
+  restored_ = applied;
+  front_.clear();
+  back_.clear();
+  order_.clear();
+  cursor_ = 0;
+  unseen_ = 0;
+  next_epoch_ = 0;
+  leases_.clear();
+  holders_.clear();
+  failures_.clear();
+  minibatches_leased_ = 0;
+  done_ = {};
+  by_epoch_.clear();
+  for (auto const& [epoch, c] : counts) count(epoch, c);
+}
+
+EDL_INLINE bool task_queue::finished() const {
+  if (!leases_.empty()) return false;
+  if (stopped_) return true;
+  if (options_.max_minibatches > 0 && done_.minibatches_done >= options_.max_minibatches) return true;
+  auto const total = total_tasks();
+  return total && done_.tasks_done + done_.tasks_skipped == *total;
+}
+
+EDL_INLINE std::optional<std::uint64_t> task_queue::total_tasks() const {
+  if (options_.num_epochs <= 0) return std::nullopt;
+  return std::uint64_t(options_.num_epochs) * plan_.tasks();
+}
+
+EDL_INLINE std::optional<std::uint64_t> task_queue::total_records() const {
+  if (options_.num_epochs <= 0) return std::nullopt;
+  return std::uint64_t(options_.num_epochs) * plan_.records();
+}
+
+}  // namespace edl::master

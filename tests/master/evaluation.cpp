@@ -1,0 +1,176 @@
+#include "edl/master/evaluation.hpp"
+
+#include <doctest/doctest.h>
+
+#include "edl/core/error.hpp"
+
+using namespace edl::master;
+using std::chrono::seconds;
+
+namespace {
+
+time_point const start{};
+
+evaluation service(evaluation::options o = {}) {
+  o.tasks.records_per_task = 4;
+  o.tasks.minibatch_size = 2;
+  return evaluation({{"v", 10}}, o, start);
+}
+
+// Leases and completes all that there is; each task's sums are {records}.
+std::size_t work(evaluation& e, std::uint32_t worker = 0) {
+  std::size_t n = 0;
+  while (auto l = e.lease(worker, 1, start)) {
+    CHECK(e.complete(l->task.id, {double(l->task.range.records())}, start));
+    ++n;
+  }
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("a version is evaluated over all validation data, and its sums are added up") {
+  auto e = service();
+  CHECK(e.idle());
+  CHECK(!e.lease(0, 1, start));
+  CHECK(e.version_reached({50}, start));
+  auto const first = e.lease(0, 1, start);
+  REQUIRE(first);
+  CHECK(first->of.version == 50);
+  CHECK(first->of.frozen);
+  CHECK((first->task.id & evaluation::lease_bit) != 0);
+  CHECK(e.holds(first->task.id, 0, 1));
+  CHECK(e.complete(first->task.id, {4}, start));
+  CHECK(!e.complete(first->task.id, {4}, start));  // reported twice
+  CHECK(!e.take_result());
+  CHECK(work(e) == 2);
+  auto const result = e.take_result();
+  REQUIRE(result);
+  CHECK(result->of.version == 50);
+  CHECK(result->totals == std::vector<double>{10});
+  CHECK(result->records == 10);
+  CHECK(!e.take_result());
+  CHECK(e.idle());
+}
+
+TEST_CASE("versions are evaluated in order, one at a time; older ones and repeats are left out") {
+  auto e = service();
+  CHECK(e.version_reached({50}, start));
+  CHECK(!e.version_reached({50}, start));
+  CHECK(e.version_reached({100}, start));
+  CHECK(!e.version_reached({70}, start));
+  CHECK(e.pending() == 2);
+  for (std::uint64_t version : {50, 100}) {
+    CHECK(e.lease(9, 1, start)->of.version == version);
+    e.recover(9);
+    CHECK(work(e) == 3);
+    CHECK(e.take_result()->of.version == version);
+  }
+  CHECK(e.idle());
+  CHECK(!e.version_reached({100}, start));
+}
+
+TEST_CASE("a lost worker's tasks go again, and count once") {
+  auto e = service();
+  e.version_reached({1}, start);
+  auto const a = e.lease(1, 1, start);
+  CHECK(e.recover(1) == 1);
+  CHECK(!e.complete(a->task.id, {100}, start));
+  auto const b = e.lease(2, 1, start);
+  CHECK(b->task.key == a->task.key);
+  CHECK(e.give_back(b->task.id));
+  CHECK(!e.give_back(b->task.id));
+  CHECK(work(e) == 3);
+  CHECK(e.take_result()->totals == std::vector<double>{10});
+}
+
+TEST_CASE("a zombie's report does not count for a later version") {
+  auto e = service();
+  e.version_reached({1}, start);
+  auto const zombie = e.lease(1, 1, start);
+  e.recover(1);
+  work(e);
+  CHECK(e.take_result());
+  e.version_reached({2}, start);
+  CHECK(!e.complete(zombie->task.id, {100}, start));
+  auto const before = e.lease(2, 1, start);
+  CHECK(before->task.id > zombie->task.id);
+  e.roll_back(0);
+  e.version_reached({2}, start);
+  CHECK(!e.complete(before->task.id, {100}, start));
+  work(e);
+  CHECK(e.take_result()->totals == std::vector<double>{10});
+}
+
+TEST_CASE("sums of another number are an error, and the task stays leased") {
+  auto e = service();
+  e.version_reached({1}, start);
+  auto const a = e.lease(1, 1, start), b = e.lease(1, 1, start);
+  CHECK(e.complete(a->task.id, {1, 2}, start));
+  CHECK_THROWS_AS(e.complete(b->task.id, {1}, start), edl::data_error);
+  CHECK(e.holds(b->task.id, 1, 1));
+  CHECK(e.complete(b->task.id, {1, 2}, start));
+}
+
+TEST_CASE("errors use up a task's retries") {
+  evaluation::options o;
+  o.tasks.max_retries = 1;
+  auto e = service(o);
+  e.version_reached({7}, start);
+  auto const a = e.lease(1, 1, start);
+  CHECK(e.fail(a->task.id, "torn") == task_fate::exhausted);
+  CHECK(e.reason() ==
+        "evaluation of version 7: task 0 of epoch 0 ('v', records [0, 4)) failed 1 of 1 times: torn");
+  CHECK(e.fail(a->task.id, "torn") == task_fate::unknown);
+}
+
+TEST_CASE("with skip_damaged the last task may be the one that is skipped") {
+  evaluation::options o;
+  o.tasks.max_retries = 1;
+  o.tasks.skip_damaged = true;
+  auto e = service(o);
+  e.version_reached({7}, start);
+  auto const a = e.lease(1, 1, start);
+  work(e);
+  CHECK(e.fail(a->task.id, "torn") == task_fate::skipped);
+  auto const result = e.take_result();
+  REQUIRE(result);
+  CHECK(result->records == 6);
+  CHECK(result->totals == std::vector<double>{6});
+}
+
+TEST_CASE("after a rollback versions are reached again") {
+  auto e = service();
+  e.version_reached({50}, start);
+  work(e);
+  e.take_result();
+  e.version_reached({100}, start);
+  e.version_reached({150}, start);
+  e.roll_back(50);
+  CHECK(e.idle());
+  CHECK(!e.lease(0, 1, start));
+  CHECK(!e.version_reached({50}, start));  // the same model, evaluated already
+  CHECK(e.version_reached({100}, start));
+  e.roll_back(100);
+  CHECK(e.version_reached({100}, start));  // its evaluation was dropped
+  e.roll_back(0);
+  CHECK(e.version_reached({0, false}, start));
+}
+
+TEST_CASE("not before the start delay, and not more often than the throttle") {
+  auto e = service({.start_delay = seconds(100), .throttle = seconds(30)});
+  CHECK(!e.version_reached({10}, start + seconds(99)));
+  CHECK(e.version_reached({20}, start + seconds(100)));
+  CHECK(!e.version_reached({30}, start + seconds(129)));
+  CHECK(e.version_reached({31, false}, start + seconds(129)));  // the last one always
+  CHECK(e.version_reached({40}, start + seconds(159)));
+}
+
+TEST_CASE("without validation data nothing is evaluated") {
+  for (auto const& shards : {std::vector<shard>{}, std::vector<shard>{{"empty", 0}}}) {
+    evaluation e(shards, {}, start);
+    CHECK(e.empty());
+    CHECK(!e.version_reached({1}, start));
+    CHECK(e.idle());
+  }
+}

@@ -1,0 +1,70 @@
+#include "edl/master/lineage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace edl::master;
+using std::chrono::seconds;
+using replacement = lineages::replacement;
+
+namespace {
+time_point const start{};
+}
+
+TEST_CASE("who is killed from outside is replaced without end, under the next id") {
+  lineages all({.count = 3, .budget = 0});
+  std::uint32_t id = 1;
+  for (std::uint32_t next = 3; next < 50; ++next) {
+    CHECK(all.exited(id, exit_kind::preempted, "killed") == replacement{id, next});
+    CHECK(!all.exited(id, exit_kind::preempted, "killed"));  // told twice
+    id = next;
+  }
+  CHECK(!all.all_ended());
+}
+
+TEST_CASE("failures count on the lineage, not on the process") {
+  lineages all({.count = 2, .budget = 1});
+  CHECK(all.exited(0, exit_kind::failed, "no GPU") == replacement{0, 2});
+  CHECK(all.exited(2, exit_kind::preempted, "") == replacement{2, 3});
+  CHECK(!all.exited(3, exit_kind::failed, "no GPU"));
+  CHECK(all.ended() == 1);
+  CHECK(!all.all_ended());
+  CHECK(all.exited(1, exit_kind::failed, "no GPU") == replacement{1, 4});
+  CHECK(!all.exited(4, exit_kind::failed, "no GPU"));
+  CHECK(all.all_ended());
+  CHECK(all.reason() == "4 failures, all of them: no GPU");
+}
+
+TEST_CASE("reasons that differ") {
+  lineages all({.count = 1, .budget = 1});
+  CHECK(all.reason() == "");
+  all.exited(0, exit_kind::failed, "a");
+  CHECK(all.reason() == "a");
+  all.exited(1, exit_kind::completed, "exit code 0");
+  CHECK(all.reason() == "2 failures, the last of them: ended before the job was finished");
+  CHECK(all.all_ended());
+}
+
+TEST_CASE("a server is replaced in its place") {
+  lineages all({.count = 2, .budget = 1, .same_id = true});
+  CHECK(all.exited(1, exit_kind::preempted, "") == replacement{1, 1});
+  CHECK(all.exited(1, exit_kind::failed, "") == replacement{1, 1});
+  CHECK(!all.exited(1, exit_kind::failed, ""));
+  CHECK(all.ended() == 1);
+  all.joined(1);  // somebody started it all the same
+  CHECK(all.ended() == 0);
+  CHECK(!all.exited(1, exit_kind::failed, ""));  // its budget is still used up
+}
+
+TEST_CASE("who is lost without a word is replaced after the grace, once") {
+  lineages all({.count = 2, .grace = seconds(10)});
+  all.lost(0, start);
+  CHECK(all.overdue(start + seconds(10)).empty());
+  CHECK(all.overdue(start + seconds(11)) == std::vector<replacement>{{0, 2}});
+  CHECK(all.overdue(start + seconds(99)).empty());
+  CHECK(!all.exited(0, exit_kind::failed, "late"));
+  all.lost(1, start);
+  all.joined(1);  // back in time
+  CHECK(all.overdue(start + seconds(99)).empty());
+  all.joined(7);  // somebody else's
+  CHECK(all.exited(7, exit_kind::preempted, "") == replacement{7, 8});
+}

@@ -1,0 +1,326 @@
+#include "edl/master/task_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "edl/core/error.hpp"
+
+using namespace edl::master;
+using edl::ledger;
+using edl::task_key;
+using std::chrono::seconds;
+
+namespace {
+
+time_point const start{};
+
+// Two files of ten records: eight tasks an epoch.
+task_queue two_files(task_queue::options o = {}) {
+  o.records_per_task = 3;
+  o.minibatch_size = 1;
+  return task_queue({{"f1", 10}, {"f2", 10}}, o);
+}
+
+std::vector<task_lease> lease_all(task_queue& q, std::uint32_t worker = 0) {
+  std::vector<task_lease> out;
+  while (auto l = q.lease(worker, 1, start)) out.push_back(*l);
+  return out;
+}
+
+std::vector<std::uint32_t> indices(std::vector<task_lease> const& leases) {
+  std::vector<std::uint32_t> out;
+  for (auto const& l : leases) out.push_back(l.key.index);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("without shuffling tasks come in order, with leases from 1") {
+  auto q = two_files({.shuffle = false});
+  auto const leases = lease_all(q);
+  REQUIRE(leases.size() == 8);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    CHECK(leases[i].id == i + 1);
+    CHECK(leases[i].key == task_key{0, i});
+    CHECK(leases[i].range == q.plan().range(i));
+    CHECK(!leases[i].resumed);
+  }
+  CHECK(leases[7].range == task_range{1, 9, 10});
+  CHECK(!q.finished());
+  for (auto const& l : leases) CHECK(q.complete(l.id, start));
+  CHECK(q.finished());
+  CHECK(q.done().records_done == 20);
+  CHECK(q.done().minibatches_done == 20);
+}
+
+TEST_CASE("shuffled order is a function of seed and epoch") {
+  auto a = two_files({.num_epochs = 2, .seed = 5}), b = two_files({.num_epochs = 2, .seed = 5});
+  auto c = two_files({.num_epochs = 2, .seed = 6});
+  auto const first = indices(lease_all(a));
+  CHECK(first == indices(lease_all(b, 3)));
+  CHECK(first != indices(lease_all(c)));
+  std::vector const one(first.begin(), first.begin() + 8), two(first.begin() + 8, first.end());
+  CHECK(one != two);
+  for (auto epoch : {one, two}) {
+    std::sort(epoch.begin(), epoch.end());
+    CHECK(epoch == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7});
+  }
+}
+
+TEST_CASE("an epoch opens when nothing waits, without waiting for what is leased") {
+  auto q = two_files({.num_epochs = 2, .shuffle = false});
+  for (int i = 0; i < 8; ++i) CHECK(q.lease(0, 1, start)->key.epoch == 0);
+  CHECK(q.epochs_opened() == 1);
+  CHECK(q.lease(0, 1, start)->key == task_key{1, 0});
+  CHECK(q.epochs_opened() == 2);
+  CHECK(q.remaining() == 16);
+}
+
+TEST_CASE("epochs without end") {
+  auto q = two_files({.num_epochs = 0});
+  for (std::uint32_t i = 0; i < 800; ++i) {
+    auto const l = q.lease(0, 1, start);
+    REQUIRE(l);
+    CHECK(l->key.epoch == i / 8);
+    CHECK(q.complete(l->id, start));
+    CHECK(!q.finished());
+  }
+  CHECK(!q.total_tasks());
+  CHECK(!q.total_records());
+  q.stop_leasing();
+  CHECK(q.finished());
+}
+
+TEST_CASE("a lost worker's tasks go to the front, in their order and without fault") {
+  auto q = two_files({.shuffle = false, .max_retries = 1});
+  auto const a = q.lease(1, 10, start), b = q.lease(2, 20, start), c = q.lease(1, 10, start);
+  CHECK(q.recover(1) == 2);
+  CHECK(q.recover(1) == 0);
+  CHECK(!q.complete(a->id, start));  // the zombie's report
+  CHECK(!q.holds(c->id, 1, 10));
+  CHECK(q.holds(b->id, 2, 20));
+  CHECK(!q.holds(b->id, 2, 21));
+  CHECK(q.recovered_waiting());
+  for (int round = 0; round < 20; ++round) {  // preemptions are never counted against a task
+    auto const d = q.lease(3, 30, start), e = q.lease(3, 30, start);
+    CHECK(d->key == a->key);
+    CHECK(e->key == c->key);
+    CHECK(d->resumed);
+    CHECK(d->id > c->id);
+    q.recover(3);
+  }
+  CHECK(q.history().recovered == 42);
+  CHECK(q.history().repeated == 40);
+}
+
+TEST_CASE("no tail is lost: a queue is finished only when nothing is leased") {
+  auto q = two_files({.shuffle = false});
+  auto const leases = lease_all(q);
+  for (std::size_t i = 0; i + 1 < leases.size(); ++i) q.complete(leases[i].id, start);
+  CHECK(!q.lease(5, 1, start));  // wait
+  CHECK(!q.finished());
+  q.recover(0);
+  CHECK(!q.finished());
+  auto const last = q.lease(5, 1, start);
+  REQUIRE(last);
+  CHECK(last->key == leases.back().key);
+  CHECK(q.complete(last->id, start));
+  CHECK(q.finished());
+}
+
+TEST_CASE("what is given back goes on from where it stood") {
+  auto q = two_files({.shuffle = false});
+  auto const a = q.lease(1, 1, start);
+  CHECK(q.give_back(a->id, 2));
+  CHECK(!q.give_back(a->id, 2));
+  auto const b = q.lease(2, 1, start);
+  CHECK(b->key == a->key);
+  CHECK(b->applied == 2);
+  CHECK(b->resumed);
+  CHECK(q.give_back(b->id, 1));  // knows less than the master
+  CHECK(q.lease(2, 1, start)->applied == 2);
+  auto const c = q.lease(2, 1, start);
+  CHECK(q.give_back(c->id, 1000));  // more than it has
+  CHECK(q.lease(2, 1, start)->applied == 3);
+  CHECK(q.history().returned == 3);
+}
+
+TEST_CASE("errors count on the task, and the job learns why it cannot be completed") {
+  auto q = two_files({.shuffle = false, .max_retries = 3});
+  auto const first = q.lease(0, 1, start);
+  CHECK(q.fail(first->id, 1, "torn") == task_fate::again);
+  CHECK(q.fail(first->id, 1, "torn") == task_fate::unknown);
+  auto rest = lease_all(q);
+  REQUIRE(rest.size() == 8);
+  CHECK(rest.back().key == first->key);  // others first
+  CHECK(rest.back().applied == 1);
+  CHECK(q.fail(rest.back().id, 0, "torn") == task_fate::again);
+  auto const last = q.lease(1, 1, start);
+  CHECK(last->applied == 1);
+  CHECK(q.fail(last->id, 0, "torn at byte 7") == task_fate::exhausted);
+  CHECK(q.reason() == "task 0 of epoch 0 ('f1', records [0, 3)) failed 3 of 3 times: torn at byte 7");
+  CHECK(!q.finished());  // never dropped
+}
+
+TEST_CASE("a success clears the retries") {
+  auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 2});
+  auto const a = q.lease(0, 1, start);
+  CHECK(q.fail(a->id, 0, "x") == task_fate::again);
+  auto const all = lease_all(q);
+  for (auto const& l : all) CHECK(q.complete(l.id, start));
+  CHECK(q.finished());
+  CHECK(q.done().tasks_done == 8);
+}
+
+TEST_CASE("with skip_damaged a task that fails is counted, record by record") {
+  auto q = two_files({.shuffle = false, .max_retries = 2, .skip_damaged = true});
+  for (task_fate const fate : {task_fate::again, task_fate::skipped}) {
+    std::optional<task_lease> l;
+    do l = q.lease(0, 1, start);
+    while (l && l->key.index != 0 && q.complete(l->id, start));
+    REQUIRE(l);
+    CHECK(q.fail(l->id, 2, "torn") == fate);
+  }
+  while (auto l = q.lease(0, 1, start)) q.complete(l->id, start);
+  CHECK(q.finished());
+  CHECK(q.done().tasks_skipped == 1);
+  CHECK(q.done().tasks_done == 7);
+  CHECK(q.done().records_skipped == 1);
+  CHECK(q.done().records_done + q.done().records_skipped == 20);
+}
+
+TEST_CASE("exactly what a ledger lacks is leased") {
+  auto q = two_files({.num_epochs = 3});
+  lease_all(q);  // void afterwards
+  ledger l;
+  l.set_closed(0, 0, 8);
+  l.set_closed(1, 2, 5);
+  l.set_closed(1, 7, 8);
+  l.set_closed(2, 0, 1);
+  l.set_open({1, 0}, 2);
+  l.set_open({2, 6}, 1);
+  q.restore(l);
+  CHECK(!q.complete(1, start));
+  CHECK(q.leased() == 0);
+  CHECK(q.done().tasks_done == 13);
+  CHECK(q.done_by_epoch().at(0).records_done == 20);
+  auto const leases = lease_all(q);
+  CHECK(leases.size() == 24 - 13);
+  std::set<task_key> seen;
+  std::uint32_t epoch = 0;
+  for (auto const& t : leases) {
+    CHECK(t.id > 24);
+    CHECK(t.key.epoch >= epoch);  // epochs in order
+    epoch = t.key.epoch;
+    CHECK(!l.closed(t.key));
+    CHECK(seen.insert(t.key).second);
+    CHECK(t.applied == l.position(t.key));
+    CHECK(t.resumed == (t.applied > 0));
+    q.complete(t.id, start);
+  }
+  CHECK(q.finished());
+  CHECK(q.done().records_done == 60);
+  CHECK(q.done().minibatches_done == 60);
+}
+
+TEST_CASE("a complete ledger leaves nothing to do, and one of a longer job does not count double") {
+  auto q = two_files();
+  ledger l;
+  l.set_closed(0, 0, 8);
+  l.set_closed(1, 0, 4);
+  q.restore(l);
+  CHECK(q.finished());
+  CHECK(!q.lease(0, 1, start));
+  CHECK(q.done().records_done == 20);
+}
+
+TEST_CASE("a ledger of other data is refused") {
+  auto q = two_files();
+  auto const held = q.lease(0, 1, start);
+  ledger closed, open, mark;
+  closed.set_closed(0, 5, 9);
+  open.set_open({0, 8}, 1);
+  mark.set_open({0, 3}, 1);  // task 3 has one record: one minibatch, it would be closed
+  for (ledger const& l : {closed, open, mark}) {
+    CHECK_THROWS_AS(q.restore(l), edl::error);
+    CHECK_THROWS_AS(q.account(l), edl::error);
+  }
+  CHECK(q.holds(held->id, 0, 1));  // nothing changed
+}
+
+TEST_CASE("max_minibatches stops at whole tasks, and lets what is recovered be done") {
+  auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = 7});
+  auto const leases = lease_all(q);
+  CHECK(leases.size() == 3);  // 3 + 3 + 3
+  q.recover(0);
+  auto const again = lease_all(q, 1);
+  CHECK(indices(again) == indices(leases));
+  for (auto const& l : again) {
+    CHECK(!q.finished());
+    q.complete(l.id, start);
+  }
+  CHECK(q.finished());
+  CHECK(q.done().minibatches_done == 9);
+}
+
+TEST_CASE("stop_leasing lets what is leased be completed") {
+  auto q = two_files();
+  auto const a = q.lease(0, 1, start), b = q.lease(1, 1, start);
+  q.stop_leasing();
+  CHECK(!q.lease(2, 1, start));
+  CHECK(q.complete(a->id, start));
+  CHECK(!q.finished());
+  q.recover(1);
+  CHECK(!q.lease(2, 1, start));
+  CHECK(q.finished());
+  CHECK(!q.complete(b->id, start));
+}
+
+TEST_CASE("slow is longer than three times the longest completed, and never before the least timeout") {
+  auto q = two_files({.shuffle = false, .min_timeout = seconds(300)});
+  auto const a = q.lease(1, 1, start);
+  auto const b = q.lease(2, 1, start);
+  CHECK(q.expired(start + seconds(300)).empty());
+  CHECK(q.expired(start + seconds(301)).size() == 2);
+
+  q.progressed(2, start + seconds(250));  // nothing completed yet: progress is enough
+  auto slow = q.expired(start + seconds(301));
+  REQUIRE(slow.size() == 1);
+  CHECK(slow[0].worker == 1);
+  CHECK(slow[0].lease == a->id);
+
+  CHECK(q.complete(b->id, start + seconds(400)));
+  CHECK(q.expired(start + seconds(1200)).empty());  // 3 × 400
+  CHECK(q.expired(start + seconds(1201)).size() == 1);
+  auto const c = q.lease(2, 1, start + seconds(400));
+  q.progressed(2, start + seconds(1500));
+  slow = q.expired(start + seconds(1601));
+  CHECK(slow.size() == 2);
+
+  CHECK(q.recover_lease(c->id));
+  CHECK(!q.recover_lease(c->id));
+  CHECK(q.history().expired == 1);
+  CHECK(q.lease(3, 1, start)->key == c->key);
+}
+
+TEST_CASE("the time of a task that was leased ahead begins when the one before it is done") {
+  auto q = two_files({.shuffle = false, .min_timeout = seconds(10)});
+  auto const a = q.lease(1, 1, start), b = q.lease(1, 1, start);
+  q.complete(a->id, start + seconds(9));
+  CHECK(q.expired(start + seconds(36)).empty());
+  CHECK(q.expired(start + seconds(37)).size() == 1);
+  q.complete(b->id, start + seconds(18));
+  auto const c = q.lease(1, 1, start + seconds(18));
+  CHECK(q.expired(start + seconds(18 + 27)).empty());  // 9, not 18, was the longest
+  CHECK(q.expired(start + seconds(18 + 28)).size() == 1);
+  CHECK(c->key.index == 2);
+}
+
+TEST_CASE("data without records, and more epochs than can be counted, are refused") {
+  CHECK_THROWS_AS(task_queue({}, {}), edl::usage_error);
+  CHECK_THROWS_AS(task_queue({{"a", 0}}, {}), edl::usage_error);
+  CHECK_THROWS_AS(two_files({.num_epochs = std::int64_t{1} << 40}), edl::usage_error);
+}
