@@ -54,12 +54,11 @@ EDL_INLINE copy_on_write::copy_on_write(std::size_t size, std::size_t spares)
 
 EDL_INLINE std::span<float> copy_on_write::write() {
   if (current_.sole()) return current_.writable();
-  auto const spare = std::find_if(others_.begin(), others_.end(), [](buffer const& b) { return b.sole(); });
-  if (spare == others_.end()) others_.emplace_back(current_.values().size());
-  buffer& next = spare == others_.end() ? others_.back() : *spare;
+  auto spare = std::find_if(others_.begin(), others_.end(), [](buffer const& b) { return b.sole(); });
+  if (spare == others_.end()) spare = others_.insert(spare, buffer(current_.values().size()));
   auto const from = current_.values();
-  std::copy(from.begin(), from.end(), next.writable().begin());
-  std::swap(current_, next);
+  std::copy(from.begin(), from.end(), spare->writable().begin());
+  std::swap(current_, *spare);
   std::size_t sole = 0;
   std::erase_if(others_, [&](buffer const& b) { return b.sole() && ++sole > spares_; });
   return current_.writable();

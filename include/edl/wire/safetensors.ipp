@@ -203,7 +203,6 @@ EDL_INLINE std::size_t element_bytes(std::string_view dtype) {
       {"F64", 8},
       {"I64", 8},
       {"U64", 8},
-
   }};
   for (auto const& [name, size] : sizes)
     if (name == dtype) return size;

@@ -1,0 +1,279 @@
+#include "edl/ps/store.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "edl/wire/checkpoint_directory.hpp"
+#include "edl/wire/layout_digest.hpp"
+#include "ps/rules.hpp"
+#include "wire/scratch.hpp"
+
+using namespace edl::ps;
+using edl::minibatch_key;
+
+namespace {
+
+adding_rule const adding;
+momentum_rule const momentum;
+asynchronous const at_once;
+
+edl::parameter_layout small_layout() { return {{{"w", {4}, 0}, {"mean", {2}, 4}}, 4, 2}; }
+
+std::vector<float> const ones(4, 1), twos(2, 2);
+
+minibatch_key batch(std::uint32_t task, std::uint32_t index = 0, std::uint32_t count = 1) {
+  return {{0, task}, index, count};
+}
+
+std::vector<float> values(edl::view<float> of) { return {of.begin(), of.end()}; }
+
+/// A checkpoint of stores that lie side by side; its path.
+std::string save(scratch const& dir, edl::parameter_layout const& layout, std::uint64_t version,
+                 std::vector<edl::ps::cut> const& cuts) {
+  auto const path = edl::wire::checkpoint_path(dir.path, version);
+  edl::wire::begin_checkpoint(path);
+  edl::wire::manifest all{.job = "j", .version = version, .layout = edl::wire::layout_digest(layout)};
+  for (std::uint32_t i = 0; i < cuts.size(); ++i)
+    all.files.push_back(write_cut(cuts[i], path, layout, i, std::uint32_t(cuts.size())));
+  edl::wire::commit_checkpoint(path, all);
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("initial values come of the seed, for the store's own range") {
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {2, 5}, .rule = momentum, .when = at_once});
+  s.configure([](std::size_t first, std::span<float> into) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] = float(first + i);
+  });
+  CHECK(values(s.current()) == std::vector<float>{2, 3, 4});
+  CHECK(s.parameters() == 2);
+  CHECK(s.state() == 1);
+  CHECK(s.version() == 0);
+  auto const cut = s.cut();
+  CHECK(cut.slot_names == std::vector<std::string>{"momentum", "count"});
+  CHECK(cut.slots.values()[1] == 0.125f);
+  CHECK(cut.slots.values()[cut.slot_stride] == 0);
+}
+
+TEST_CASE("asynchronous: each push is a step, a repeat is none") {
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
+  auto r = s.push(batch(7, 0, 2), 0, ones, twos);
+  CHECK(r.verdict == verdict::applied);
+  CHECK(r.version == 1);
+  CHECK(values(s.current()) == std::vector<float>{1, 1, 1, 1, 2, 2});
+  r = s.push(batch(7, 0, 2), 0, ones, twos);
+  CHECK(r.verdict == verdict::repeat);
+  CHECK(r.version == 1);
+  CHECK(s.position({0, 7}).applied == 1);
+  CHECK(s.push(batch(7, 1, 2), 0, ones, twos).version == 2);
+  CHECK(s.position({0, 7}).closed);
+  CHECK(s.push(batch(7, 1, 2), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.position({0, 8}).applied == 0);
+  CHECK_FALSE(s.position({0, 8}).closed);
+  CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 4, 4});
+}
+
+TEST_CASE("asynchronous with modulation: older gradients weigh less") {
+  auto const layout = small_layout();
+  asynchronous const modulated(true);
+  store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = modulated});
+  for (std::uint32_t i = 0; i < 4; ++i) s.push(batch(i), i, ones, twos);
+  CHECK(s.current()[0] == 4);
+  s.push(batch(4), 0, ones, twos);
+  CHECK(s.current()[0] == 4.25f);
+  CHECK(s.current()[4] == 10);  // what is carried is no gradient
+}
+
+TEST_CASE("synchronous: the mean of a group is a step") {
+  auto const layout = small_layout();
+  synchronous const group(2, 1);
+  store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = group});
+  std::vector<float> const threes(4, 3), fours(2, 4);
+  CHECK(s.push(batch(0), 0, ones, twos).version == 0);
+  CHECK(values(s.current()) == std::vector<float>(6, 0));
+  CHECK(s.position({0, 0}).closed);  // counted: it is not to be sent again
+  CHECK(s.push(batch(0), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.push(batch(1), 0, threes, fours).version == 1);
+  CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 3, 3});
+  s.push(batch(2), 1, ones, twos);
+  s.push(batch(3), 1, ones, twos);
+  CHECK(s.version() == 2);
+  auto const r = s.push(batch(4), 0, ones, twos);
+  CHECK(r.verdict == verdict::stale);
+  CHECK(r.version == 2);
+  CHECK_FALSE(s.position({0, 4}).closed);
+  CHECK(s.push(batch(3), 0, ones, twos).verdict == verdict::repeat);  // old, but counted
+  CHECK(s.push(batch(4), 1, ones, twos).verdict == verdict::applied);
+  CHECK(s.flush().version == 3);
+  CHECK(values(s.current()) == std::vector<float>{4, 4, 4, 4, 7, 7});
+  CHECK(s.flush().version == 3);  // nothing waits
+}
+
+TEST_CASE("what is accumulated is neither in the variables nor in the ledger of a cut") {
+  auto const layout = small_layout();
+  synchronous const group(2);
+  store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = group});
+  s.push(batch(0, 0, 3), 0, ones, twos);
+  s.push(batch(0, 1, 3), 0, ones, twos);
+  s.push(batch(0, 2, 3), 1, ones, twos);
+  CHECK(s.position({0, 0}).closed);
+  auto const cut = s.cut();
+  CHECK(cut.version() == 1);
+  CHECK(cut.variables.variables()[0] == 1);
+  CHECK_FALSE(cut.ledger().closed({0, 0}));
+  CHECK(cut.ledger().position({0, 0}) == 2);
+  s.flush();
+  CHECK(s.cut().ledger().closed({0, 0}));
+}
+
+TEST_CASE("pushes that make no sense change nothing") {
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
+  CHECK(contains(complaint([&] { s.push(batch(5, 1, 3), 0, ones, twos); }),
+                 "minibatch 1 of 3 of task 5 in epoch 0"));
+  CHECK(contains(complaint([&] { s.push(batch(5, 3, 3), 0, ones, twos); }), "no such minibatch"));
+  CHECK(contains(complaint([&] { s.push(batch(5, 0, 0), 0, ones, twos); }), "no such minibatch"));
+  CHECK(contains(complaint([&] { s.push(batch(5), 0, twos, twos); }), "this server keeps 4 and 2"));
+  CHECK(contains(complaint([&] { s.push(batch(5), 0, ones, ones); }), "this server keeps 4 and 2"));
+  CHECK(s.version() == 0);
+  CHECK(values(s.current()) == std::vector<float>(6, 0));
+  CHECK(s.cut().ledger() == edl::ledger{});
+  CHECK(contains(complaint([&] {
+                   store({.layout = layout, .elements = {0, 7}, .rule = adding, .when = at_once});
+                 }),
+                 "not in a model of 6"));
+}
+
+TEST_CASE("a snapshot stays what it was") {
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once});
+  s.push(batch(0), 0, ones, twos);
+  auto const one = s.snapshot();
+  auto const before = values(one.variables());
+  auto const whole = s.cut();
+  auto const slots = values(whole.slots.values());
+  for (std::uint32_t i = 1; i < 10; ++i) s.push(batch(i), i, ones, twos);
+  CHECK(one.version() == 1);
+  CHECK(values(one.variables()) == before);
+  CHECK(values(whole.slots.values()) == slots);
+  CHECK(values(s.current()) != before);
+  CHECK(s.buffers() == 2);
+}
+
+TEST_CASE("a store freezes by itself") {
+  auto const layout = small_layout();
+  store s({.layout = layout,
+           .elements = {0, 6},
+           .rule = adding,
+           .when = at_once,
+           .evaluation_steps = 2,
+           .checkpoint_steps = 3,
+           .most_frozen = 2});
+  std::vector<std::uint64_t> evaluations, checkpoints;
+  for (std::uint32_t i = 0; i < 7; ++i) {
+    auto const r = s.push(batch(i), i, ones, twos);
+    if (r.evaluate) evaluations.push_back(r.version);
+    if (r.checkpoint) checkpoints.push_back(r.version);
+    CHECK_FALSE(s.push(batch(i), i, ones, twos).evaluate);
+  }
+  CHECK(evaluations == std::vector<std::uint64_t>{2, 4, 6});
+  CHECK(checkpoints == std::vector<std::uint64_t>{3, 6});
+  CHECK(contains(complaint([&] { s.evaluation(2); }),
+                 "version 2 is not frozen for an evaluation"));  // gave way
+  CHECK(s.evaluation(4).variables()[0] == 4);
+  CHECK(s.evaluation(6).version() == 6);
+  s.push(batch(7), 7, ones, twos);
+  CHECK(contains(complaint([&] { s.evaluation(8); }), "version 8"));  // two are under way
+  auto const third = s.checkpoint(3);
+  CHECK(third.ledger().closed().at(0).count() == 3);
+  CHECK(third.variables.variables()[0] == 3);
+  s.release_checkpoint(3);
+  s.release_evaluation(4);
+  CHECK(contains(complaint([&] { s.checkpoint(3); }), "version 3 is not frozen for a checkpoint"));
+  CHECK(contains(complaint([&] { s.evaluation(4); }), "version 4"));
+  s.configure([](std::size_t, std::span<float>) {});
+  CHECK(contains(complaint([&] { s.evaluation(6); }), "version 6"));
+}
+
+TEST_CASE("stores that had applied different minibatches become one store that counts each once") {
+  scratch const dir;
+  // Two cache lines of parameters, so that there are two ranges.
+  edl::parameter_layout const layout{{{"w", {32}, 0}}, 32, 0};
+  std::vector<float> const half(16, 1), whole(32, 1);
+  store a({.layout = layout, .elements = {0, 16}, .rule = adding, .when = at_once});
+  store b({.layout = layout, .elements = {16, 32}, .rule = adding, .when = at_once});
+  a.push(batch(0, 0, 2), 0, half, {}), a.push(batch(0, 1, 2), 0, half, {});
+  b.push(batch(0, 0, 2), 0, half, {}), b.push(batch(1), 0, half, {});
+  auto const path = save(dir, layout, 2, {a.cut(), b.cut()});
+
+  store s({.layout = layout, .elements = {0, 32}, .rule = adding, .when = at_once});
+  s.restore(path);
+  CHECK(s.version() == 2);
+  CHECK(s.segments() == 2);
+  CHECK(s.position({0, 0}).applied == 1);
+  CHECK_FALSE(s.position({0, 0}).closed);
+  CHECK_FALSE(s.position({0, 1}).closed);
+  CHECK(contains(complaint([&] { s.push(batch(2, 1, 2), 2, whole, {}); }), "has not arrived"));
+  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).verdict == verdict::repeat);
+  auto r = s.push(batch(0, 1, 2), 2, whole, {});
+  CHECK(r.verdict == verdict::applied);
+  CHECK(r.version == 2);  // half of it is still to come
+  CHECK(s.segments() == 2);
+  r = s.push(batch(1), 2, whole, {});
+  CHECK(r.version == 3);
+  CHECK(s.segments() == 1);
+  CHECK(values(s.current()) == std::vector<float>(32, 3));
+
+  // The same files under another job: its ledger means nothing there.
+  s.restore(path, history::forgotten);
+  CHECK(s.version() == 2);
+  CHECK(s.segments() == 1);
+  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).verdict == verdict::applied);
+  CHECK(s.version() == 3);
+}
+
+TEST_CASE("a store that cannot be restored stays as it was") {
+  scratch const dir;
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once});
+  s.push(batch(0), 0, ones, twos);
+  auto const before = values(s.current());
+  CHECK(contains(complaint([&] { s.restore(dir / "version-1"); }), "manifest.json"));
+  store other({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
+  auto const path = save(dir, layout, 0, {other.cut()});
+  CHECK(contains(complaint([&] { s.restore(path); }), "slots/momentum/w"));
+  CHECK_THROWS_AS(s.configure([](std::size_t, std::span<float>) { throw edl::error("no"); }), edl::error);
+  CHECK(values(s.current()) == before);
+  CHECK(s.version() == 1);
+  CHECK(s.push(batch(0), 0, ones, twos).verdict == verdict::repeat);
+}
+
+TEST_CASE("a store without elements keeps the ledger, and a checkpoint of it can be read") {
+  scratch const dir;
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {6, 6}, .rule = momentum, .when = at_once});
+  store rest({.layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once});
+  CHECK(s.push(batch(0), 0, {}, {}).version == 1);
+  CHECK(s.push(batch(0), 0, {}, {}).verdict == verdict::repeat);
+  rest.push(batch(0), 0, ones, twos);
+  auto const path = save(dir, layout, 1, {rest.cut(), s.cut()});
+  store again({.layout = layout, .elements = {6, 6}, .rule = momentum, .when = at_once});
+  again.restore(path);
+  CHECK(again.version() == 1);
+  CHECK(again.position({0, 0}).closed);
+}
+
+TEST_CASE("a range of carried state alone") {
+  auto const layout = small_layout();
+  synchronous const group(2);
+  store s({.layout = layout, .elements = {5, 6}, .rule = momentum, .when = group});
+  std::vector<float> const one{1}, three{3};
+  s.push(batch(0), 0, {}, one);
+  s.push(batch(1), 0, {}, three);
+  CHECK(values(s.current()) == std::vector<float>{2});
+  CHECK(s.version() == 1);
+}
