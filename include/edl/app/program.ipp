@@ -27,7 +27,7 @@ namespace detail {
 inline int run_conversion(conversion const& c) {
   auto const from = data::open_source(c.from);
   data::convert_options options{.records_per_shard = c.records_per_shard, .fraction = c.fraction};
-  options.recordio.with = data::parse_compressor(c.compressor);
+  options.recordio.with = c.compressor == "none" ? data::compressor::none : c.compressor == "gzip" ? data::compressor::gzip : data::compressor::snappy;
   bool const terminal = ::isatty(2) == 1;
   if (terminal)
     options.progress = [](std::uint64_t done, std::uint64_t of) {

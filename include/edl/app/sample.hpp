@@ -30,15 +30,16 @@ auto features_view(float* at) {
     return writable_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)});
 }
 
-/// One number per record: a class, or the only probability or value.
-template <class Label, std::size_t Count>
-struct label_of {
-  using type = std::conditional_t<std::is_integral_v<Label>, std::int64_t, Label>;
-};
-template <std::size_t Count>
-requires(Count > 1) struct label_of<float, Count> {
-  using type = decltype(writable_view<1>(nullptr, {Count}));
-};
+/// One number per record, a class or the only output, or a view of one per output.
+template <class Label, bool One>
+auto label_of() {
+  if constexpr (std::is_integral_v<Label>)
+    return std::int64_t{};
+  else if constexpr (One)
+    return Label{};
+  else
+    return writable_view<1>(nullptr, {1});
+}
 
 }  // namespace detail
 
@@ -52,7 +53,7 @@ struct sample {
   static constexpr shape input = Model::network.input;
   static constexpr shape output = Model::network.body.output(Model::network.input);
   static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
-  using label_type = typename detail::label_of<typename model_traits<Model>::label, labels>::type;
+  using label_type = decltype(detail::label_of<typename model_traits<Model>::label, labels == 1>());
 
   /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
   /// classes.

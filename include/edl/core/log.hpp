@@ -14,9 +14,9 @@ enum class severity { debug, info, warning, error, critical };
 /// and shared objects: safe; a line is written whole.
 class logger {
  public:
-  /// A logger to the open file descriptor `fd`, that drops what is less than `least`. `name` is the process
+  /// A logger to the open file descriptor `fd`, and to `also` unless it is negative, that drops what is less than `least`. `name` is the process
   /// in the job, e.g. "worker-0"; empty leaves it out of the lines.
-  explicit logger(severity least = severity::info, std::string name = {}, int fd = 2);
+  explicit logger(severity least = severity::info, std::string name = {}, int fd = 2, int also = -1);
 
   void debug(std::string_view text, std::source_location at = std::source_location::current()) const {
     write(severity::debug, text, at);

@@ -24,7 +24,7 @@
 namespace edl::master {
 namespace detail {
 
-inline constexpr auto control_timeout = std::chrono::seconds(30), disk_timeout = std::chrono::minutes(10);
+inline constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
 
 inline role role_of(wire::JoinRequest::Role r) {
   return r == wire::JoinRequest::SERVER ? role::server : role::worker;
@@ -243,14 +243,13 @@ EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16
                                                                      std::string message,
                                                                      std::chrono::milliseconds timeout) {
   struct gathering {
+    explicit gathering(asio::any_io_executor on, std::size_t n) : replies(n), left(n), changed(on) {}
     std::vector<std::string> replies;
     std::exception_ptr failed;
     std::size_t left;
     net::event changed;
   };
-  auto const g =
-      std::make_shared<gathering>(gathering{{}, {}, servers_.size(), net::event(node_.executor())});
-  g->replies.resize(servers_.size());
+  auto const g = std::make_shared<gathering>(node_.executor(), servers_.size());
   std::size_t place = 0;
   for (auto const& [id, p] : servers_)
     node_.spawn([g, to = p.to, what = net::outgoing{.method = method, .message = message, .timeout = timeout},
@@ -293,8 +292,8 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
   } catch (error const& e) {
     log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
     r.evaluate = false;
-    co_await release({r.version, true});
   }
+  if (!r.evaluate) co_await release({r.version, true});
   coordinator_.version_reached(r, std::chrono::steady_clock::now());
   obey();
 }

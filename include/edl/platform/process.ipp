@@ -130,7 +130,7 @@ EDL_INLINE std::size_t processes::running(role of) const {
 
 EDL_INLINE void processes::spawn(start_order const& order) {
   std::vector<char*> const arguments = detail::pointers(command_),
-                           environment = detail::pointers(order.environment);
+                           variables = detail::pointers(order.environment);
   pid_t const parent = ::getpid(), pid = ::fork();
   if (pid == 0) detail::become(arguments.data(), variables.data(), parent);
   int const handle = pid < 0 ? -1 : int(::syscall(SYS_pidfd_open, pid, 0));
