@@ -16,8 +16,9 @@ template <int... Index>
 struct inside {};
 
 /// Layer number `Index` of a container, a `Layer` that is given `Input`. Instantiated for a layer that does
-/// not fit, so that the compiler's own words carry the message: who, where, on what, and why.
-template <int Index, class Layer, shape Input, fit Why, class Where = inside<>>
+/// not fit, so that the compiler's own words carry the message: who, where, on what, and why. `Where` is left
+/// out for the outermost container.
+template <int Index, class Layer, shape Input, fit Why, class... Where>
 struct layer_receives {
   static_assert(Why == fit::fits, "edl: this layer cannot follow the one before it");
   static constexpr bool checked = Why == fit::fits;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <tuple>
+#include <utility>
 
 #include "edl/nn/child.hpp"
 #include "edl/nn/input.hpp"
@@ -115,18 +116,46 @@ struct network {
   chain<Layers...> body;
 };
 
+/// Argument number `Index` of a container. Instantiated so that the compiler's own words name what is no
+/// layer.
+template <int Index, class Thing>
+struct is_a_layer {
+  static constexpr bool value = layer<Thing>;
+  static_assert(value,
+                "edl: this is no layer: a layer has check(shape) and output(shape), and can be copied");
+};
+
+namespace detail {
+
+template <class... Things>
+consteval bool all_layers() {
+  return []<int... I>(std::integer_sequence<int, I...>) { return (is_a_layer<I, Things>::value && ...); }
+  (std::make_integer_sequence<int, sizeof...(Things)>{});
+}
+
+}  // namespace detail
+
 /// The network of these layers, e.g. `sequential(image{.height = 28, .width = 28}, dense{.units = 10})`.
-template <class First, layer... Layers>
-requires(sizeof...(Layers) > 0 && requires(First f) {
-  { f.input() } -> std::same_as<shape>;
-}) constexpr network<Layers...> sequential(First from, Layers... layers) {
-  return {from.input(), {{layers...}}};
+template <class First, class... Layers>
+requires requires(First from) {
+  { from.input() } -> std::same_as<shape>;
+}
+constexpr auto sequential(First from, Layers... layers) {
+  static_assert(sizeof...(Layers) > 0, "edl: a network has layers");
+  if constexpr (detail::all_layers<Layers...>())
+    return network<Layers...>{from.input(), {{layers...}}};
+  else
+    return network<>{};
 }
 
 /// Several layers as one, for use within another.
-template <layer... Layers>
-requires(sizeof...(Layers) > 0) constexpr chain<Layers...> sequential(Layers... layers) {
-  return {{layers...}};
+template <class... Layers>
+constexpr auto sequential(Layers... layers) {
+  static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
+  if constexpr (detail::all_layers<Layers...>())
+    return chain<Layers...>{{layers...}};
+  else
+    return chain<>{};
 }
 
 }  // namespace edl::nn

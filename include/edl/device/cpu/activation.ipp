@@ -39,7 +39,7 @@ template <class T>
 void leaky_relu_forward(basic_cpu<T>&, std::type_identity_t<T> slope, reads<T> x, writes<T> y) {
   T const* const from = x.data();
   T* __restrict const to = y.data();
-  for (std::size_t i = 0; i < y.size(); ++i) to[i] = from[i] > T(0) ? from[i] : slope * from[i];
+  for (std::size_t i = 0; i < y.size(); ++i) to[i] = from[i] * (from[i] > T(0) ? T(1) : slope);
 }
 
 template <class T>
@@ -47,7 +47,7 @@ void leaky_relu_backward(basic_cpu<T>&, std::type_identity_t<T> slope, reads<T> 
                          writes<T> dx) {
   T const *const out = y.data(), *const from = dy.data();
   T* __restrict const to = dx.data();
-  for (std::size_t i = 0; i < dx.size(); ++i) to[i] = out[i] > T(0) ? from[i] : slope * from[i];
+  for (std::size_t i = 0; i < dx.size(); ++i) to[i] = from[i] * (out[i] > T(0) ? T(1) : slope);
 }
 
 template <class T>

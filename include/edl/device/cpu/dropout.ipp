@@ -51,7 +51,8 @@ void dropout_forward(basic_cpu<T>&, std::type_identity_t<T> rate, random_stream 
   // uniform(i) >= rate, without the conversion: both sides in units of 2^-24.
   auto const least = std::uint32_t(std::ceil(double(rate) * 0x1p24));
   T const scale = T(1) / (T(1) - rate);
-  constexpr std::size_t blocks = 16, lanes = 4 * blocks;
+  // With fewer blocks the compiler unrolls the rounds instead of making vectors of them.
+  constexpr std::size_t blocks = 64, lanes = 4 * blocks;
   std::array<std::uint32_t, lanes> drawn;
   for (std::size_t begin = 0; begin < y.size(); begin += lanes) {
     detail::draw_blocks(random, begin / 4, drawn);
@@ -61,7 +62,7 @@ void dropout_forward(basic_cpu<T>&, std::type_identity_t<T> rate, random_stream 
     std::byte* __restrict const kept = mask.data() + begin;
     for (std::size_t i = 0; i < n; ++i) {
       bool const keep = (drawn[i] >> 8) >= least;
-      to[i] = keep ? from[i] * scale : T(0);
+      to[i] = from[i] * (keep ? scale : T(0));
       kept[i] = std::byte(keep);
     }
   }
@@ -73,7 +74,10 @@ void dropout_backward(basic_cpu<T>&, std::type_identity_t<T> rate, std::span<std
   T const scale = T(1) / (T(1) - rate);
   T const* const from = dy.data();
   T* __restrict const to = dx.data();
-  for (std::size_t i = 0; i < dx.size(); ++i) to[i] = mask[i] != std::byte{} ? from[i] * scale : T(0);
+  std::byte const* const kept = mask.data();
+  for (std::size_t i = 0; i < dx.size(); ++i) {
+    to[i] = from[i] * (kept[i] != std::byte{} ? scale : T(0));
+  }
 }
 
 #ifndef EDL_HEADER_ONLY

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/device/cpu.hpp"
+
+#include <doctest/doctest.h>
+
+#include <type_traits>
+
+struct no_device {
+  using scalar = float;
+  using buffer = edl::aligned_buffer<float>;
+};
+
+TEST_CASE("a device has every operation, and moves") {
+  CHECK(edl::device<edl::cpu>);
+  CHECK(edl::device<edl::basic_cpu<double>>);
+  CHECK_FALSE(edl::device<no_device>);
+  CHECK(std::is_nothrow_move_constructible_v<edl::cpu>);
+}

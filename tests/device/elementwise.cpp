@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/device/cpu/elementwise.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+TEST_CASE("copies and sums, also onto an operand") {
+  edl::basic_cpu<float> cpu;
+  std::vector<float> const a{1, 2, 3}, b{10, 20, 30};
+  std::vector<float> y(3);
+  copy(cpu, a, y);
+  CHECK(y == a);
+  add(cpu, a, b, y);
+  CHECK(y == std::vector<float>{11, 22, 33});
+  add(cpu, y, y, y);
+  CHECK(y == std::vector<float>{22, 44, 66});
+}
+
+TEST_CASE("columns go into and out of a wider matrix") {
+  edl::basic_cpu<float> cpu;
+  std::vector<float> const narrow{1, 2, 3, 4};
+  std::vector<float> wide(6), back(4);
+  copy_columns(cpu, 2, 2, narrow, 2, std::span(wide).subspan(1), 3);
+  CHECK(wide == std::vector<float>{0, 1, 2, 0, 3, 4});
+  copy_columns(cpu, 2, 2, std::span(wide).subspan(1), 3, back, 2);
+  CHECK(back == narrow);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/device/geometry.hpp"
+
+#include <doctest/doctest.h>
+
+TEST_CASE("a convolution takes as many samples into a product as keep it efficient") {
+  edl::conv_geometry g{{28, 28, 8}, {26, 26, 4}, 3, 1, 0, 2};
+  CHECK(g.patch() == 3 * 3 * 4);
+  CHECK(g.positions() == 26 * 26);
+  CHECK(g.samples_at_once(64) == 1);
+  CHECK(g.scratch(64) == 26 * 26 * 36);
+  g.out = {4, 4, 4};
+  CHECK(g.samples_at_once(64) == 32);
+  CHECK(g.samples_at_once(5) == 5);
+}
+
+TEST_CASE("only a 1x1 kernel at every place needs no patches") {
+  edl::conv_geometry g{{8, 8, 3}, {8, 8, 4}, 1, 1, 0, 1};
+  CHECK(g.pointwise());
+  CHECK(g.scratch(4) == 0);
+  g.stride = 2;
+  CHECK_FALSE(g.pointwise());
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/nn/flatten.hpp"
+
+#include "nn/harness.hpp"
+
+namespace nn = edl::nn;
+
+TEST_CASE("gradients of flatten") { check_gradients(nn::flatten{}, {3, 2, 5}); }
+
+TEST_CASE("flattening keeps elements and order") {
+  harness<nn::flatten> h{.l = {}, .in = {2, 3, 4}};
+  CHECK(h.out == edl::shape{1, 1, 24});
+  h.forward();
+  CHECK(h.y == h.x);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/nn/model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "edl/core/error.hpp"
+#include "nn/harness.hpp"
+#include "nn/networks.hpp"
+
+namespace nn = edl::nn;
+using edl::mode;
+
+namespace {
+
+using mnist_model = edl::model<mnist, edl::cpu>;
+// 3·3·1·32 + 32, 3·3·32·64 + 64, 2·64, 12·12·64·10 + 10
+static_assert(mnist_model::parameter_count == 320 + 18'496 + 128 + 92'170);
+static_assert(mnist_model::state_count == 128);
+static_assert(mnist_model::input == edl::shape{28, 28, 1} && mnist_model::output == edl::shape{1, 1, 10});
+
+using zoo_model = edl::model<zoo, edl::basic_cpu<double>>;
+static_assert(zoo_model::output == edl::shape{1, 1, 3});
+
+constexpr auto small =
+    nn::sequential(nn::features{.count = 2}, nn::dense{.units = 16}, nn::tanh{}, nn::batch_norm{},
+                   nn::dropout{.rate = 0.1f}, nn::dense{.units = 1}, nn::sigmoid{});
+using small_model = edl::model<small, edl::cpu>;
+
+}  // namespace
+
+TEST_CASE("the arenas are as long as the layout says") {
+  mnist_model m;
+  auto const layout = mnist_model::layout();
+  CHECK(layout.parameters == 111'114);
+  CHECK(layout.state == 128);
+  CHECK(m.variables().size() == layout.size());
+  CHECK(m.parameters().size() == layout.parameters);
+  CHECK(m.parameters().data() == m.variables().data());
+  CHECK(m.state().data() == m.variables().data() + layout.parameters);
+  CHECK(m.gradients().size() == layout.parameters);
+}
+
+TEST_CASE("memory is said beforehand, and grows with the batch alone") {
+  constexpr auto one = mnist_model::memory(1), many = mnist_model::memory(64);
+  CHECK(one.variables == (111'114 + 128) * 4);
+  CHECK(one.gradients == 111'114 * 4);
+  CHECK(many.variables == one.variables);
+  // Two results each of conv, relu and one of batch norm, then the pool's and dropout's with its bytes.
+  std::size_t const elements = 64 * (2 * 26 * 26 * 32 + 3 * 24 * 24 * 64 + 2 * 12 * 12 * 64 + 2 * 10);
+  CHECK(many.activations == 4 * (elements + 2 * 64) + 64 * 12 * 12 * 64);
+  CHECK(mnist_model({.max_batch = 64}).memory().total() == many.total());
+}
+
+TEST_CASE("the gradients of a whole model, against central differences") {
+  int const batch = 3;
+  zoo_model m({.max_batch = 4, .seed = 3});
+  auto const x = numbers<double>(batch * zoo_model::input.size(), 1), dy = numbers<double>(batch * 3, 2);
+  for (auto what : {mode::training, mode::evaluation}) {
+    auto const value = [&] {
+      std::vector<double> const carried(m.state().begin(), m.state().end());
+      auto const y = m.forward(x, batch, what, 9);
+      std::ranges::copy(carried, m.state().begin());
+      double sum = 0;
+      for (std::size_t i = 0; i < dy.size(); ++i) sum += y[i] * dy[i];
+      return sum;
+    };
+    value();
+    std::ranges::copy(dy, m.output_gradient().begin());
+    m.backward(x, batch);
+    std::vector<double> const analytic(m.gradients().begin(), m.gradients().end());
+    double most = 0;
+    for (std::size_t i = 0; i < analytic.size(); ++i) {
+      double const at = m.parameters()[i], h = 1e-5;
+      m.parameters()[i] = at + h;
+      double const above = value();
+      m.parameters()[i] = at - h;
+      double const below = value();
+      m.parameters()[i] = at;
+      most = std::max(most, std::abs((above - below) / (2 * h) - analytic[i]) / (1 + std::abs(analytic[i])));
+    }
+    CHECK(most < 1e-7);
+  }
+}
+
+TEST_CASE("equal seeds and steps give equal bits, also in a batch of another size") {
+  zoo_model a({.max_batch = 2, .seed = 7}), b({.max_batch = 5, .seed = 7}), c({.max_batch = 2, .seed = 8});
+  CHECK(std::ranges::equal(a.variables(), b.variables()));
+  CHECK_FALSE(std::ranges::equal(a.variables(), c.variables()));
+  auto const x = numbers<double>(2 * zoo_model::input.size(), 1);
+  auto const forward = [&](auto& m, std::uint64_t step) {
+    auto const y = m.forward(x, 2, mode::training, step);
+    return std::vector<double>(y.begin(), y.end());
+  };
+  auto const first = forward(a, 4);
+  CHECK(forward(b, 4) == first);
+  CHECK(forward(a, 5) != first);
+}
+
+TEST_CASE("a range of the variables is initialised alone, the same as in the whole") {
+  mnist_model m({.max_batch = 1, .seed = 21});
+  for (std::size_t first : {0, 300, 18'900, 111'100}) {
+    std::vector<float> part(142);
+    mnist_model::initialise(21, first, part);
+    CHECK(std::ranges::equal(part, m.variables().subspan(first, part.size())));
+  }
+  std::vector<float> beyond(200);
+  CHECK_THROWS_AS(mnist_model::initialise(21, 111'114, beyond), edl::error);
+  auto const before = std::vector<float>(m.variables().begin(), m.variables().end());
+  m.initialise(22);
+  CHECK_FALSE(std::ranges::equal(before, m.variables()));
+  m.initialise(21);
+  CHECK(std::ranges::equal(before, m.variables()));
+}
+
+TEST_CASE("evaluation and prediction change nothing and agree") {
+  small_model m({.max_batch = 4});
+  auto const x = numbers<float>(8, 1);
+  auto const before = std::vector<float>(m.variables().begin(), m.variables().end());
+  auto const y = m.forward(x, 4, mode::evaluation);
+  std::vector<float> const kept(y.begin(), y.end());
+  CHECK(std::ranges::equal(m.forward(x, 4, mode::prediction, 3), kept));
+  CHECK(std::ranges::equal(before, m.variables()));
+  m.forward(x, 4, mode::training);
+  CHECK_FALSE(std::ranges::equal(before, m.variables()));
+}
+
+TEST_CASE("what does not fit the model is refused by name") {
+  small_model m({.max_batch = 4});
+  std::vector<float> const x(10);
+  CHECK_THROWS_WITH_AS(m.forward(x, 5, mode::training), doctest::Contains("raise max_batch"), edl::error);
+  CHECK_THROWS_WITH_AS(m.forward(x, 4, mode::training), doctest::Contains("10 elements of input"),
+                       edl::error);
+  CHECK_THROWS_AS(m.forward({}, 0, mode::training), edl::error);
+  CHECK_THROWS_WITH_AS(m.backward(std::span(x).first(8), 4), doctest::Contains("forward pass before"),
+                       edl::error);
+  CHECK_THROWS_AS(small_model({.max_batch = 0}), edl::error);
+  CHECK_THROWS_AS(small_model({.max_batch = -3}), edl::error);
+}
+
+TEST_CASE("a model moves, and its spans stay") {
+  small_model a({.max_batch = 2});
+  auto const at = a.variables().data();
+  small_model b = std::move(a);
+  CHECK(b.variables().data() == at);
+  b.forward(numbers<float>(4, 1), 2, mode::training);
+}
+
+TEST_CASE("a model learns: is a point within the circle?") {
+  int const batch = 32;
+  small_model m({.max_batch = batch, .seed = 5});
+  double first = 0, last = 0;
+  for (std::uint64_t step = 0; step < 400; ++step) {
+    auto const x = numbers<float>(2 * batch, step);
+    auto const y = m.forward(x, batch, mode::training, step);
+    double loss = 0;
+    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+      float const within = x[2 * i] * x[2 * i] + x[2 * i + 1] * x[2 * i + 1] < 0.6f ? 1.0f : 0.0f;
+      loss += double((y[i] - within) * (y[i] - within)) / batch;
+      m.output_gradient()[i] = 2 * (y[i] - within) / float(batch);
+    }
+    m.backward(x, batch);
+    for (std::size_t i = 0; i < m.parameters().size(); ++i) m.parameters()[i] -= 0.5f * m.gradients()[i];
+    if (step < 20) first += loss / 20;
+    if (step >= 380) last += loss / 20;
+  }
+  CHECK(first > 0.2);
+  CHECK(last < 0.12);
+}

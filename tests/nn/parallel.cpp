@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/nn/parallel.hpp"
+
+#include "edl/nn/conv2d.hpp"
+#include "edl/nn/dense.hpp"
+#include "edl/nn/identity.hpp"
+#include "edl/nn/max_pool.hpp"
+#include "edl/nn/sequential.hpp"
+#include "edl/nn/tanh.hpp"
+#include "nn/harness.hpp"
+
+namespace nn = edl::nn;
+
+TEST_CASE("gradients of branches") {
+  check_gradients(
+      nn::concat(
+          nn::conv2d{.filters = 2, .kernel = 1}, nn::identity{},
+          nn::sequential(nn::conv2d{.filters = 3, .kernel = 3, .padding = nn::padding::same}, nn::tanh{})),
+      {3, 4, 2});
+  check_gradients(nn::sum(nn::dense{.units = 3}, nn::sequential(nn::tanh{}, nn::dense{.units = 3}),
+                          nn::dense{.units = 3}),
+                  {1, 2, 2});
+  check_gradients(nn::concat(nn::sum(nn::tanh{}, nn::identity{}), nn::tanh{}), {2, 1, 3});
+}
+
+TEST_CASE("channels stand one after the other, at every place") {
+  harness h{.l = nn::concat(nn::identity{}, nn::max_pool{.window = 1}), .in = {2, 1, 2}, .batch = 1};
+  CHECK(h.out == edl::shape{2, 1, 4});
+  h.x = {1, 2, 3, 4};
+  h.forward();
+  CHECK(h.y == std::vector<double>{1, 2, 1, 2, 3, 4, 3, 4});
+}
+
+TEST_CASE("branches that cannot be merged do not fit") {
+  auto const halves = nn::concat(nn::identity{}, nn::max_pool{.window = 2});
+  CHECK(halves.check({4, 4, 1}) == edl::fit::branches_differ_in_shape);
+  CHECK(nn::sum(nn::dense{.units = 2}, nn::dense{.units = 3}).check({1, 1, 1}) ==
+        edl::fit::branches_differ_in_shape);
+  CHECK(nn::concat(nn::dense{.units = 2}, nn::dense{.units = 3}).check({1, 1, 1}) == edl::fit::fits);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/nn/residual.hpp"
+
+#include "edl/nn/conv2d.hpp"
+#include "edl/nn/dense.hpp"
+#include "edl/nn/relu.hpp"
+#include "edl/nn/sequential.hpp"
+#include "edl/nn/sigmoid.hpp"
+#include "edl/nn/tanh.hpp"
+#include "nn/harness.hpp"
+
+namespace nn = edl::nn;
+
+TEST_CASE("gradients of residuals, with and without a projection") {
+  check_gradients(
+      nn::residual(nn::sequential(nn::dense{.units = 4}, nn::tanh{}, nn::dense{.units = 3}, nn::sigmoid{})),
+      {1, 1, 3});
+  check_gradients(
+      nn::residual(nn::conv2d{.filters = 3, .kernel = 3, .stride = 2, .padding = nn::padding::same},
+                   nn::sequential(nn::conv2d{.filters = 3, .kernel = 1, .stride = 2}, nn::tanh{})),
+      {4, 5, 2});
+  check_gradients(nn::residual(nn::residual(nn::tanh{}), nn::sigmoid{}), {1, 2, 3});
+}
+
+TEST_CASE("a residual adds its input") {
+  harness h{.l = nn::residual(nn::relu{}), .in = {1, 1, 2}, .batch = 1};
+  h.x = {3, -4};
+  h.forward();
+  CHECK(h.y == std::vector<double>{6, -4});
+}
+
+TEST_CASE("branches of different shapes do not fit") {
+  CHECK(nn::residual(nn::dense{.units = 4}).check({1, 1, 3}) == edl::fit::branches_differ_in_shape);
+  CHECK(nn::residual(nn::dense{.units = 4}, nn::dense{.units = 4}).check({1, 1, 3}) == edl::fit::fits);
+  CHECK(nn::residual(nn::dense{}).check({1, 1, 3}) == edl::fit::option_out_of_range);
+}

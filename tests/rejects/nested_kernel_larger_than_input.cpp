@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: layer_receives<2, edl::nn::conv2d, edl::shape.4, 4, 2., .*fit::kernel_exceeds_input, edl::nn::inside<1, 0> ?>
+#include "edl/device/cpu.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/model.hpp"
+namespace nn = edl::nn;
+inline constexpr auto net = nn::sequential(
+    nn::image{.height = 4, .width = 4, .channels = 2}, nn::relu{},
+    nn::residual(nn::sequential(nn::batch_norm{}, nn::relu{}, nn::conv2d{.filters = 2, .kernel = 7})));
+int main() { edl::model<net, edl::cpu> m; }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: forgetful.* has no member named .*backward
+#include "edl/device/cpu.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/model.hpp"
+namespace nn = edl::nn;
+struct forgetful {
+  constexpr edl::fit check(edl::shape) const { return edl::fit::fits; }
+  constexpr edl::shape output(edl::shape in) const { return in; }
+  template <class D>
+  void forward(nn::pass<D>&, nn::forward_args<typename D::scalar> const&) const {}
+};
+inline constexpr auto net = nn::sequential(nn::features{.count = 3}, forgetful{});
+int main() { edl::model<net, edl::cpu> m; m.backward({}, 1); }
