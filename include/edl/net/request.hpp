@@ -63,7 +63,7 @@ class request {
   std::vector<std::byte> message_;
   std::chrono::steady_clock::time_point deadline_;
   asio::cancellation_signal signal_;
-  bool cancelled_ = false, replied_ = false;
+  bool cancelled_ = false, replied_ = false, reading_ = false;
 };
 
 /// Serves one call. A handler that throws `call_error` fails the call with its code, one that throws another
@@ -73,3 +73,7 @@ class request {
 using handler = std::function<asio::awaitable<void>(request&)>;
 
 }  // namespace edl::net
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/net/connection.hpp"
+#endif
