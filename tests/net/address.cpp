@@ -10,8 +10,8 @@ using edl::net::address;
 using edl::net::parse_address;
 
 TEST_CASE("addresses are read and written alike") {
-  for (char const* text : {"tcp:localhost:80", "tcp:10.0.0.1:65535", "tcp:[::1]:0", "tcp:job-ps-0.ns.svc:2222",
-                           "unix:@job-ps-0", "unix:@a:b"})
+  for (char const* text : {"tcp:localhost:80", "tcp:10.0.0.1:65535", "tcp:[::1]:0",
+                           "tcp:job-ps-0.ns.svc:2222", "unix:@job-ps-0", "unix:@a:b"})
     CHECK(to_string(parse_address(text)) == text);
   CHECK(parse_address("tcp:[fe80::1]:7") == address{address::transport::tcp, "fe80::1", 7});
   CHECK(parse_address("unix:@x") == address{address::transport::local, "x", 0});

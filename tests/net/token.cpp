@@ -25,7 +25,8 @@ TEST_CASE("a proof holds for its side, job and nonces, and for nothing else") {
   }
 }
 
-TEST_CASE("the proof is HMAC-SHA256 of the fields with their lengths, for who writes another implementation") {
+TEST_CASE(
+    "the proof is HMAC-SHA256 of the fields with their lengths, for who writes another implementation") {
   // Computed with Python's hmac: see docs/protocol.md.
   nonce client{}, server{};
   for (std::size_t i = 0; i < 32; ++i) client[i] = std::byte(i), server[i] = std::byte(255 - i);

@@ -68,9 +68,11 @@ TEST_CASE("what is no header is refused by the name of its fault") {
     CHECK(refusal(bad).find("unknown kind " + std::to_string(kind)) != std::string::npos);
   }
   CHECK(refusal(good, {.message = 99}).find("message of 100 bytes, at most 99") != std::string::npos);
-  CHECK(refusal(good, {.message = 100, .payload = 999}).find("payload of 1000 bytes, at most 999") != std::string::npos);
+  CHECK(refusal(good, {.message = 100, .payload = 999}).find("payload of 1000 bytes, at most 999") !=
+        std::string::npos);
   CHECK(refusal(good, {.message = 100, .payload = 1000}).empty());
-  CHECK(refusal(encode({.kind = frame_kind::failure, .payload_size = 1})).find("payload") != std::string::npos);
+  CHECK(refusal(encode({.kind = frame_kind::failure, .payload_size = 1})).find("payload") !=
+        std::string::npos);
   CHECK(refusal(encode({.kind = frame_kind::cancel, .message_size = 1})).find("cancel") != std::string::npos);
 }
 

@@ -56,6 +56,7 @@ class request {
 
  private:
   friend class connection;
+  struct release;  // ends the reading of a payload
   explicit request(connection& on) : on_(on) {}
 
   connection& on_;

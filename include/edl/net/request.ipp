@@ -13,6 +13,14 @@
 
 namespace edl::net {
 
+struct request::release {
+  connection& on;
+  ~release() {
+    on.payload_owner_ = nullptr;
+    on.payload_taken_.notify();
+  }
+};
+
 EDL_INLINE std::string const& request::peer() const { return on_.peer(); }
 
 EDL_INLINE std::chrono::milliseconds request::time_left() const {
@@ -40,13 +48,7 @@ EDL_INLINE asio::awaitable<void> request::read(std::span<std::span<std::byte> co
         fmt::format("the payload of method {} is gone: it was read before, or waited for too long",
                     method()));
   reading_ = true;
-  struct release {
-    connection& on;
-    ~release() {
-      on.payload_owner_ = nullptr;
-      on.payload_taken_.notify();
-    }
-  } const at_end{on_};
+  release const at_end{on_};
   for (auto const& part : into) co_await on_.take(part, on_.payload_left_);
 }
 
