@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,7 +36,7 @@ class connection : public std::enable_shared_from_this<connection> {
   /// Starts to serve the peer's calls with `serve` (which may be empty: then they are refused). It lives
   /// until it is closed and its last handler has ended.
   static std::shared_ptr<connection> open(socket s, std::string peer, limits const& bounds, logger const& log,
-                                          handler serve);
+                                          handler serve, std::function<void()> at_close = {});
 
   /// Use `open`.
   connection(socket s, std::string peer, limits const& bounds, logger const& log, handler serve);
@@ -66,26 +67,25 @@ class connection : public std::enable_shared_from_this<connection> {
   asio::awaitable<void> write_loop();
   asio::awaitable<void> watch_loop();
   asio::awaitable<void> serve(request& r);
+  void retire(request& r);
+  void cancel(request& r);
 
   asio::awaitable<void> on_request(wire::frame_header const& h);
   asio::awaitable<void> on_response(wire::frame_header const& h);
   asio::awaitable<void> on_failure(wire::frame_header const& h);
-  void on_cancel(std::uint64_t call);
 
   // Input: a small buffer for headers and messages; larger things are received where they belong.
   std::size_t buffered() const { return end_ - begin_; }
-  std::size_t take_buffered(std::span<std::byte> into);
-  asio::awaitable<void> fill(std::size_t bytes);
-  asio::awaitable<void> take(std::span<std::byte> into);
-  asio::awaitable<void> drop(std::uint64_t bytes);
-  asio::awaitable<void> wait_readable();
+  asio::awaitable<void> fill(std::size_t size);
+  asio::awaitable<void> take(std::span<std::byte> into, std::uint64_t& left, bool scattering = false);
+  asio::awaitable<void> drop(std::uint64_t& left);
+  asio::awaitable<std::string> take_message(wire::frame_header const& h);
+  void in_frame(bool waiting);
 
   // Output.
   void enqueue(outbound& frame);
   void enqueue_owned(wire::frame_header const& h, std::string message);
-  bool withdraw(outbound& frame);
-  asio::awaitable<void> sent(outbound& frame);
-  void finish(outbound& frame, bool ok);
+  void finish(outbound& frame, bool failed);
 
   pending* find(std::uint64_t call) const;
   void settle(pending& p, status why, std::string text);
@@ -102,13 +102,13 @@ class connection : public std::enable_shared_from_this<connection> {
 
   std::vector<std::byte> input_;
   std::size_t begin_ = 0, end_ = 0;
-  std::uint64_t payload_left_ = 0;    // of the request whose handler may read it
-  request* payload_owner_ = nullptr;  // null: the read loop goes on
+  std::uint64_t payload_left_ = 0;    // of the frame being received
+  request* payload_owner_ = nullptr;  // whose handler may read it; null: the read loop goes on
   event payload_taken_, slot_free_;
   pending* scatter_ = nullptr;  // the call whose memory the read loop receives into
 
   outbound_queue queue_;
-  event work_, written_;
+  event work_;
 
   std::vector<pending*> calls_;  // by the lower bits of the call's number
   std::vector<std::uint32_t> free_calls_;
@@ -122,10 +122,12 @@ class connection : public std::enable_shared_from_this<connection> {
   bool closed_ = false;
   status closed_status_ = status::ok;
   std::string closed_text_;
+  std::function<void()> at_close_;
 };
 
 }  // namespace edl::net
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/net/connection.ipp"
+#include "edl/net/request.ipp"
 #endif

@@ -19,6 +19,7 @@ class event {
   explicit event(asio::any_io_executor on) : on_(std::move(on)) {}
   event(event const&) = delete;
   event& operator=(event const&) = delete;
+  ~event();  ///< who still waits is cancelled
 
   /// Wakes all that wait now. They run later, not within this call.
   void notify();
@@ -26,7 +27,10 @@ class event {
   /// Returns at the next `notify`; throws `asio::system_error` when the coroutine is cancelled.
   asio::awaitable<void> wait();
 
-  /// The same; false when `until` comes first.
+  /// Returns at the next `notify`, cancelled or not.
+  asio::awaitable<void> wait_through();
+
+  /// `wait`, but false when `until` comes first.
   asio::awaitable<bool> wait_until(std::chrono::steady_clock::time_point until);
 
  private:
@@ -36,7 +40,7 @@ class event {
     waiter *next = nullptr, *previous = nullptr;
     bool timed_out = false;
   };
-  asio::awaitable<void> wait_as(waiter& w);
+  asio::awaitable<void> wait_as(waiter& w, bool cancellable);
   void resume(waiter& w, asio::error_code why);
 
   asio::any_io_executor on_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "edl/core/span.hpp"
+#include "edl/net/event.hpp"
 #include "edl/wire/frame.hpp"
 
 namespace edl::net {
@@ -29,6 +30,7 @@ struct outbound {
   std::size_t part = 0, offset = 0;  // first piece that is not sent, and what is sent of it
   bool owned = false;                // by the queue
   bool finished = false, failed = false;
+  event* changed = nullptr;  // told when it is finished
   outbound* next = nullptr;
 };
 

@@ -56,6 +56,7 @@ class request {
 
  private:
   friend class connection;
+  struct release;  // ends the reading of a payload
   explicit request(connection& on) : on_(on) {}
 
   connection& on_;
@@ -63,7 +64,7 @@ class request {
   std::vector<std::byte> message_;
   std::chrono::steady_clock::time_point deadline_;
   asio::cancellation_signal signal_;
-  bool cancelled_ = false, replied_ = false;
+  bool cancelled_ = false, replied_ = false, reading_ = false;
 };
 
 /// Serves one call. A handler that throws `call_error` fails the call with its code, one that throws another
@@ -73,3 +74,7 @@ class request {
 using handler = std::function<asio::awaitable<void>(request&)>;
 
 }  // namespace edl::net
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/net/connection.hpp"
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/address.hpp"
+
+namespace edl::net {
+
+namespace detail {
+[[noreturn]] inline void bad_address(std::string_view text, std::string_view why) {
+  throw error(fmt::format("address '{}': {}", text.substr(0, 300), why));
+}
+}  // namespace detail
+
+EDL_INLINE address parse_address(std::string_view text) {
+  auto const refuse = [text](std::string_view why) { detail::bad_address(text, why); };
+  for (char c : text)
+    if (static_cast<unsigned char>(c) <= ' ' || c == '\x7f')
+      refuse("it holds a blank or a control character");
+  if (text.starts_with("unix:")) {
+    std::string_view name = text.substr(5);
+    if (!name.starts_with('@'))
+      refuse("Unix sockets are named in the abstract namespace only, as unix:@name");
+    name.remove_prefix(1);
+    if (name.empty()) refuse("the name after unix:@ is missing");
+    if (name.size() > 100) refuse("the name is longer than 100 bytes");
+    return {address::transport::local, std::string(name), 0};
+  }
+  if (!text.starts_with("tcp:")) refuse("it begins with neither tcp: nor unix:@");
+  std::string_view const rest = text.substr(4);
+  auto const colon = rest.rfind(':');
+  if (colon == rest.npos) refuse("the port is missing, as in tcp:host:port");
+  std::string_view host = rest.substr(0, colon), port = rest.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  else if (host.find_first_of("[]:") != host.npos)
+    refuse("a host with colons stands in brackets, as in tcp:[::1]:port");
+  if (host.empty()) refuse("the host is missing; 0.0.0.0 listens on all interfaces");
+  if (host.size() > 253) refuse("the host is longer than 253 bytes");
+  std::uint16_t number = 0;
+  auto const [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (failed != std::errc{} || end != port.data() + port.size())
+    refuse("the port is no number from 0 to 65535");
+  return {address::transport::tcp, std::string(host), number};
+}
+
+EDL_INLINE std::string to_string(address const& a) {
+  if (a.over == address::transport::local) return "unix:@" + a.host;
+  bool const six = a.host.find(':') != a.host.npos;
+  return fmt::format("tcp:{}{}{}:{}", six ? "[" : "", a.host, six ? "]" : "", a.port);
+}
+
+}  // namespace edl::net

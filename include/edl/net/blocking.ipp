@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/co_spawn.hpp>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/blocking.hpp"
+
+namespace edl::net {
+
+struct started_call::state {
+  explicit state(channel& c) : to(c) {}
+
+  void finish(std::exception_ptr e, reply r) {
+    {
+      std::lock_guard const lock(mutex);
+      failed = std::move(e);
+      result = std::move(r);
+      over = true;
+    }
+    changed.notify_all();
+  }
+
+  channel& to;
+  asio::cancellation_signal signal;  // on the node's thread only
+  std::mutex mutex;                  // guards what follows
+  std::condition_variable changed;
+  bool over = false;
+  std::exception_ptr failed;
+  reply result;
+};
+
+EDL_INLINE started_call::started_call(std::shared_ptr<state> s) : state_(std::move(s)) {}
+EDL_INLINE started_call::started_call(started_call&&) noexcept = default;
+
+EDL_INLINE started_call& started_call::operator=(started_call&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+EDL_INLINE started_call::~started_call() {
+  if (!state_ || ready()) return;
+  cancel();
+  wait();
+}
+
+EDL_INLINE bool started_call::ready() const {
+  std::lock_guard const lock(state_->mutex);
+  return state_->over;
+}
+
+EDL_INLINE void started_call::wait() const {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return state_->over; });
+}
+
+EDL_INLINE void started_call::cancel() {
+  state_->to.on().post([s = state_] { s->signal.emit(asio::cancellation_type::terminal); });
+}
+
+EDL_INLINE reply started_call::get() {
+  wait();
+  if (state_->failed) std::rethrow_exception(state_->failed);
+  return std::move(state_->result);
+}
+
+EDL_INLINE started_call start(channel& to, outgoing what) {
+  if (to.on().on_thread())
+    throw error(to.name() + ": a blocking call on the network's own thread would wait for ever; co_await it");
+  auto s = std::make_shared<started_call::state>(to);
+  bool const posted = to.on().post([s, what = std::move(what)]() mutable {
+    asio::co_spawn(s->to.on().executor(), s->to.call(std::move(what)),
+                   asio::bind_cancellation_slot(s->signal.slot(), [s](std::exception_ptr e, reply r) {
+                     s->finish(std::move(e), std::move(r));
+                   }));
+  });
+  if (!posted)
+    s->finish(std::make_exception_ptr(
+                  call_error(status::cancelled, to.name() + ": the network of this process is stopping")),
+              {});
+  return started_call(std::move(s));
+}
+
+EDL_INLINE reply wait(channel& to, outgoing what) { return start(to, std::move(what)).get(); }
+
+EDL_INLINE std::vector<reply> wait_all(std::span<started_call> calls) {
+  for (auto const& c : calls) c.wait();
+  std::vector<reply> replies;
+  for (auto& c : calls) replies.push_back(c.get());
+  return replies;
+}
+
+}  // namespace edl::net

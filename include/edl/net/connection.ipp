@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/error.hpp>
+#include <asio/post.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/system_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cstring>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/connection.hpp"
+#include "edl/wire/edl.pb.h"
+
+namespace edl::net {
+
+namespace detail {
+
+// Large enough for some small frames in one read, small enough that copying a payload's beginning out of it
+// is nothing.
+inline constexpr std::size_t input_size = 16u << 10;
+// Below this a copy through the input buffer is cheaper than a read of its own.
+inline constexpr std::size_t direct_read = 4u << 10;
+// What one connection may move before others get a turn.
+inline constexpr std::size_t turn = 4u << 20;
+inline constexpr std::uint64_t call_slots = 1u << 20;
+
+EDL_INLINE std::uint64_t total_size(auto const& parts) {
+  std::uint64_t n = 0;
+  for (auto const& part : parts) n += part.size();
+  return n;
+}
+
+EDL_INLINE bool try_later(asio::error_code const& e) {
+  return e == asio::error::would_block || e == asio::error::try_again || e == asio::error::interrupted;
+}
+
+// What is left of a call's time as a frame carries it: at least a millisecond, and 0 for no deadline.
+EDL_INLINE std::uint32_t milliseconds_left(connection::clock::time_point deadline) {
+  if (deadline == connection::clock::time_point::max()) return 0;
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline - connection::clock::now()).count();
+  return std::uint32_t(std::clamp<std::int64_t>(left, 1, UINT32_MAX));
+}
+
+// Errors quote file names and the like; a protobuf string must be UTF-8, or the peer cannot read the failure.
+EDL_INLINE std::string printable(std::string text) {
+  text.resize(std::min<std::size_t>(text.size(), 8192));
+  for (std::size_t i = 0; i < text.size();) {
+    auto const at = [&](std::size_t j) { return j < text.size() ? static_cast<unsigned char>(text[j]) : 0u; };
+    std::uint32_t code = at(i);
+    std::size_t const more = code < 0x80       ? 0
+                             : code >> 5 == 6  ? 1
+                             : code >> 4 == 14 ? 2
+                             : code >> 3 == 30 ? 3
+                                               : 4;
+    bool good = more < 4;
+    if (more > 0 && good) code &= 0x3fu >> more;
+    for (std::size_t j = 1; good && j <= more; ++j) {
+      good = at(i + j) >> 6 == 2;
+      code = code << 6 | (at(i + j) & 0x3f);
+    }
+    static constexpr std::array<std::uint32_t, 4> least{0, 0x80, 0x800, 0x10000};
+    if (good) good = code >= least[more] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    if (!good) text[i] = '?';
+    i += good ? more + 1 : 1;
+  }
+  return text;
+}
+
+}  // namespace detail
+
+struct connection::pending {
+  pending(connection& c, wire::frame_header const& h, outgoing const& w, clock::time_point d)
+      : what(w),
+        frame(h, std::as_bytes(std::span(w.message)), w.payload),
+        changed(c.on_),
+        deadline(d),
+        call(h.call) {
+    frame.changed = &changed;
+  }
+  bool over() const { return settled && frame.finished; }
+
+  outgoing const& what;
+  outbound frame;
+  event changed;
+  clock::time_point deadline;
+  std::uint64_t call;
+  bool settled = false;
+  status code = status::ok;
+  std::string text;
+  reply result;
+};
+
+EDL_INLINE std::shared_ptr<connection> connection::open(socket s, std::string peer, limits const& bounds,
+                                                        logger const& log, handler serve,
+                                                        std::function<void()> at_close) {
+  auto self = std::make_shared<connection>(std::move(s), std::move(peer), bounds, log, std::move(serve));
+  self->at_close_ = std::move(at_close);
+  auto const start = [&](asio::awaitable<void> (connection::*loop)()) {
+    asio::co_spawn(self->on_, ((*self).*loop)(), [self](std::exception_ptr) {});
+  };
+  start(&connection::read_loop);
+  start(&connection::write_loop);
+  start(&connection::watch_loop);
+  return self;
+}
+
+EDL_INLINE connection::connection(socket s, std::string peer, limits const& bounds, logger const& log,
+                                  handler serve)
+    : on_(s.get_executor()),
+      socket_(std::move(s)),
+      peer_(std::move(peer)),
+      bounds_(bounds),
+      log_(log),
+      serve_(std::move(serve)),
+      input_(detail::input_size),
+      payload_taken_(on_),
+      slot_free_(on_),
+      work_(on_),
+      timer_(on_) {
+  socket_.non_blocking(true);
+}
+
+EDL_INLINE connection::~connection() = default;
+
+EDL_INLINE void connection::close(status why, std::string const& text) {
+  if (closed_) return;
+  closed_ = true;
+  closed_status_ = why;
+  closed_text_ = fmt::format("{}: {}", peer_, text);
+  asio::error_code ignored;
+  socket_.close(ignored);
+  timer_.cancel();
+  scatter_ = nullptr;
+  payload_owner_ = nullptr;
+  while (outbound* const frame = queue_.front()) {
+    queue_.pop();
+    finish(*frame, true);
+  }
+  for (pending* p : std::exchange(calls_, {}))
+    if (p) settle(*p, why, closed_text_);
+  for (auto const& r : active_) cancel(*r);
+  work_.notify();
+  payload_taken_.notify();
+  slot_free_.notify();
+  if (auto const told = std::exchange(at_close_, nullptr)) told();
+}
+
+// ---- Calls made here
+
+EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::time_point deadline) {
+  if (closed_) throw call_error(closed_status_, closed_text_);
+  if (what.message.size() > wire::frame_limits{}.message)
+    throw call_error(status::invalid, fmt::format("{}: a message of {} bytes, a frame takes at most {}",
+                                                  peer_, what.message.size(), wire::frame_limits{}.message));
+  if (free_calls_.empty()) {
+    if (calls_.size() >= detail::call_slots)
+      throw call_error(status::unavailable,
+                       fmt::format("{}: {} calls are waiting already", peer_, calls_.size()));
+    free_calls_.push_back(std::uint32_t(calls_.size()));
+    calls_.push_back(nullptr);
+  }
+  std::uint32_t const slot = free_calls_.back();
+  wire::frame_header const h{.kind = wire::frame_kind::request,
+                             .method = what.method,
+                             .call = ++sequence_ * detail::call_slots + slot,
+                             .deadline_ms = detail::milliseconds_left(deadline),
+                             .message_size = std::uint32_t(what.message.size()),
+                             .payload_size = detail::total_size(what.payload)};
+  pending p(*this, h, what, deadline);
+  free_calls_.pop_back();
+  calls_[slot] = &p;
+  enqueue(p.frame);
+  arm(deadline);
+  try {
+    while (!p.over()) co_await p.changed.wait();
+  } catch (asio::system_error const&) {
+    give_up(p, status::cancelled, peer_ + ": the call was cancelled");
+  }
+  if (p.code != status::ok) throw call_error(p.code, p.text);
+  co_return std::move(p.result);
+}
+
+EDL_INLINE connection::pending* connection::find(std::uint64_t call) const {
+  std::size_t const slot = call % detail::call_slots;
+  return slot < calls_.size() && calls_[slot] && calls_[slot]->call == call ? calls_[slot] : nullptr;
+}
+
+EDL_INLINE void connection::settle(pending& p, status why, std::string text) {
+  if (p.settled) return;
+  p.settled = true;
+  p.code = why;
+  p.text = std::move(text);
+  if (find(p.call)) {
+    calls_[p.call % detail::call_slots] = nullptr;
+    free_calls_.push_back(std::uint32_t(p.call % detail::call_slots));
+  }
+  if (p.frame.finished) p.changed.notify();
+}
+
+// After this nothing reads or writes the caller's memory.
+EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
+  bool const sent = p.frame.finished && !p.frame.failed, open = !p.settled;
+  settle(p, why, std::move(text));
+  if (scatter_ == &p) scatter_ = nullptr;
+  if (!p.frame.finished && p.frame.done == 0 && queue_.remove(p.frame))
+    p.frame.finished = p.frame.failed = true;
+  if (!p.frame.finished) close(status::unavailable, "a call was given up while its request was half sent");
+  if (sent && open && !closed_) enqueue_owned({.kind = wire::frame_kind::cancel, .call = p.call}, {});
+}
+
+// ---- Output
+
+EDL_INLINE void connection::enqueue(outbound& frame) {
+  if (closed_) return finish(frame, true);
+  bool const idle = queue_.empty();
+  queue_.push(frame);
+  if (idle) work_.notify();
+}
+
+EDL_INLINE void connection::enqueue_owned(wire::frame_header const& h, std::string message) {
+  wire::frame_header whole = h;
+  whole.message_size = std::uint32_t(message.size());
+  auto frame = std::make_unique<outbound>(whole, bytes{}, std::span<bytes const>{});
+  frame->text = std::move(message);
+  frame->message = std::as_bytes(std::span(frame->text));
+  frame->owned = true;
+  enqueue(*frame.release());
+}
+
+EDL_INLINE void connection::finish(outbound& frame, bool failed) {
+  if (frame.owned) {
+    delete &frame;
+    return;
+  }
+  frame.finished = true;
+  frame.failed = failed;
+  if (frame.changed) frame.changed->notify();
+}
+
+EDL_INLINE asio::awaitable<void> connection::write_loop() {
+  std::size_t moved = 0;
+  while (!closed_) {
+    if (queue_.empty()) {
+      moved = 0;
+      co_await work_.wait();
+      continue;
+    }
+    asio::error_code failed;
+    std::size_t n = socket_.write_some(queue_.gather(), failed);
+    if (detail::try_later(failed)) {
+      if (write_since_ == clock::time_point::max()) write_since_ = clock::now();
+      arm(write_since_ + bounds_.stall);
+      moved = 0;
+      co_await socket_.async_wait(socket::wait_write, asio::redirect_error(asio::use_awaitable, failed));
+      continue;
+    }
+    if (failed) {
+      close(status::unavailable, "the connection is lost: " + failed.message());
+      break;
+    }
+    write_since_ = clock::time_point::max();
+    moved += n;
+    while (n > 0) {
+      outbound& frame = *queue_.front();
+      n = queue_.advance(n);
+      if (frame.done < frame.size) break;
+      queue_.pop();
+      finish(frame, false);
+    }
+    if (moved >= detail::turn) {
+      moved = 0;
+      co_await asio::post(on_, asio::use_awaitable);
+    }
+  }
+}
+
+// ---- Input
+
+EDL_INLINE void connection::in_frame(bool waiting) {
+  read_since_ = waiting ? clock::now() : clock::time_point::max();
+  if (waiting) arm(read_since_ + bounds_.stall);
+}
+
+EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
+  bool const inside = size != wire::frame_header_size;
+  while (buffered() < size) {
+    if (begin_ == end_) {
+      begin_ = end_ = 0;
+    } else if (input_.size() - begin_ < size) {
+      std::memmove(input_.data(), input_.data() + begin_, buffered());
+      end_ -= begin_;
+      begin_ = 0;
+    }
+    if (inside || buffered() > 0) in_frame(true);
+    std::size_t const n = co_await socket_.async_read_some(
+        asio::buffer(input_.data() + end_, input_.size() - end_), asio::use_awaitable);
+    end_ += n;
+    in_frame(false);
+  }
+}
+
+// Receives the next bytes, counting them off `left`. With `scattering` it stops as soon as the call that the
+// memory belongs to has been given up: between two reads, as no read is ever left pending on a caller's
+// memory.
+EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std::uint64_t& left,
+                                                  bool scattering) {
+  std::size_t moved = 0;
+  while (!into.empty()) {
+    std::size_t n = std::min(buffered(), into.size());
+    if (n > 0) {
+      std::memcpy(into.data(), input_.data() + begin_, n);
+      begin_ += n;
+    } else if (into.size() < detail::direct_read) {
+      co_await fill(1);
+      if (scattering && !scatter_) co_return;
+      continue;
+    } else {
+      asio::error_code failed;
+      n = socket_.read_some(asio::buffer(into.data(), into.size()), failed);
+      if (failed && !detail::try_later(failed)) throw asio::system_error(failed);
+      if (failed || moved + n >= detail::turn) {
+        left -= n;
+        into = into.subspan(n);
+        moved = 0;
+        if (into.empty()) co_return;
+        in_frame(true);
+        if (failed)
+          co_await socket_.async_wait(socket::wait_read, asio::use_awaitable);
+        else
+          co_await asio::post(on_, asio::use_awaitable);
+        in_frame(false);
+        if (scattering && !scatter_) co_return;
+        continue;
+      }
+      moved += n;
+    }
+    left -= n;
+    into = into.subspan(n);
+  }
+}
+
+EDL_INLINE asio::awaitable<void> connection::drop(std::uint64_t& left) {
+  while (left > 0) {
+    if (buffered() == 0) co_await fill(1);
+    std::size_t const n = std::size_t(std::min<std::uint64_t>(buffered(), left));
+    begin_ += n;
+    left -= n;
+  }
+}
+
+EDL_INLINE asio::awaitable<std::string> connection::take_message(wire::frame_header const& h) {
+  std::string text(h.message_size, '\0');
+  std::uint64_t left = text.size(), padding = wire::frame_padding(h);
+  co_await take(std::as_writable_bytes(std::span(text)), left);
+  co_await drop(padding);
+  co_return text;
+}
+
+EDL_INLINE asio::awaitable<void> connection::read_loop() {
+  std::string why;
+  try {
+    while (!closed_) {
+      co_await fill(wire::frame_header_size);
+      wire::frame_header const h =
+          wire::decode(std::span(input_).subspan(begin_).first<wire::frame_header_size>(), bounds_.frame);
+      begin_ += wire::frame_header_size;
+      switch (h.kind) {
+        case wire::frame_kind::request:
+          co_await on_request(h);
+          break;
+        case wire::frame_kind::response:
+          co_await on_response(h);
+          break;
+        case wire::frame_kind::failure:
+          co_await on_failure(h);
+          break;
+        case wire::frame_kind::cancel:
+          for (auto const& r : active_)
+            if (r->header_.call == h.call) cancel(*r);
+          break;
+        default:
+          throw error(fmt::format("a frame of kind {} after the handshake", int(h.kind)));
+      }
+    }
+  } catch (asio::system_error const& e) {
+    why = e.code() == asio::error::eof ? "the peer closed the connection"
+                                       : "the connection is lost: " + e.code().message();
+  } catch (error const& e) {
+    why = e.what();
+    log_.warning(fmt::format("{}: {}; the connection is closed", peer_, why));
+  }
+  close(status::unavailable, why);
+}
+
+EDL_INLINE asio::awaitable<void> connection::on_response(wire::frame_header const& h) {
+  std::string message = co_await take_message(h);
+  payload_left_ = h.payload_size;
+  pending* p = find(h.call);
+  std::uint64_t const room = p ? detail::total_size(p->what.into) : 0;
+  if (!p || room != h.payload_size) {
+    co_await drop(payload_left_);
+    if (p = find(h.call); p)
+      settle(*p, status::invalid,
+             fmt::format("{}: the reply to method {} has a payload of {} bytes where {} are expected", peer_,
+                         p->what.method, h.payload_size, room));
+    co_return;
+  }
+  scatter_ = p;
+  for (std::size_t i = 0; scatter_ && i < scatter_->what.into.size(); ++i)
+    co_await take(scatter_->what.into[i], payload_left_, true);
+  if (pending* const done = std::exchange(scatter_, nullptr)) {
+    done->result.message = std::move(message);
+    settle(*done, status::ok, {});
+  }
+  co_await drop(payload_left_);
+}
+
+EDL_INLINE asio::awaitable<void> connection::on_failure(wire::frame_header const& h) {
+  std::string const message = co_await take_message(h);
+  wire::Failure failure;
+  if (!failure.ParseFromString(message) || failure.code() == std::uint32_t(status::ok))
+    throw error("a failure frame that cannot be read");
+  // Call 0 is nobody's: the peer speaks of the connection.
+  if (h.call == 0) {
+    close(status(failure.code()), failure.text());
+  } else if (pending* const p = find(h.call)) {
+    settle(*p, status(failure.code()), fmt::format("{}: {}", peer_, failure.text()));
+  }
+}
+
+// ---- Calls served here
+
+EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const& h) {
+  while (active_.size() >= bounds_.handlers && !closed_) co_await slot_free_.wait();
+  std::unique_ptr<request> fresh;
+  if (idle_.empty()) {
+    fresh.reset(new request(*this));
+  } else {
+    fresh = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  request& r = *fresh;
+  r.header_ = h;
+  r.cancelled_ = r.replied_ = r.reading_ = false;
+  r.deadline_ =
+      h.deadline_ms == 0 ? clock::time_point::max() : clock::now() + std::chrono::milliseconds(h.deadline_ms);
+  r.message_.resize(h.message_size);
+  std::uint64_t left = h.message_size, padding = wire::frame_padding(h);
+  co_await take(r.message_, left);
+  co_await drop(padding);
+  if (closed_) co_return;
+  payload_left_ = h.payload_size;
+  payload_owner_ = h.payload_size > 0 ? &r : nullptr;
+  active_.push_back(std::move(fresh));
+  asio::co_spawn(
+      on_, serve(r),
+      asio::bind_cancellation_slot(r.signal_.slot(),
+                                   [self = shared_from_this(), &r](std::exception_ptr) { self->retire(r); }));
+  auto const patience = clock::now() + bounds_.stall;
+  while (payload_owner_ == &r) {
+    if (r.reading_)
+      co_await payload_taken_.wait();
+    else if (!co_await payload_taken_.wait_until(patience) && payload_owner_ == &r && !r.reading_)
+      payload_owner_ = nullptr;
+  }
+  if (!closed_) co_await drop(payload_left_);
+}
+
+EDL_INLINE asio::awaitable<void> connection::serve(request& r) {
+  status code = status::ok;
+  std::string text;
+  try {
+    if (!serve_) throw call_error(status::unknown_method, "this process serves no calls");
+    co_await serve_(r);
+    if (!r.replied_) throw error("its handler ended without a reply");
+  } catch (call_error const& e) {
+    code = e.code();
+    text = e.what();
+  } catch (error const& e) {
+    code = status::internal;
+    text = e.what();
+  } catch (std::exception const& e) {
+    code = r.cancelled_ ? status::cancelled : status::internal;
+    text = e.what();
+    if (!r.cancelled_) log_.error(fmt::format("{}: method {} failed: {}", peer_, r.method(), text));
+  }
+  if (code == status::ok || closed_) co_return;
+  if (r.replied_) {
+    if (!r.cancelled_)
+      log_.error(fmt::format("{}: method {} failed after its reply: {}", peer_, r.method(), text));
+    co_return;
+  }
+  wire::Failure failure;
+  failure.set_code(std::uint32_t(code));
+  failure.set_text(detail::printable(std::move(text)));
+  enqueue_owned({.kind = wire::frame_kind::failure, .call = r.header_.call}, failure.SerializeAsString());
+}
+
+EDL_INLINE void connection::retire(request& r) {
+  if (payload_owner_ == &r) {
+    payload_owner_ = nullptr;
+    payload_taken_.notify();
+  }
+  auto const it = std::find_if(active_.begin(), active_.end(), [&r](auto const& a) { return a.get() == &r; });
+  if (r.message_.capacity() > detail::input_size) std::vector<std::byte>().swap(r.message_);
+  idle_.push_back(std::move(*it));
+  *it = std::move(active_.back());
+  active_.pop_back();
+  slot_free_.notify();
+}
+
+EDL_INLINE void connection::cancel(request& r) {
+  if (r.cancelled_) return;
+  r.cancelled_ = true;
+  r.signal_.emit(asio::cancellation_type::terminal);
+}
+
+// ---- Time
+
+EDL_INLINE void connection::arm(clock::time_point at) {
+  if (at >= armed_ || closed_) return;
+  armed_ = at;
+  timer_.cancel();
+}
+
+EDL_INLINE connection::clock::time_point connection::check_deadlines() {
+  auto const now = clock::now();
+  auto next = clock::time_point::max();
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    pending* const p = calls_[i];
+    if (!p) continue;
+    if (p->deadline <= now)
+      give_up(*p, status::deadline_exceeded,
+              fmt::format("{}: no reply to method {} within {} ms", peer_, p->what.method,
+                          p->what.timeout.count()));
+    else
+      next = std::min(next, p->deadline);
+  }
+  for (auto const since : {read_since_, write_since_}) {
+    if (since == clock::time_point::max()) continue;
+    if (since + bounds_.stall <= now)
+      close(status::unavailable,
+            fmt::format("no progress for {} ms in the middle of a frame", bounds_.stall.count()));
+    else
+      next = std::min(next, since + bounds_.stall);
+  }
+  return next;
+}
+
+EDL_INLINE asio::awaitable<void> connection::watch_loop() {
+  while (!closed_) {
+    armed_ = check_deadlines();
+    if (closed_) break;
+    asio::error_code ignored;
+    timer_.expires_at(armed_);
+    co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+}  // namespace edl::net

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/error.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/system_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <list>
+#include <string>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/connection.hpp"
+#include "edl/net/handshake.hpp"
+#include "edl/net/listener.hpp"
+#include "edl/net/time_limit.hpp"
+#include "edl/net/transport.hpp"
+
+namespace edl::net {
+
+struct listener::state : detail::service, std::enable_shared_from_this<listener::state> {
+  using clock = std::chrono::steady_clock;
+  using generic_acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+  using shared_socket = std::shared_ptr<connection::socket>;
+
+  state(node& on, handler s) : executor(on.executor()), options(on.options()), serve(std::move(s)) {}
+  ~state() override {
+    serve = nullptr;
+    gone.set_value();
+  }
+
+  address listen(address const& where);
+  asio::awaitable<void> accept_from(std::size_t index);
+  asio::awaitable<void> welcome(shared_socket s, std::string peer);
+  void reject(std::string const& peer, std::string const& why);
+  void shut() override;
+
+  asio::any_io_executor executor;
+  node_options const options;
+  handler serve;
+  std::vector<address> addresses;
+  std::vector<generic_acceptor> acceptors;
+  std::list<shared_socket> strangers;  // oldest first
+  std::vector<std::weak_ptr<connection>> open;
+  std::atomic<std::uint64_t> accepted = 0, rejected = 0;
+  std::atomic<std::size_t> connections = 0;
+  clock::time_point quiet_until = clock::time_point::min();
+  std::uint64_t unsaid = 0;
+  bool closed = false;
+  std::promise<void> gone;
+};
+
+EDL_INLINE address listener::state::listen(address const& where) {
+  try {
+    asio::generic::stream_protocol::endpoint end;
+    if (where.over == address::transport::local) {
+      end = asio::local::stream_protocol::endpoint(std::string(1, '\0') + where.host);
+    } else {
+      asio::error_code failed;
+      if (auto const number = asio::ip::make_address(where.host, failed); !failed)
+        end = asio::ip::tcp::endpoint(number, where.port);
+      else
+        end = asio::ip::tcp::resolver(executor).resolve(where.host, std::to_string(where.port))->endpoint();
+    }
+    generic_acceptor& acceptor = acceptors.emplace_back(executor, end.protocol());
+    if (where.over == address::transport::tcp) acceptor.set_option(asio::socket_base::reuse_address(true));
+    acceptor.bind(end);
+    acceptor.listen(4096);
+    if (where.over == address::transport::local) return where;
+    auto const real = acceptor.local_endpoint();
+    asio::ip::tcp::endpoint bound;
+    bound.resize(real.size());
+    std::memcpy(bound.data(), real.data(), real.size());
+    return {address::transport::tcp, where.host, bound.port()};
+  } catch (asio::system_error const& e) {
+    throw error(
+        fmt::format("cannot listen on {}: {}{}", to_string(where), e.code().message(),
+                    e.code() == asio::error::address_in_use ? "; another process does, choose another" : ""));
+  }
+}
+
+EDL_INLINE asio::awaitable<void> listener::state::accept_from(std::size_t index) {
+  while (!closed) {
+    asio::error_code failed;
+    auto const s = std::make_shared<connection::socket>(executor);
+    co_await acceptors[index].async_accept(*s, asio::redirect_error(asio::use_awaitable, failed));
+    if (closed) break;
+    if (failed) {
+      if (failed == asio::error::connection_aborted) continue;
+      // Out of descriptors or memory: what is open goes on, and newcomers wait in the kernel's queue.
+      options.log.error(
+          fmt::format("cannot accept on {}: {}", to_string(addresses[index]), failed.message()));
+      asio::steady_timer rest(executor, std::chrono::milliseconds(200));
+      co_await rest.async_wait(asio::redirect_error(asio::use_awaitable, failed));
+      continue;
+    }
+    asio::co_spawn(executor, welcome(s, detail::peer_name(*s, addresses[index])),
+                   [self = shared_from_this()](std::exception_ptr) {});
+  }
+}
+
+EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::string peer) {
+  if (strangers.size() >= options.bounds.strangers) strangers.front()->close();
+  auto const self = strangers.insert(strangers.end(), s);
+  bool late = false, heard = false;
+  std::string why;
+  try {
+    detail::time_limit const limit(executor, clock::now() + options.bounds.handshake, [s, &late] {
+      late = true;
+      s->close();
+    });
+    detail::tune(*s);
+    co_await greet_client(*s, options, heard);
+  } catch (asio::system_error const& e) {
+    why = late ? fmt::format("no handshake within {} ms", options.bounds.handshake.count())
+               : "the handshake broke off: " + e.code().message();
+  } catch (std::exception const& e) {
+    why = e.what();
+  }
+  strangers.erase(self);
+  if (closed) {
+    s->close();
+    co_return;
+  }
+  if (late || !why.empty()) {
+    s->close();
+    if (late || heard) reject(peer, why);
+    co_return;
+  }
+  ++accepted;
+  ++connections;
+  std::erase_if(open, [](auto const& c) { return c.expired(); });
+  open.push_back(
+      connection::open(std::move(*s), std::move(peer), options.bounds, options.log,
+                       serve ? [me = shared_from_this()](request& r) { return me->serve(r); } : handler{},
+                       [me = shared_from_this()] { --me->connections; }));
+}
+
+EDL_INLINE void listener::state::reject(std::string const& peer, std::string const& why) {
+  ++rejected;
+  auto const now = clock::now();
+  if (now < quiet_until) {
+    ++unsaid;
+    return;
+  }
+  quiet_until = now + std::chrono::seconds(1);
+  options.log.warning(
+      fmt::format("{}: connection refused: {}{}", peer, why,
+                  unsaid ? fmt::format(" (and {} others since the last such line)", unsaid) : ""));
+  unsaid = 0;
+}
+
+EDL_INLINE void listener::state::shut() {
+  if (closed) return;
+  closed = true;
+  asio::error_code ignored;
+  for (auto& acceptor : acceptors) acceptor.close(ignored);
+  for (auto const& s : strangers) s->close(ignored);
+  for (auto const& weak : open)
+    if (auto const c = weak.lock()) c->close(status::cancelled, "this process is closing its connections");
+}
+
+EDL_INLINE listener::listener(node& on, std::vector<address> const& where, handler serve)
+    : state_(std::make_shared<state>(on, std::move(serve))), node_(on) {
+  if (where.empty()) throw error("a listener needs an address to listen on, as tcp:0.0.0.0:0");
+  for (auto const& a : where) state_->addresses.push_back(state_->listen(a));
+  node_.attach(state_);
+  node_.post([s = state_] {
+    for (std::size_t i = 0; i < s->acceptors.size(); ++i)
+      asio::co_spawn(s->executor, s->accept_from(i), [s](std::exception_ptr) {});
+  });
+}
+
+EDL_INLINE listener::~listener() {
+  close();
+  if (node_.on_thread()) return;
+  auto ended = state_->gone.get_future();
+  state_.reset();
+  ended.wait();
+}
+
+EDL_INLINE void listener::close() {
+  node_.post([s = state_] { s->shut(); });
+}
+
+EDL_INLINE std::vector<address> const& listener::addresses() const { return state_->addresses; }
+EDL_INLINE std::uint64_t listener::accepted() const { return state_->accepted; }
+EDL_INLINE std::uint64_t listener::rejected() const { return state_->rejected; }
+EDL_INLINE std::size_t listener::connections() const { return state_->connections; }
+
+}  // namespace edl::net

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/net/address.hpp"
+
+#include <doctest/doctest.h>
+
+#include "edl/core/error.hpp"
+#include "edl/core/random.hpp"
+
+using edl::net::address;
+using edl::net::parse_address;
+
+TEST_CASE("addresses are read and written alike") {
+  for (char const* text : {"tcp:localhost:80", "tcp:10.0.0.1:65535", "tcp:[::1]:0",
+                           "tcp:job-ps-0.ns.svc:2222", "unix:@job-ps-0", "unix:@a:b"})
+    CHECK(to_string(parse_address(text)) == text);
+  CHECK(parse_address("tcp:[fe80::1]:7") == address{address::transport::tcp, "fe80::1", 7});
+  CHECK(parse_address("unix:@x") == address{address::transport::local, "x", 0});
+}
+
+TEST_CASE("what is no address is refused with the text and the reason") {
+  struct {
+    char const *text, *why;
+  } const cases[] = {
+      {"", "neither tcp: nor unix:@"},
+      {"localhost:80", "neither"},
+      {"http:localhost:80", "neither"},
+      {"tcp:localhost", "port is missing"},
+      {"tcp::80", "host is missing"},
+      {"tcp:[]:80", "host is missing"},
+      {"tcp:a:", "no number"},
+      {"tcp:a:65536", "no number"},
+      {"tcp:a:-1", "no number"},
+      {"tcp:a:8x", "no number"},
+      {"tcp:::1:80", "brackets"},
+      {"tcp:[::1:80", "brackets"},
+      {"tcp:a b:80", "blank"},
+      {"unix:/tmp/x", "abstract"},
+      {"unix:@", "missing"},
+  };
+  for (auto const& c : cases) {
+    std::string what = "accepted";
+    try {
+      parse_address(c.text);
+    } catch (edl::error const& e) {
+      what = e.what();
+    }
+    INFO(c.text << " → " << what);
+    CHECK(what.find(c.why) != std::string::npos);
+    CHECK(what.find("'" + std::string(c.text) + "'") != std::string::npos);
+  }
+  CHECK_THROWS_AS(parse_address("unix:@" + std::string(101, 'a')), edl::error);
+  CHECK_THROWS_AS(parse_address("tcp:" + std::string(300, 'a') + ":1"), edl::error);
+  CHECK_THROWS_AS(parse_address(std::string_view("unix:@a\0b", 9)), edl::error);
+}
+
+TEST_CASE("any text is an address or an error") {
+  edl::random_stream const random{3};
+  char const letters[] = "tcpunix:@[]0189 .\n";
+  for (std::uint64_t i = 0; i < 50'000; ++i) {
+    std::string text = i % 2 ? "tcp:" : "unix:@";
+    for (std::uint64_t j = 0; j < random.below(12, 100 * i); ++j)
+      text += letters[random.below(sizeof letters - 1, 100 * i + 1 + j)];
+    try {
+      address const a = parse_address(text);
+      REQUIRE(parse_address(to_string(a)) == a);
+    } catch (edl::error const&) {
+    }
+  }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/net/status.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace edl::net;
+
+TEST_CASE("statuses have names, also those of a newer peer") {
+  CHECK(name(status::ok) == "ok");
+  CHECK(name(status::stale_generation) == "stale generation");
+  CHECK(name(status::internal) == "internal");
+  CHECK(name(status(77)) == "unknown");
+}
