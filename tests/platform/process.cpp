@@ -51,7 +51,7 @@ bool gone_within(pid_t pid, std::chrono::milliseconds limit) {
 
 TEST_CASE("an instance gets its environment, and its exit code is reported") {
   endings e;
-  processes p({"/bin/sh", "-c", "exit $EDL_TEST_CODE"}, e.sink());
+  processes p("/bin/sh", {"sh", "-c", "exit $EDL_TEST_CODE"}, e.sink());
   p.start({role::worker, 3}, {{"EDL_TEST_CODE", "7"}});
   REQUIRE(e.wait(1));
   CHECK(e.all[0].who == instance{role::worker, 3});
@@ -62,7 +62,7 @@ TEST_CASE("an instance gets its environment, and its exit code is reported") {
 
 TEST_CASE("a kill is told apart from a stop that was asked for") {
   endings e;
-  processes p({"/bin/sleep", "100"}, e.sink());
+  processes p("/bin/sleep", {"sleep", "100"}, e.sink());
   p.start({role::worker, 0}, {});
   p.start({role::worker, 1}, {});
   while (!p.pid({role::worker, 0}) || !p.pid({role::worker, 1})) std::this_thread::yield();
@@ -78,7 +78,8 @@ TEST_CASE("a kill is told apart from a stop that was asked for") {
 
 TEST_CASE("who does not leave within its grace is killed") {
   endings e;
-  processes p({"/bin/sh", "-c", "trap '' TERM; echo ready > $EDL_TEST_FILE; while :; do sleep 0.05; done"},
+  processes p("/bin/sh",
+              {"sh", "-c", "trap '' TERM; echo ready > $EDL_TEST_FILE; while :; do sleep 0.05; done"},
               e.sink());
   std::string const file = "process-test-" + std::to_string(::getpid());
   p.start({role::server, 0}, {{"EDL_TEST_FILE", file}});
@@ -91,7 +92,7 @@ TEST_CASE("who does not leave within its grace is killed") {
 
 TEST_CASE("a program that does not exist ends with 127") {
   endings e;
-  processes p({"/does/not/exist"}, e.sink());
+  processes p("/does/not/exist", {"it"}, e.sink());
   p.start({role::worker, 0}, {});
   REQUIRE(e.wait(1));
   CHECK(e.all[0].code == 127);
@@ -101,7 +102,7 @@ TEST_CASE("the destructor leaves nothing running") {
   endings e;
   pid_t pid = 0;
   {
-    processes p({"/bin/sleep", "100"}, e.sink());
+    processes p("/bin/sleep", {"sleep", "100"}, e.sink());
     p.start({role::worker, 0}, {});
     while (!(pid = p.pid({role::worker, 0}))) std::this_thread::yield();
   }
@@ -114,7 +115,7 @@ TEST_CASE("children die with a parent that is killed, and hold none of its descr
   pid_t const parent = ::fork();
   REQUIRE(parent >= 0);
   if (parent == 0) {
-    processes p({"/bin/sleep", "100"}, [](ending const&) {});
+    processes p("/bin/sleep", {"sleep", "100"}, [](ending const&) {});
     p.start({role::worker, 0}, {});
     pid_t child;
     while (!(child = p.pid({role::worker, 0}))) std::this_thread::yield();

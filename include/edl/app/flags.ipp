@@ -256,7 +256,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
       ->required();
   p.value("--prediction_data", a.job.prediction_data, "records to apply the model to")->required();
   p.value("--prediction_outputs", a.job.prediction_outputs,
-          "file that the predictions are written to; standard output if empty");
+          "directory that the predictions are written to, one file per task");
   for (auto* s : {evaluate, predict}) s->get_option("--checkpoint_dir_for_init")->required();
   detail::conversion_flags({*data, names[data]}, c);
 

@@ -128,12 +128,15 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
 
   void alive() {
+    auto const at = now();
+    view_.update(master_.progress(), at);
+    finish_writing(false);
+    if (at - last_beat_ < std::chrono::seconds(1)) return;
+    last_beat_ = at;
     master::vitals v;
     if (seen_) v = {.version = seen_->version, .records = seen_->records, .loss = seen_->loss};
-    master_.heartbeat(master::role::worker, 0, 0, v, now());
-    master_.tick(now());
-    view_.update(master_.progress(), now());
-    finish_writing(false);
+    master_.heartbeat(master::role::worker, 0, 0, v, at);
+    master_.tick(at);
   }
 
   void obey() {
@@ -175,10 +178,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::fail_job const&) {}
   void execute(master::log_line const& c) {
     view_.clear();
-    if (c.level == severity::info)
-      log_.info(c.text);
-    else
-      log_.warning(c.text);
+    log_.log(c.level, c.text);
   }
 
   void write(ps::cut const& what) {
@@ -210,6 +210,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   master::coordinator master_;
   progress_view view_;
   worker::progress const* seen_ = nullptr;
+  clock::time_point last_beat_{};
   master::write_checkpoint writing_;
   std::future<std::string> written_;
 };
@@ -218,6 +219,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
 EDL_INLINE int run_local(program& p, job const& j, logger const& log,
                          std::function<bool()> const& interrupted) {
+  make_directories(j);
   records const r = open_records(j);
   detail::local_links links(p, j, r, log);
   auto const trainer = p.make_trainer(j.minibatch_size, j.seed);

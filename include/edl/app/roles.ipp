@@ -136,8 +136,8 @@ class member {
                            .message = wire::pack(beat),
                            .timeout = worker::master_patience,
                            .idempotent = true};
-        auto const reply = wire::unpack<wire::HeartbeatReply>(
-            (co_await master_.call(std::move(what))).message, master_.name());
+        net::reply const answer = co_await master_.call(std::move(what));
+        auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
         if (!reply.known()) lost_ = true;
         if (reply.finished()) finished_ = true;
       } catch (net::call_error const&) {
@@ -170,7 +170,6 @@ inline std::vector<std::string> own_command() {
   std::vector<std::string> command;
   for (std::string part; std::getline(file, part, '\0');) command.push_back(part);
   if (command.empty()) throw error("cannot read this process's own command line from /proc/self/cmdline");
-  command[0] = "/proc/self/exe";
   return command;
 }
 
@@ -203,6 +202,7 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   using namespace detail;
   for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
   job const& j = a.job;
+  make_directories(j);
   records const r = open_records(j);
   master::job_options const options = master_options(j, r, log);
 
@@ -254,14 +254,15 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   address = joined(listener.addresses());
   log.info(fmt::format("master of job '{}' listens at {}", s.job_name, address));
   if (s.platform == "process") {
-    processes = std::make_unique<platform::processes>(own_command(), [&](platform::ending const& e) {
-      if (!over && e.failed())
-        log.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
-      node.post([&, e] {
-        server.exited(e.who.what == platform::role::server ? master::role::server : master::role::worker,
-                      e.who.id, kind_of(e, over), platform::describe(e));
-      });
-    });
+    processes = std::make_unique<platform::processes>(
+        "/proc/self/exe", own_command(), [&](platform::ending const& e) {
+          if (!over && e.failed())
+            log.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
+          node.post([&, e] {
+            server.exited(e.who.what == platform::role::server ? master::role::server : master::role::worker,
+                          e.who.id, kind_of(e, over), platform::describe(e));
+          });
+        });
     for (int i = 0; i < j.num_ps_pods; ++i) start({platform::role::server, std::uint32_t(i)});
     for (int i = 0; i < j.num_workers; ++i) start({platform::role::worker, std::uint32_t(i)});
   }
@@ -319,7 +320,8 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
     report.set_evaluate(r.evaluate);
     report.set_checkpoint(r.checkpoint);
     node.spawn([&, message = wire::pack(report)]() -> asio::awaitable<void> {
-      co_await master.call({.method = wire::method::version, .message = message, .idempotent = true});
+      net::outgoing what{.method = wire::method::version, .message = message, .idempotent = true};
+      co_await master.call(std::move(what));
     });
   };
   ps::server server(

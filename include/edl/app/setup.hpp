@@ -25,6 +25,9 @@ struct records {
   worker::sources view() const { return {training.get(), evaluation.get(), prediction.get()}; }
 };
 
+/// Makes the directories that a job writes to. Throws usage_error, naming the flag, where it cannot.
+void make_directories(job const& j);
+
 /// Throws data_error when they are missing or damaged.
 records open_records(job const& j);
 

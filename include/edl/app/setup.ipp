@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "edl/app/setup.hpp"
@@ -63,6 +67,22 @@ inline void write_whole(std::string const& path, std::string const& text) {
 }
 
 }  // namespace detail
+
+EDL_INLINE void make_directories(job const& j) {
+  auto const make = [](char const* flag, std::string const& path) {
+    std::error_code failed;
+    if (!path.empty() && !std::filesystem::create_directories(path, failed) && failed)
+      throw usage_error(fmt::format("{}={}: {}", flag, path, failed.message()));
+    if (!path.empty() && ::access(path.c_str(), W_OK) != 0)
+      throw usage_error(fmt::format("{}={}: cannot write there: {}", flag, path, std::strerror(errno)));
+  };
+  if (j.what == command::train) {
+    make("--checkpoint_dir", j.checkpoint_dir);
+    make("--output", j.output);
+  } else if (j.what == command::predict) {
+    make("--prediction_outputs", j.prediction_outputs);
+  }
+}
 
 EDL_INLINE records open_records(job const& j) {
   data::source_options const options{.skip_damaged = j.skip_damaged};
@@ -148,7 +168,6 @@ EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p
     return [&p, id](worker::assignment const&, view<float> outputs) {
       p.on_predictions(int(outputs.size() / p.outputs), outputs, id);
     };
-  std::filesystem::create_directories(j.prediction_outputs);
   return [directory = j.prediction_outputs, width = p.outputs](worker::assignment const& task,
                                                                view<float> outputs) {
     fmt::memory_buffer text;

@@ -47,7 +47,7 @@ struct job {
   std::string checkpoint_dir, checkpoint_dir_for_init;
   int keep_checkpoint_max = 0;     ///< 0: all
   std::string output;              ///< directory of the trained model
-  std::string prediction_outputs;  ///< file of the predictions; empty: standard output
+  std::string prediction_outputs = "predictions";  ///< directory of the predictions
 
   std::string host = "127.0.0.1";  ///< where this process listens
   std::uint16_t port = 0;          ///< of the master; 0: any

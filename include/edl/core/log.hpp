@@ -31,6 +31,10 @@ class logger {
     write(severity::error, text, at);
   }
 
+  void log(severity s, std::string_view text, std::source_location at = std::source_location::current()) const {
+    write(s, text, at);
+  }
+
   bool enabled(severity s) const { return s >= least_; }
 
  private:

@@ -185,7 +185,7 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
 }
 
 EDL_INLINE void server::execute(configure_servers const& c) {
-  for (auto const& [id, peer] : servers_) node_.spawn([this, id, c] { return configure(id, c); });
+  for (auto const& [id, p] : servers_) node_.spawn([this, id = id, c] { return configure(id, c); });
 }
 
 EDL_INLINE void server::execute(ask_version const& c) {
@@ -212,14 +212,7 @@ EDL_INLINE void server::execute(fail_job const& c) {
   if (!std::exchange(ended_, true)) around_.ended(c.reason);
 }
 
-EDL_INLINE void server::execute(log_line const& c) {
-  if (c.level == severity::info)
-    log_.info(c.text);
-  else if (c.level == severity::warning)
-    log_.warning(c.text);
-  else
-    log_.error(c.text);
-}
+EDL_INLINE void server::execute(log_line const& c) { log_.log(c.level, c.text); }
 
 EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_servers c) {
   peer const p = servers_[id];
@@ -255,7 +248,8 @@ EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16
     node_.spawn([g, to = p.to, what = net::outgoing{.method = method, .message = message, .timeout = timeout},
                  place = place++]() -> asio::awaitable<void> {
       try {
-        g->replies[place] = (co_await to->call(what)).message;
+        net::reply answer = co_await to->call(what);
+        g->replies[place] = std::move(answer.message);
       } catch (...) {
         g->failed = std::current_exception();
       }
@@ -272,8 +266,8 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   request.set_generation(generation);
   std::uint64_t version = 0;
   try {
-    for (std::string const& reply :
-         co_await ask_all(wire::method::settle, wire::pack(request), detail::control_timeout))
+    auto const replies = co_await ask_all(wire::method::settle, wire::pack(request), detail::control_timeout);
+    for (std::string const& reply : replies)
       version = std::max(version, wire::unpack<wire::SettleReply>(reply, "a server").version());
   } catch (error const& e) {
     log_.warning(fmt::format("the servers could not be settled: {}", e.what()));
@@ -293,7 +287,10 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
     log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
     r.evaluate = false;
   }
-  if (!r.evaluate) co_await release({r.version, true});
+  if (!r.evaluate) {
+    release_frozen const nothing{r.version, true};
+    co_await release(nothing);
+  }
   coordinator_.version_reached(r, std::chrono::steady_clock::now());
   obey();
 }
@@ -322,8 +319,9 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     wire::manifest m = options_.manifest;
     m.version = c.version;
     m.layout = wire::layout_digest(options_.layout);
-    for (std::string const& reply :
-         co_await ask_all(wire::method::checkpoint, wire::pack(request), detail::disk_timeout)) {
+    auto const replies =
+        co_await ask_all(wire::method::checkpoint, wire::pack(request), detail::disk_timeout);
+    for (std::string const& reply : replies) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
@@ -347,7 +345,8 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
     net::outgoing what{
         .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
     what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
-    version = wire::unpack<wire::PullReply>((co_await p.to->call(what)).message, p.to->name()).version();
+    net::reply const reply = co_await p.to->call(std::move(what));
+    version = wire::unpack<wire::PullReply>(reply.message, p.to->name()).version();
   }
   std::string const path = options_.output + "/model.safetensors";
   wire::export_model(path, options_.layout, variables, version);

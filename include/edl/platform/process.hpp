@@ -20,8 +20,9 @@ namespace edl::platform {
 /// Thread safety: distinct and shared objects: safe. `on_end` is called from the supervising thread.
 class processes {
  public:
-  /// `command` is the program's path and arguments. Throws edl::error when the system gives no descriptors.
-  processes(std::vector<std::string> command, std::function<void(ending const&)> on_end);
+  /// `program` is run with the arguments `command`, of which the first is its name. Throws edl::error when
+  /// the system gives no descriptors.
+  processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end);
   processes(processes const&) = delete;
   processes& operator=(processes const&) = delete;
 
@@ -63,6 +64,7 @@ class processes {
   void reap(instance who, child const& c);
   int wait_ms() const;
 
+  std::string program_;
   std::vector<std::string> command_;
   std::function<void(ending const&)> on_end_;
   mutable std::mutex mutex_;

@@ -23,14 +23,15 @@ namespace edl::platform {
 namespace detail {
 
 // Called between fork and exec: only what is safe after a fork of a process with threads.
-[[noreturn]] inline void become(char* const* arguments, char* const* environment, pid_t parent) {
+[[noreturn]] inline void become(char const* program, char* const* arguments, char* const* environment,
+                                pid_t parent) {
   if (!die_with_parent(parent)) ::_exit(127);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int s : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
   ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
-  ::execve(arguments[0], arguments, environment);
+  ::execve(program, arguments, environment);
   ::_exit(127);
 }
 
@@ -47,8 +48,10 @@ EDL_INLINE bool die_with_parent(pid_t parent) noexcept {
   return ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
 }
 
-EDL_INLINE processes::processes(std::vector<std::string> command, std::function<void(ending const&)> on_end)
-    : command_(std::move(command)),
+EDL_INLINE processes::processes(std::string program, std::vector<std::string> command,
+                                std::function<void(ending const&)> on_end)
+    : program_(std::move(program)),
+      command_(std::move(command)),
       on_end_(std::move(on_end)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
@@ -132,7 +135,7 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   std::vector<char*> const arguments = detail::pointers(command_),
                            variables = detail::pointers(order.environment);
   pid_t const parent = ::getpid(), pid = ::fork();
-  if (pid == 0) detail::become(arguments.data(), variables.data(), parent);
+  if (pid == 0) detail::become(program_.c_str(), arguments.data(), variables.data(), parent);
   int const handle = pid < 0 ? -1 : int(::syscall(SYS_pidfd_open, pid, 0));
   if (handle < 0) {
     if (pid > 0) ::kill(pid, SIGKILL), ::waitpid(pid, nullptr, 0);
