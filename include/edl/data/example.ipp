@@ -16,7 +16,7 @@
 #include "edl/data/example.hpp"
 
 namespace edl {
-namespace detail {
+namespace data::detail {
 
 /// A name from a file, fit for a line of text.
 inline std::string printable(std::string_view name) {
@@ -28,7 +28,7 @@ inline std::string printable(std::string_view name) {
 
 inline constexpr std::string_view kind_names[]{"empty", "byte strings", "floats", "integers"};
 
-}  // namespace detail
+}  // namespace data::detail
 
 EDL_INLINE void example::clear() {
   features_.clear();
@@ -52,17 +52,17 @@ EDL_INLINE example::entry const* example::find(std::string_view name) const {
 EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted) const {
   std::string has;
   for (std::size_t i = 0; i < features_.size() && i < 20; ++i)
-    has += fmt::format("{}{} ({} {})", i ? ", " : "", detail::printable(this->name(i)), features_[i].count,
-                       detail::kind_names[std::size_t(features_[i].what)]);
+    has += fmt::format("{}{} ({} {})", i ? ", " : "", data::detail::printable(this->name(i)),
+                       features_[i].count, data::detail::kind_names[std::size_t(features_[i].what)]);
   if (features_.size() > 20) has += fmt::format(" and {} more", features_.size() - 20);
   auto const* const found = find(name);
   throw data_error(fmt::format("the record has {}{} as feature '{}'; it has {}", found ? "not " : "no ",
-                               wanted, detail::printable(name), has.empty() ? "no features" : has));
+                               wanted, data::detail::printable(name), has.empty() ? "no features" : has));
 }
 
 EDL_INLINE example::entry const& example::need(std::string_view name, kind what) const {
   auto const* const f = find(name);
-  if (!f || f->what != what) refuse(name, detail::kind_names[std::size_t(what)]);
+  if (!f || f->what != what) refuse(name, data::detail::kind_names[std::size_t(what)]);
   return *f;
 }
 
@@ -309,7 +309,7 @@ EDL_INLINE example_builder::example_builder(example& into) : into_(into) { into_
 EDL_INLINE example::entry& example_builder::add(std::string_view name, example::kind what, std::size_t first,
                                                 std::size_t count) {
   if (into_.find(name))
-    throw error(fmt::format("feature '{}' is put into a record twice", detail::printable(name)));
+    throw error(fmt::format("feature '{}' is put into a record twice", data::detail::printable(name)));
   auto& f = into_.add(name);
   f.what = what;
   f.first = first;
@@ -351,7 +351,7 @@ EDL_INLINE void example_builder::bytes(std::string_view name, std::span<std::str
   }
 }
 
-namespace detail {
+namespace data::detail {
 
 constexpr std::size_t varint_size(std::uint64_t value) {
   return std::size_t(std::bit_width(value | 1) + 6) / 7;
@@ -369,7 +369,7 @@ inline void put_delimited(std::uint32_t field, std::size_t size, std::string& in
   put_varint(size, into);
 }
 
-}  // namespace detail
+}  // namespace data::detail
 
 EDL_INLINE void encode(example const& record, std::string& into) {
   using kind = example::kind;
@@ -392,39 +392,40 @@ EDL_INLINE void encode(example const& record, std::string& into) {
         s.values = record.count(name) * 4;
         break;
       case kind::integers:
-        for (auto const v : record.integer_values(name)) s.values += detail::varint_size(std::uint64_t(v));
+        for (auto const v : record.integer_values(name))
+          s.values += data::detail::varint_size(std::uint64_t(v));
         break;
       case kind::strings:
         for (std::size_t n = 0; n < record.count(name); ++n)
-          s.list += detail::delimited_size(record.bytes(name, n).size());
+          s.list += data::detail::delimited_size(record.bytes(name, n).size());
     }
-    if (s.values > 0) s.list = detail::delimited_size(s.values);
-    if (record.kind_of(i) != kind::none) s.feature = detail::delimited_size(s.list);
-    s.entry = detail::delimited_size(name.size()) + detail::delimited_size(s.feature);
+    if (s.values > 0) s.list = data::detail::delimited_size(s.values);
+    if (record.kind_of(i) != kind::none) s.feature = data::detail::delimited_size(s.list);
+    s.entry = data::detail::delimited_size(name.size()) + data::detail::delimited_size(s.feature);
     return s;
   };
 
   std::size_t features = 0;
-  for (auto const i : order) features += detail::delimited_size(measure(i).entry);
-  detail::put_delimited(1, features, into);
+  for (auto const i : order) features += data::detail::delimited_size(measure(i).entry);
+  data::detail::put_delimited(1, features, into);
   for (auto const i : order) {
     auto const name = record.name(i);
     auto const s = measure(i);
-    detail::put_delimited(1, s.entry, into);
-    detail::put_delimited(1, name.size(), into);
+    data::detail::put_delimited(1, s.entry, into);
+    data::detail::put_delimited(1, name.size(), into);
     into.append(name);
-    detail::put_delimited(2, s.feature, into);
+    data::detail::put_delimited(2, s.feature, into);
     if (record.kind_of(i) != kind::none)
-      detail::put_delimited(std::uint32_t(record.kind_of(i)), s.list, into);
-    if (s.values > 0) detail::put_delimited(1, s.values, into);
+      data::detail::put_delimited(std::uint32_t(record.kind_of(i)), s.list, into);
+    if (s.values > 0) data::detail::put_delimited(1, s.values, into);
     if (record.kind_of(i) == kind::floats) {
       auto const values = record.float_values(name);
       into.append(reinterpret_cast<char const*>(values.data()), values.size_bytes());
     } else if (record.kind_of(i) == kind::integers) {
-      for (auto const v : record.integer_values(name)) detail::put_varint(std::uint64_t(v), into);
+      for (auto const v : record.integer_values(name)) data::detail::put_varint(std::uint64_t(v), into);
     } else if (record.kind_of(i) == kind::strings) {
       for (std::size_t n = 0; n < record.count(name); ++n) {
-        detail::put_delimited(1, record.bytes(name, n).size(), into);
+        data::detail::put_delimited(1, record.bytes(name, n).size(), into);
         into.append(record.bytes(name, n));
       }
     }

@@ -44,17 +44,16 @@ inline std::uint32_t payload_checksum(std::string_view payload, recordio_layout 
   return layout == recordio_layout::go ? crc32(payload) : crc32c(payload);
 }
 
-/// Which layout the first header is of. Both have a legal compressor only in the tiniest of files; the
+/// Which layout the first header is of. Both have a legal compressor only in the oddest of files; the
 /// checksum decides.
 EDL_INLINE recordio_layout detect_layout(input_file const& file, recordio_header const& header) {
   auto const go = interpret(header, recordio_layout::go), python = interpret(header, recordio_layout::python);
   if (!python.known_compressor()) return recordio_layout::go;
   if (!go.known_compressor()) return recordio_layout::python;
-  auto const rest = file.size() - recordio_header_bytes;
-  if (python.size > rest || python.size > recordio_chunk_limit) return recordio_layout::go;
-  std::string payload(python.size, '\0');
+  if (go.size > file.size() - recordio_header_bytes) return recordio_layout::python;
+  std::string payload(go.size, '\0');  // 1 to 3 bytes: what is a size to one is a compressor to the other
   file.read(recordio_header_bytes, payload.data(), payload.size());
-  return crc32c(payload) == python.checksum ? recordio_layout::python : recordio_layout::go;
+  return crc32(payload) == go.checksum ? recordio_layout::go : recordio_layout::python;
 }
 
 }  // namespace detail
@@ -91,6 +90,10 @@ EDL_INLINE recordio_index index_recordio(std::string const& path, bool skip_dama
           std::min<std::uint64_t>(detail::recordio_chunk_limit, std::uint64_t(claim.size) * 1032);
       if (claim.size > detail::recordio_chunk_limit || claim.records > unpacked / 4)
         throw refuse(fmt::format("{} records in {} bytes cannot be", claim.records, claim.size));
+      // The checksum covers the payload only; without this a count damaged to 0 would hide records without a
+      // word.
+      if (claim.records == 0 && claim.size > 0)
+        throw refuse(fmt::format("a payload of {} bytes says that it holds no records", claim.size));
       index.chunks.push_back({at, index.records, claim.size, claim.records, claim.checksum,
                               compressor(claim.compressor - claim.first_compressor)});
       index.records += claim.records;

@@ -1,0 +1,146 @@
+#include "edl/data/csv.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "data/support.hpp"
+
+using namespace edl::data;
+using edl::example;
+using support::failure, support::has;
+
+namespace {
+
+std::string opened(std::string const& path, std::string const& text) {
+  return failure([&] { csv_source{support::write(path, text)}; });
+}
+
+}  // namespace
+
+TEST_CASE("the header names the features, columns have kinds, quotes may hold anything") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "a.csv",
+                                    "id, age ,job,note\r\n"
+                                    "1,38.5,clerk,\"one, two\"\r\n"
+                                    "-2, 40 ,\"a \"\"b\"\"\",\"line\r\nbreak\"\r\n"
+                                    "\r\n"
+                                    "3,,5 \"inch\",")};
+  CHECK(s.shards() == std::vector<shard>{{"a.csv", 3}});
+  REQUIRE(s.columns().size() == 4);
+  CHECK(s.columns()[0].what == example::kind::integers);
+  CHECK(s.columns()[1].name == "age");
+  CHECK(s.columns()[1].what == example::kind::floats);
+  CHECK(s.columns()[2].what == example::kind::strings);
+  auto const in = s.open();
+  example e;
+  in->read(0, 0, e);
+  CHECK(e.integer("id") == 1);
+  CHECK(e.floating("age") == 38.5f);
+  CHECK(e.bytes("job") == "clerk");
+  CHECK(e.bytes("note") == "one, two");
+  in->read(0, 2, e);
+  CHECK(e.integer("id") == 3);
+  CHECK(!e.contains("age"));
+  CHECK(e.bytes("job") == "5 \"inch\"");
+  CHECK(e.bytes("note") == "");
+  in->read(0, 1, e);
+  CHECK(e.integer("id") == -2);
+  CHECK(e.floating("age") == 40);
+  CHECK(e.bytes("job") == "a \"b\"");
+  CHECK(e.bytes("note") == "line\r\nbreak");
+  CHECK(has(failure([&] { in->read(0, 3, e); }), "no row 3, it has 3"));
+}
+
+TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "n.csv",
+                                    "whole,mixed,huge,text,empty\n"
+                                    "1,1,1,1,\n"
+                                    "9223372036854775807,2.5e3,99999999999999999999,1x,\n")};
+  std::vector<example::kind> kinds;
+  for (auto const& c : s.columns()) kinds.push_back(c.what);
+  using kind = example::kind;
+  CHECK(kinds == std::vector<kind>{kind::integers, kind::floats, kind::floats, kind::strings, kind::strings});
+  auto const in = s.open();
+  example e;
+  in->read(0, 1, e);
+  CHECK(e.integer("whole") == 9223372036854775807);
+  CHECK(e.floating("mixed") == 2500);
+  CHECK(e.floating("huge") == 1e20f);
+  CHECK(e.bytes("text") == "1x");
+}
+
+TEST_CASE("another delimiter, a byte order mark, a quoted header, no line end at the end") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "t.csv", "\xEF\xBB\xBF\"a;b\";c\n1,5;x\n2;y"), ';'};
+  CHECK(s.columns()[0].name == "a;b");
+  CHECK(s.columns()[0].what == example::kind::strings);
+  CHECK(s.shards()[0].records == 2);
+  auto const in = s.open();
+  example e;
+  in->read(0, 1, e);
+  CHECK(e.bytes("a;b") == "2");
+  CHECK(e.bytes("c") == "y");
+  CHECK(!failure([&] { csv_source(dir / "t.csv", '"'); }).empty());
+}
+
+TEST_CASE("rows over the border of a block, and one too long") {
+  support::scratch const dir;
+  std::string text = "n,s\n";
+  for (int i = 0; i < 300'000; ++i) text += std::to_string(i) + ",\"x\ny\"\n";
+  csv_source const s{support::write(dir / "l.csv", text)};
+  REQUIRE(s.shards()[0].records == 300'000);
+  auto const in = s.open();
+  example e;
+  for (std::uint64_t i = 0; i < 300'000; i += 97) {
+    in->read(0, i, e);
+    REQUIRE(e.integer("n") == std::int64_t(i));
+    REQUIRE(e.bytes("s") == "x\ny");
+  }
+  CHECK(has(opened(dir / "l.csv", "a\n\"" + std::string(18 << 20, 'x')),
+            "is longer than 16777216 bytes; a quote is never"));
+  CHECK(has(opened(dir / "l.csv", "a\n" + std::string((16 << 20) + 1, 'x') + "\n"), "is longer than"));
+}
+
+TEST_CASE("what is wrong with a file is told when it is opened, what is wrong with a row when it is read") {
+  support::scratch const dir;
+  auto const path = dir / "b.csv";
+  CHECK(opened(path, "") == path + ": has no header row");
+  CHECK(has(opened(path, "\n\n"), "has no header row"));
+  CHECK(has(opened(path, "a,,b\n"), "column 1 has no name"));
+  CHECK(has(opened(path, "a,b,a\n"), "column 2 again"));
+  CHECK(has(opened(path, "a\n1\n\"open\n"), "row at byte 4: a quote is never closed"));
+  CHECK(has(opened(path, "\"a\"x\n"), "closing quote in the header"));
+  csv_source const s{support::write(path, "a,b\n1,2\n1\n1,2,3\n\"1\"x,2\n5,6\n")};
+  CHECK(s.shards()[0].records == 5);
+  CHECK(s.columns()[0].what == example::kind::integers);
+  auto const in = s.open();
+  example e;
+  CHECK(failure([&] { in->read(0, 1, e); }) ==
+        path + ": row 1 at byte 8: expected 2 fields as in the header, found 1");
+  CHECK(has(failure([&] { in->read(0, 2, e); }), "found 3"));
+  CHECK(has(failure([&] { in->read(0, 3, e); }), "closing quote"));
+  in->read(0, 4, e);
+  CHECK(e.integer("b") == 6);
+  std::filesystem::resize_file(path, 20);
+  CHECK(has(failure([&] { in->read(0, 0, e); }), "has 20 bytes but had 27"));
+}
+
+TEST_CASE("CSV files damaged at random are errors or other rows") {
+  support::scratch const dir;
+  std::string const good = "id,age,job\n1,2.5,\"a \"\"b\"\",\nc\"\n-7,,x\r\n22,1e9,\"\"\n";
+  int read = 0, refused = 0;
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    support::write_anew(dir / "m.csv", support::mutate(good, {8, i}));
+    auto const why = failure([&] {
+      csv_source const s{dir / "m.csv"};
+      auto const in = s.open();
+      example e;
+      for (std::uint64_t n = 0; n < s.shards()[0].records; ++n) in->read(0, n, e), ++read;
+    });
+    refused += !why.empty();
+  }
+  CHECK(read > 3000);
+  CHECK(refused > 1000);
+}

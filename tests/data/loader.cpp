@@ -1,0 +1,298 @@
+#include "edl/data/loader.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "data/support.hpp"
+#include "edl/data/example.hpp"
+#include "edl/data/order.hpp"
+
+using namespace edl::data;
+using edl::mode, edl::task_key;
+using support::failure, support::has;
+
+namespace {
+
+/// Record i of shard s has label 1000·s + i; those in `bad` cannot be read.
+class counting_source : public source {
+ public:
+  explicit counting_source(std::vector<std::uint64_t> const& sizes, std::set<std::int64_t> bad = {})
+      : bad_(std::move(bad)) {
+    for (auto n : sizes) shards_.push_back({"shard-" + std::to_string(shards_.size()), n});
+  }
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override {
+    struct counting : reader {
+      counting_source const& from;
+      explicit counting(counting_source const& s) : from(s) {}
+      void read(std::size_t shard, std::uint64_t record, edl::example& into) override {
+        auto const label = std::int64_t(1000 * shard + record);
+        if (from.bad_.contains(label))
+          throw edl::data_error(from.shards_[shard].name + ": record " + std::to_string(record) +
+                                " is damaged");
+        edl::example_builder(into).integer("label", label);
+      }
+    };
+    return std::make_unique<counting>(*this);
+  }
+
+ private:
+  std::vector<shard> shards_;
+  std::set<std::int64_t> bad_;
+};
+
+void decode(edl::example const& e, batch& b, int row, mode) {
+  b.class_row(row)[0] = std::int32_t(e.integer("label"));
+}
+
+auto const make = [] { return make_batch(8, 1, 0, 1); };
+
+std::vector<std::int64_t> labels(batch const& b) { return {b.classes.begin(), b.classes.begin() + b.rows}; }
+
+/// What minibatch `i` of a shuffled task must hold.
+std::vector<std::int64_t> expected(std::uint64_t seed, work const& w, std::uint64_t size, std::uint64_t i) {
+  std::vector<std::uint64_t> order;
+  task_order(seed, w.task, w.begin, w.end, order);
+  std::vector<std::int64_t> labels;
+  for (auto at = i * size; at < std::min<std::uint64_t>(order.size(), (i + 1) * size); ++at)
+    labels.push_back(std::int64_t(1000 * w.shard + order[std::size_t(at)]));
+  std::sort(labels.begin(), labels.end());
+  return labels;
+}
+
+}  // namespace
+
+TEST_CASE("batches come in order, and hold what the tasks' orders say") {
+  counting_source const from{{100, 37}};
+  for (int threads : {1, 3})
+    for (int ring : {2, 5}) {
+      loader l{from, {.threads = threads, .ring = ring, .minibatch_size = 8, .seed = 5}, make, decode};
+      std::vector<work> const tasks{{{0, 0}, 0, 0, 60, mode::training, 0, 1},
+                                    {{0, 1}, 0, 60, 100, mode::training, 2, 2},
+                                    {{0, 2}, 1, 0, 37, mode::evaluation, 0, 3},
+                                    {{1, 2}, 1, 0, 37, mode::training, 0, 4}};
+      for (auto const& w : tasks) l.submit(w);
+      l.close();
+      for (auto const& w : tasks) {
+        auto const count = minibatches(w.begin, w.end, 8);
+        for (std::uint64_t i = w.first_minibatch; i < count; ++i) {
+          batch* const b = l.next();
+          REQUIRE(b);
+          CHECK(b->identity ==
+                batch_identity{{w.task, std::uint32_t(i), std::uint32_t(count)}, w.m, w.ticket});
+          CHECK(b->shard == from.shards()[w.shard].name);
+          CHECK(b->error == "");
+          CHECK(b->rows == int(std::min<std::uint64_t>(8, w.end - w.begin - 8 * i)));
+          CHECK(b->records.size() == std::size_t(b->rows));
+          for (int r = 0; r < b->rows; ++r)
+            CHECK(b->classes[std::size_t(r)] == std::int32_t(1000 * w.shard + b->records[std::size_t(r)]));
+          if (w.m == mode::training) {
+            CHECK(labels(*b) == expected(5, w, 8, i));
+          } else {
+            for (int r = 0; r < b->rows; ++r)
+              CHECK(b->records[std::size_t(r)] == w.begin + 8 * i + std::uint64_t(r));
+          }
+          l.recycle(b);
+        }
+      }
+      CHECK(l.next() == nullptr);
+      CHECK(l.next() == nullptr);
+      CHECK(has(failure([&] { l.submit(tasks[0]); }), "closed"));
+    }
+}
+
+TEST_CASE("without shuffling training goes in order as well; every record comes once either way") {
+  counting_source const from{{100}};
+  for (bool shuffle : {false, true}) {
+    loader l{from, {.minibatch_size = 8, .shuffle = shuffle}, make, decode};
+    l.submit({{0, 0}, 0, 10, 95});
+    l.close();
+    std::vector<std::int64_t> all;
+    while (batch* const b = l.next()) {
+      auto const some = labels(*b);
+      all.insert(all.end(), some.begin(), some.end());
+      l.recycle(b);
+    }
+    CHECK(std::is_sorted(all.begin(), all.end()) == !shuffle);
+    std::sort(all.begin(), all.end());
+    REQUIRE(all.size() == 85);
+    for (std::size_t i = 0; i < 85; ++i) REQUIRE(all[i] == std::int64_t(10 + i));
+  }
+}
+
+TEST_CASE("a damaged record fails its batch and nothing else") {
+  counting_source const from{{32}, {11}};
+  loader l{from, {.minibatch_size = 8, .shuffle = false}, make, decode};
+  l.submit({{0, 0}, 0, 0, 32});
+  l.close();
+  for (int i = 0; i < 4; ++i) {
+    batch* const b = l.next();
+    REQUIRE(b);
+    CHECK(b->error == (i == 1 ? "shard-0: record 11 is damaged" : ""));
+    CHECK(b->rows == (i == 1 ? 0 : 8));
+    CHECK(b->records.size() == 8);
+    CHECK(b->skipped == 0);
+    l.recycle(b);
+  }
+  CHECK(!l.next());
+}
+
+TEST_CASE("skipping, a damaged record is counted and left out") {
+  counting_source const from{{32}, {8, 11, 15, 16, 17, 18, 19, 20, 21, 22, 23}};
+  loader l{from, {.minibatch_size = 8, .shuffle = false, .skip_damaged = true}, make, decode};
+  l.submit({{0, 0}, 0, 0, 32});
+  l.close();
+  std::vector<int> rows, skipped;
+  while (batch* const b = l.next()) {
+    CHECK(b->error == "");
+    rows.push_back(b->rows);
+    skipped.push_back(b->skipped);
+    if (rows.size() == 2) {
+      CHECK(labels(*b) == std::vector<std::int64_t>{9, 10, 12, 13, 14});
+      CHECK(b->records == std::vector<std::uint64_t>{9, 10, 12, 13, 14});
+    }
+    l.recycle(b);
+  }
+  CHECK(rows == std::vector<int>{8, 5, 0, 8});
+  CHECK(skipped == std::vector<int>{0, 3, 8, 0});
+}
+
+TEST_CASE("what the feed throws is the batch's error, with the record's place") {
+  counting_source const from{{16}};
+  auto const feed = [](edl::example const& e, batch&, int, mode) {
+    if (e.integer("label") == 3) (void)e.floats("image");
+    if (e.integer("label") == 12) throw 5;
+  };
+  loader l{from, {.minibatch_size = 8, .shuffle = false, .skip_damaged = true}, make, feed};
+  l.submit({{0, 0}, 0, 0, 16});
+  batch* b = l.next();
+  CHECK(has(b->error,
+            "shard-0: record 3: the record has no floats as feature 'image'; it has label (1 integers)"));
+  CHECK(b->rows == 0);
+  l.recycle(b);
+  b = l.next();
+  CHECK(b->error == "shard-0: record 12: the feed failed");
+  l.recycle(b);
+}
+
+TEST_CASE("options and work that cannot be are refused") {
+  counting_source const from{{16}};
+  auto const started = [&](loader_options const& o) {
+    return failure([&] { loader(from, o, make, decode); });
+  };
+  CHECK(has(started({.threads = 0}), "threads"));
+  CHECK(has(started({.ring = 1}), "ring"));
+  CHECK(has(started({.minibatch_size = 0}), "at least 1"));
+  CHECK(has(started({.minibatch_size = 9}), "a batch holds 8 samples, a minibatch has 9"));
+  loader l{from, {.minibatch_size = 8}, make, decode};
+  CHECK(has(failure([&] { l.submit({{0, 0}, 1, 0, 8}); }), "shard 1"));
+  CHECK(has(failure([&] { l.submit({{0, 0}, 0, 8, 8}); }), "records [8, 8)"));
+  CHECK(has(failure([&] { l.submit({{0, 0}, 0, 8, 17}); }), "it has 16"));
+  CHECK(has(failure([&] { l.submit({{0, 0}, 0, 0, 16, mode::training, 2}); }), "minibatch 2"));
+  CHECK(l.try_next() == nullptr);
+}
+
+TEST_CASE("cancelled work is dropped, also what is ready or being filled") {
+  counting_source const from{{1000}};
+  for (int round = 0; round < 50; ++round) {
+    loader l{from, {.threads = 3, .ring = 4, .minibatch_size = 8}, make, decode};
+    l.submit({{0, 0}, 0, 0, 500, mode::training, 0, 7});
+    l.submit({{0, 1}, 0, 500, 580, mode::training, 0, 8});
+    batch* const held = l.next();
+    REQUIRE(held);
+    CHECK(held->identity.ticket == 7);
+    for (int i = 0; i < round % 4; ++i) l.recycle(l.next());
+    l.cancel(7);
+    l.submit({{0, 2}, 0, 600, 616, mode::training, 0, 7});  // later work may bear the same ticket
+    l.close();
+    l.recycle(held);
+    int eights = 0, sevens = 0;
+    while (batch* const b = l.next()) {
+      ++(b->identity.ticket == 8 ? eights : sevens);
+      CHECK(b->identity.key.task.index != 0);
+      l.recycle(b);
+    }
+    CHECK(eights == 10);
+    CHECK(sevens == 2);
+  }
+}
+
+TEST_CASE("stopping wakes whoever waits; a loader may end at any time") {
+  counting_source const from{{1000}};
+  for (int round = 0; round < 100; ++round) {
+    loader l{from, {.threads = 2, .ring = 3, .minibatch_size = 8}, make, decode};
+    std::atomic<int> taken = 0;
+    std::thread consumer{[&] {
+      while (batch* const b = l.next()) {
+        ++taken;
+        l.recycle(b);
+      }
+    }};
+    std::thread producer{[&] {
+      for (std::uint32_t i = 0; i < 20; ++i) l.submit({{0, i}, 0, i * 8, i * 8 + 40, mode::training, 0, i});
+    }};
+    std::thread stopper{[&] {
+      while (taken < round) std::this_thread::yield();
+      l.cancel(3);
+      l.stop();
+    }};
+    consumer.join(), producer.join(), stopper.join();
+    CHECK(l.next() == nullptr);
+    CHECK(l.try_next() == nullptr);
+  }
+  // Ends with work queued and a batch in the caller's hands.
+  loader l{from, {.minibatch_size = 8}, make, decode};
+  l.submit({{0, 0}, 0, 0, 1000});
+  CHECK(l.next());
+}
+
+TEST_CASE("a slow first batch holds back those behind it, not their decoding") {
+  counting_source const from{{24}};
+  std::mutex mutex;
+  std::condition_variable changed;
+  int others = 0;
+  auto const feed = [&](edl::example const& e, batch& b, int row, mode m) {
+    decode(e, b, row, m);
+    std::unique_lock lock{mutex};
+    if (e.integer("label") == 0) changed.wait(lock, [&] { return others == 16; });
+    if (e.integer("label") >= 8) ++others;
+    changed.notify_all();
+  };
+  loader l{from, {.threads = 2, .ring = 3, .minibatch_size = 8, .shuffle = false}, make, feed};
+  l.submit({{0, 0}, 0, 0, 24});
+  l.close();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    batch* const b = l.next();
+    REQUIRE(b);
+    CHECK(b->identity.key.index == i);
+    l.recycle(b);
+  }
+}
+
+TEST_CASE("batches are made once") {
+  counting_source const from{{1000}};
+  std::atomic<int> made = 0;
+  loader l{from, {.ring = 3, .minibatch_size = 8}, [&] { return ++made, make_batch(8, 1, 0, 1); }, decode};
+  l.submit({{0, 0}, 0, 0, 1000});
+  l.close();
+  std::map<batch const*, std::pair<float const*, std::uint64_t const*>> seen;
+  int batches = 0;
+  while (batch* const b = l.next()) {
+    ++batches;
+    auto const [it, fresh] = seen.try_emplace(b, b->features.data(), b->records.data());
+    if (!fresh)
+      CHECK(it->second == std::pair{static_cast<float const*>(b->features.data()),
+                                    static_cast<std::uint64_t const*>(b->records.data())});
+    l.recycle(b);
+  }
+  CHECK(batches == 125);
+  CHECK(made == 3);
+  CHECK(seen.size() <= 3);
+}

@@ -1,0 +1,126 @@
+#include "edl/data/source.hpp"
+
+#include <doctest/doctest.h>
+
+#include "data/support.hpp"
+#include "edl/data/convert.hpp"
+#include "edl/data/example.hpp"
+#include "edl/data/synthetic.hpp"
+
+using namespace edl::data;
+using support::failure, support::has;
+
+namespace {
+
+std::string refused(std::string const& path, source_options const& options = {}) {
+  return failure([&] { open_source(path, options); });
+}
+
+std::string idx_images(char value) {
+  return std::string("\0\0\x08\x03\0\0\0\x01\0\0\0\x01\0\0\0\x02", 16) + value + value;
+}
+std::string idx_labels(char value) { return std::string("\0\0\x08\x01\0\0\0\x01", 8) + value; }
+
+std::int64_t first_label(source const& s) {
+  edl::example e;
+  s.open()->read(0, 0, e);
+  return e.integer("label");
+}
+
+}  // namespace
+
+TEST_CASE("a directory of RecordIO files, by name; what is clearly no data is left out") {
+  support::scratch const dir;
+  convert(synthetic_source({.records = 25}), dir / "set", {.records_per_shard = 10});
+  for (char const* name :
+       {"README", "README.md", "notes.txt", ".hidden", "_SUCCESS", "data-00000.crc", "sub/data-00009"})
+    support::write((dir / "set/") + name, "hello");
+  auto const s = open_source(dir / "set/");
+  CHECK(s->shards() == std::vector<shard>{{"data-00000", 10}, {"data-00001", 10}, {"data-00002", 5}});
+  CHECK(records(*s) == 25);
+  CHECK(open_source(dir / "set/data-00002")->shards() == std::vector<shard>{{"data-00002", 5}});
+  support::write(dir / "set/data-00001x", "This is something else entirely.");
+  CHECK(has(refused(dir / "set"), "set/data-00001x: chunk 0 at byte 0: expected the RecordIO magic number"));
+  auto const rest = open_source(dir / "set", {.skip_damaged = true});
+  CHECK(records(*rest) == 25);
+  CHECK(rest->damage().size() == 1);
+}
+
+TEST_CASE("MNIST's directory, whole or in parts") {
+  support::scratch const dir;
+  support::write(dir / "train-images-idx3-ubyte", idx_images(1));
+  support::write(dir / "train-labels-idx1-ubyte", idx_labels(1));
+  CHECK(first_label(*open_source(dir.path())) == 1);
+  support::write(dir / "t10k-images.idx3-ubyte", idx_images(2));
+  CHECK(has(refused(dir / "test"), "has " + (dir / "t10k-images.idx3-ubyte") + " but not the labels"));
+  support::write(dir / "t10k-labels.idx1-ubyte", idx_labels(2));
+  CHECK(refused(dir.path()) ==
+        dir.path() + ": holds training and test files; name " + (dir / "train") + " or " + (dir / "test"));
+  CHECK(first_label(*open_source(dir / "train")) == 1);
+  CHECK(first_label(*open_source(dir / "test/")) == 2);
+  CHECK(has(refused(dir / "validation"), "no such file"));
+  // A directory that is there comes before a part.
+  support::write(dir / "test/t10k-images-idx3-ubyte", idx_images(3));
+  support::write(dir / "test/t10k-labels-idx1-ubyte", idx_labels(3));
+  CHECK(first_label(*open_source(dir / "test")) == 3);
+}
+
+TEST_CASE("CIFAR-10's directory") {
+  support::scratch const dir;
+  support::write(dir / "data_batch_2.bin", std::string(3073, '\x02'));
+  support::write(dir / "data_batch_1.bin", std::string(3073, '\x01'));
+  support::write(dir / "readme.html", "x");
+  support::write(dir / "batches.meta.txt", "airplane\n");
+  CHECK(open_source(dir.path())->shards() ==
+        std::vector<shard>{{"data_batch_1.bin", 1}, {"data_batch_2.bin", 1}});
+  support::write(dir / "test_batch.bin", std::string(3073, '\x03'));
+  CHECK(has(refused(dir.path()), "name "));
+  CHECK(first_label(*open_source(dir / "test")) == 3);
+  CHECK(open_source(dir / "train")->shards().size() == 2);
+}
+
+TEST_CASE("CSV files") {
+  support::scratch const dir;
+  support::write(dir / "d/a.csv", "label;x\n4;2\n");
+  CHECK(first_label(*open_source(dir / "d/a.csv", {.csv_delimiter = ';'})) == 4);
+  CHECK(has(refused(dir / "d"), "name one of them, such as " + (dir / "d/a.csv")));
+  support::write(dir / "d/b.csv", "label\n");
+  CHECK(refused(dir / "d/b.csv") == (dir / "d/b.csv") + ": holds no records");
+}
+
+TEST_CASE("synthetic sets need no file") {
+  CHECK(records(*open_source("synthetic:train")) == 60'000);
+  CHECK(records(*open_source("synthetic:test")) == 10'000);
+}
+
+TEST_CASE("what cannot be opened is named, and why") {
+  support::scratch const dir;
+  CHECK(refused("") == "the path of a data set is empty");
+  CHECK(refused(dir / "none") == (dir / "none") + ": there is no such file or directory");
+  CHECK(refused(dir / "none/train") == (dir / "none/train") + ": there is no such file or directory");
+  CHECK(refused(dir / "train") == (dir / "train") + ": there is no such file or directory");
+  CHECK(refused(dir.path()) == dir.path() + ": holds no data files");
+  support::write(dir / "empty", "");
+  CHECK(refused(dir.path()) == dir.path() + ": holds no records");
+  CHECK(refused(dir / "empty") == (dir / "empty") + ": holds no records");
+  support::write(dir / "text", "This is no RecordIO file.");
+  CHECK(has(refused(dir / "text"), "is this a RecordIO file?"));
+  CHECK(has(refused(dir / "text", {.skip_damaged = true}), "holds no records; damaged: "));
+  std::filesystem::create_symlink(dir / "nowhere", dir / "link");
+  CHECK(!refused(dir / "link").empty());
+  CHECK(!refused(dir.path()).empty());
+  CHECK(!refused("/dev/null").empty());
+  if (::geteuid() != 0) {
+    support::write(dir / "secret/f", "x");
+    std::filesystem::permissions(dir / "secret", std::filesystem::perms::none);
+    CHECK(has(refused(dir / "secret"), "ermission denied"));
+    std::filesystem::permissions(dir / "secret", std::filesystem::perms::owner_all);
+  }
+}
+
+TEST_CASE("the data sets of this machine") {
+  auto const folder = support::data_sets("mnist");
+  if (folder.empty()) return;
+  CHECK(records(*open_source(folder + "/train")) == 60'000);
+  CHECK(records(*open_source(folder + "/test")) == 10'000);
+}
