@@ -70,6 +70,17 @@ TEST_CASE("versions are evaluated in order, one at a time; older ones and repeat
   CHECK(!e.version_reached({100}, start));
 }
 
+TEST_CASE("where the servers rest, their current version is the frozen one") {
+  auto e = service();
+  for (std::uint64_t version : {50, 100}) e.version_reached({version}, start);
+  e.rests(100);
+  CHECK(e.lease(0, 1, start)->of.frozen);
+  e.recover(0);
+  work(e);
+  e.take_result();
+  CHECK(!e.lease(0, 1, start)->of.frozen);
+}
+
 TEST_CASE("a lost worker's tasks go again, and count once") {
   auto e = service();
   e.version_reached({1}, start);

@@ -25,7 +25,7 @@ struct setting {
   std::uint64_t tasks = 200;
   std::uint32_t minibatches = 4;
   int epochs = 3;
-  std::uint64_t evaluation_steps = 0, checkpoint_steps = 0;
+  std::uint64_t evaluation_steps = 0, checkpoint_steps = 0, max_step = 0;
   bool replace_slow = false;
   // Probabilities of a fault: per minibatch, per report, and of the loss of a server per second.
   double kill = 0, partition = 0, hang = 0, error = 0, give_back = 0, duplicate = 0, server_loss = 0;
@@ -76,6 +76,7 @@ class world {
                   {"b", per_task * (s.tasks - s.tasks / 2) - (per_task > 2 ? 3 : 1)}};
     o.validation = {{"v", validation_records}};
     o.num_epochs = s.epochs;
+    o.max_step = s.max_step;
     o.evaluation_steps = s.evaluation_steps;
     o.checkpoint = o.final_checkpoint = s.checkpoint_steps > 0;
     o.seed = seed;
@@ -570,6 +571,35 @@ TEST_CASE("simulation: every fault at once, many seeds") {
   CHECK(stale > 20);
   CHECK(returned > 0);
   CHECK(kills > 200);
+}
+
+TEST_CASE("simulation: epochs without end, stopped by max_step") {
+  for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+    CAPTURE(seed);
+    setting s;
+    s.tasks = 30;
+    s.epochs = 0;
+    s.max_step = 700 + seed;
+    s.evaluation_steps = 50;
+    s.checkpoint_steps = 80;
+    s.kill = s.partition = s.hang = s.error = s.give_back = s.duplicate = 0.01;
+    s.server_loss = 0.02;
+    world w(s, seed);
+    REQUIRE(w.run(1000000));
+    CHECK(w.failure == "");
+    REQUIRE(w.master.finished());
+    // Whole tasks, and the servers agree on which.
+    auto const count = w.master.tasks()->done().minibatches_done;
+    CHECK(count >= s.max_step);
+    CHECK(count < s.max_step + s.minibatches);
+    for (auto const& server : w.servers) {
+      if (!server.alive) continue;
+      CHECK(server.now.count == count);
+      CHECK(server.now.applied == w.servers[0].now.applied);
+      CHECK(server.now.applied.open().empty());
+    }
+    CHECK(w.results.back().of.version == count);
+  }
 }
 
 TEST_CASE("simulation: a thousand workers, a million tasks") {

@@ -266,14 +266,36 @@ TEST_CASE("max_minibatches stops at whole tasks, and lets what is recovered be d
   CHECK(q.done().minibatches_done == 9);
 }
 
-TEST_CASE("stop_leasing lets what is leased be completed") {
+TEST_CASE("what has failed counts as begun: max_minibatches is not exceeded by it") {
+  auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = 6});
+  auto const a = q.lease(0, 1, start);
+  CHECK(q.fail(a->id, 1, "x") == task_fate::again);
+  auto const b = q.lease(0, 1, start), c = q.lease(0, 1, start);
+  CHECK(b->key.index == 1);
+  CHECK(c->key == a->key);
+  CHECK(!q.lease(0, 1, start));
+  q.complete(b->id, start);
+  CHECK(!q.finished());
+  q.complete(c->id, start);
+  CHECK(q.finished());
+  CHECK(q.done().minibatches_done == 6);
+}
+
+TEST_CASE("after stop_leasing what has been begun is finished, by others if need be") {
   auto q = two_files();
-  auto const a = q.lease(0, 1, start), b = q.lease(1, 1, start);
+  auto const a = q.lease(0, 1, start), b = q.lease(1, 1, start), c = q.lease(1, 1, start);
   q.stop_leasing();
   CHECK(!q.lease(2, 1, start));
   CHECK(q.complete(a->id, start));
-  CHECK(!q.finished());
+  CHECK(q.fail(c->id, 0, "x") == task_fate::again);
   q.recover(1);
+  CHECK(!q.finished());
+  for (auto const& key : {b->key, c->key}) {
+    auto const l = q.lease(2, 1, start);
+    REQUIRE(l);
+    CHECK(l->key == key);
+    CHECK(q.complete(l->id, start));
+  }
   CHECK(!q.lease(2, 1, start));
   CHECK(q.finished());
   CHECK(!q.complete(b->id, start));

@@ -74,7 +74,7 @@ class coordinator {
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
 
-  /// Leases no more training tasks; what is leased is finished, then the job ends as usual.
+  /// Begins no more tasks; what has been begun is finished, then the job ends as usual.
   void stop(time_point now);
 
   /// Ends the job with a reason that the world around it found.
@@ -115,11 +115,11 @@ class coordinator {
   void say(severity level, std::string text);
   void lose(role of, std::uint32_t id, std::string const& how, time_point now);
   void new_generation();
-  void go_back_to(restore_point point, time_point now);
+  void go_back_to(restore_point point);
   void configure_if_complete();
   void begin(time_point now);
-  void advance(time_point now);
-  void close(time_point now);
+  void advance();
+  void close();
   void finish();
   void evaluate(evaluated_version v, time_point now);
   void enqueue(write_checkpoint const& c);
@@ -154,4 +154,5 @@ class coordinator {
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/master/coordinator.ipp"
+#include "edl/master/dispatch.ipp"
 #endif

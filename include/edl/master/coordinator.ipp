@@ -44,16 +44,6 @@ EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
 
 inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
 
-EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_t generation) {
-  return {.kind = kind,
-          .lease = l.id,
-          .key = l.key,
-          .range = l.range,
-          .generation = generation,
-          .applied = l.applied,
-          .resumed = l.resumed};
-}
-
 inline constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a stranger's id can do
 
 }  // namespace detail
@@ -157,7 +147,7 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   training_first_.erase(id);
   std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
   say(severity::warning, fmt::format("worker {} is lost: {}; {} tasks go to others", id, how, n));
-  advance(now);
+  advance();
 }
 
 EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
@@ -187,7 +177,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
     for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
   }
   recover_slow(now);
-  if (!over()) advance(now);
+  if (!over()) advance();
 }
 
 EDL_INLINE void coordinator::recover_slow(time_point now) {
@@ -225,12 +215,12 @@ EDL_INLINE void coordinator::new_generation() {
 }
 
 EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::optional<restore_point> point,
-                                                 time_point now) {
+                                                 time_point) {
   if (generation != generation_ || phase_ != phase::forming || point_) return;
-  go_back_to(point ? *std::move(point) : options_.start, now);
+  go_back_to(point ? *std::move(point) : options_.start);
 }
 
-EDL_INLINE void coordinator::go_back_to(restore_point point, time_point) {
+EDL_INLINE void coordinator::go_back_to(restore_point point) {
   try {
     tasks_->restore(point.applied);
   } catch (error const& e) {
@@ -267,92 +257,7 @@ EDL_INLINE void coordinator::begin(time_point now) {
   phase_ = phase::running;
   if (options_.type == job_type::evaluation_only && evaluation_.idle())
     evaluation_.version_reached({point_->version, false}, now);
-  advance(now);
-}
-
-// ---- Tasks ----
-
-EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint64_t incarnation,
-                                                time_point now) {
-  task_reply nothing;
-  nothing.generation = generation_;
-  if (over()) nothing.kind = task_kind::finished;
-  if (over() || !workers_.seen(worker, incarnation, now) || !leasing()) return nothing;
-  // A frozen version is complete once every push that made it has reached every server. The push that a lost
-  // worker left half done is completed by who takes over its task, so that task may not wait behind the
-  // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
-  // else to do.
-  std::optional<task_reply> reply;
-  if ((tasks_ && tasks_->recovered_waiting()) || training_first_.contains(worker))
-    reply = lease_work(worker, incarnation, now);
-  if (!reply) reply = lease_evaluation(worker, incarnation, now);
-  if (!reply) reply = lease_work(worker, incarnation, now);
-  return reply ? *reply : nothing;
-}
-
-EDL_INLINE std::optional<task_reply> coordinator::lease_evaluation(std::uint32_t worker,
-                                                                   std::uint64_t incarnation,
-                                                                   time_point now) {
-  auto const l = evaluation_.lease(worker, incarnation, now);
-  if (!l) return std::nullopt;
-  task_reply reply = detail::reply_of(task_kind::evaluation, l->task, generation_);
-  reply.version = l->of.version;
-  reply.frozen = l->of.frozen;
-  return reply;
-}
-
-EDL_INLINE std::optional<task_reply> coordinator::lease_work(std::uint32_t worker, std::uint64_t incarnation,
-                                                             time_point now) {
-  auto const l = tasks_ ? tasks_->lease(worker, incarnation, now) : std::nullopt;
-  if (!l) return std::nullopt;
-  training_first_.erase(worker);
-  if (trains() && tasks_->epochs_opened() > epochs_said_) {
-    epochs_said_ = tasks_->epochs_opened();
-    say(severity::info, fmt::format("Starting epoch {}", epochs_said_ - 1));
-    say(severity::info, fmt::format("{} tasks created with total of {} records.", tasks_->plan().tasks(),
-                                    tasks_->plan().records()));
-  }
-  return detail::reply_of(trains() ? task_kind::training : task_kind::prediction, *l, generation_);
-}
-
-EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
-  if (over() || !workers_.seen(r.worker, r.incarnation, now)) return false;
-  bool const accepted = (r.lease & evaluation::lease_bit) ? report_evaluation(r, now) : report_work(r, now);
-  if (accepted && !over()) advance(now);
-  return accepted;
-}
-
-EDL_INLINE bool coordinator::report_evaluation(task_report const& r, time_point now) {
-  if (!evaluation_.holds(r.lease, r.worker, r.incarnation)) return false;
-  if (r.returned) {
-    training_first_.insert(r.worker);
-    return evaluation_.give_back(r.lease);
-  }
-  std::string why = r.error;
-  if (why.empty()) try {
-      return evaluation_.complete(r.lease, r.metrics, now);
-    } catch (data_error const& e) {
-      why = e.what();
-    }
-  settle(evaluation_.fail(r.lease, why), evaluation_.reason());
-  return true;
-}
-
-EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
-  if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
-  if (r.returned) return tasks_->give_back(r.lease, trains() ? r.applied : 0);
-  if (!r.error.empty()) {
-    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
-    return true;
-  }
-  tasks_->complete(r.lease, now);
-  say(severity::info, fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
-  return true;
-}
-
-EDL_INLINE void coordinator::settle(task_fate fate, std::string const& reason) {
-  if (fate == task_fate::exhausted) return fail(reason);
-  say(severity::warning, fate == task_fate::skipped ? reason + "; it is skipped" : reason);
+  advance();
 }
 
 // ---- Versions, checkpoints, the end ----
@@ -367,7 +272,7 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
     else
       commands_.emplace_back(release_frozen{r.version, false});
   }
-  advance(now);
+  advance();
 }
 
 EDL_INLINE void coordinator::evaluate(evaluated_version v, time_point now) {
@@ -405,28 +310,29 @@ EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::u
   else
     say(severity::warning, fmt::format("the checkpoint of version {} cannot be written: {}", version, error));
   if (auto const c = std::exchange(to_write_, std::nullopt)) enqueue(*c);
-  advance(now);
+  advance();
 }
 
 EDL_INLINE void coordinator::version_told(std::uint64_t generation, std::uint64_t version, time_point now) {
   if (generation != generation_ || phase_ != phase::closing || last_version_) return;
   last_version_ = version_ = version;
   if (options_.final_checkpoint && final_written_ != version) enqueue({generation_, version, true});
+  evaluation_.rests(version);
   evaluate({version, false}, now);
-  advance(now);
+  advance();
 }
 
-EDL_INLINE void coordinator::advance(time_point now) {
+EDL_INLINE void coordinator::advance() {
   while (auto result = evaluation_.take_result()) {
     auto const of = result->of;
     commands_.emplace_back(evaluation_done{*std::move(result)});
     if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
   }
-  if (phase_ == phase::running && (tasks_ ? tasks_->finished() : evaluation_.idle())) close(now);
+  if (phase_ == phase::running && (tasks_ ? tasks_->finished() : evaluation_.idle())) close();
   if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !writing_) finish();
 }
 
-EDL_INLINE void coordinator::close(time_point) {
+EDL_INLINE void coordinator::close() {
   if (!trains() || (!options_.final_checkpoint && evaluation_.empty())) return finish();
   phase_ = phase::closing;
   commands_.emplace_back(ask_version{generation_});
@@ -444,10 +350,10 @@ EDL_INLINE void coordinator::fail(std::string const& reason) {
   commands_.emplace_back(fail_job{reason});
 }
 
-EDL_INLINE void coordinator::stop(time_point now) {
+EDL_INLINE void coordinator::stop(time_point) {
   if (!tasks_ || over()) return;
   tasks_->stop_leasing();
-  advance(now);
+  advance();
 }
 
 EDL_INLINE job_progress coordinator::progress() const {

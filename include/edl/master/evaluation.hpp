@@ -50,6 +50,9 @@ class evaluation {
   /// once.
   bool version_reached(evaluated_version v, time_point now);
 
+  /// The servers rest at `version`: their current one is it, whether or not each of them has frozen it.
+  void rests(std::uint64_t version);
+
   std::optional<evaluation_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now);
   bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
 

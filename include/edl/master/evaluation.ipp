@@ -32,6 +32,12 @@ EDL_INLINE bool evaluation::version_reached(evaluated_version v, time_point now)
   return true;
 }
 
+EDL_INLINE void evaluation::rests(std::uint64_t version) {
+  if (active_ && active_->of.version == version) active_->of.frozen = false;
+  for (auto& v : waiting_)
+    if (v.version == version) v.frozen = false;
+}
+
 EDL_INLINE void evaluation::begin_next() {
   if (active_ || waiting_.empty()) return;
   options_.tasks.first_lease = next_lease_;

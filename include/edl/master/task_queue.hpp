@@ -61,11 +61,10 @@ class task_queue {
     std::uint64_t minibatch_size = 64;
     std::int64_t num_epochs = 1;  ///< ≤ 0: without end
     std::uint64_t seed = 0;
-    bool shuffle = true;            ///< the order of an epoch's tasks: a pure function of (seed, epoch)
-    std::uint32_t max_retries = 3;  ///< how often a task may be run with an error
-    bool skip_damaged = false;      ///< what then: count it as skipped, instead of giving up
-    std::uint64_t max_minibatches =
-        0;  ///< stop when so many are done (rounded up to whole tasks); 0: no limit
+    bool shuffle = true;                ///< the order of an epoch's tasks: a pure function of (seed, epoch)
+    std::uint32_t max_retries = 3;      ///< how often a task may be run with an error
+    bool skip_damaged = false;          ///< what then: count it as skipped, instead of giving up
+    std::uint64_t max_minibatches = 0;  ///< begin no task beyond so many; 0: no limit
     duration min_timeout = std::chrono::seconds(300);  ///< no lease is too old before
     std::uint64_t first_lease = 1;
   };
@@ -111,7 +110,8 @@ class task_queue {
   /// does not have.
   void restore(ledger const& applied);
 
-  /// Leases nothing any more. What is leased may be completed.
+  /// Begins no other task. What has been begun is finished, by others if need be, so that all servers end
+  /// alike.
   void stop_leasing() { stopped_ = true; }
 
   /// Nothing waits, nothing is leased, and no epoch is to come; so that who was told to wait gets what is
@@ -158,6 +158,7 @@ class task_queue {
 
   bool open_epoch();
   std::optional<waiting> next();
+  bool may_begin() const;
   waiting take(lease_map::iterator it);
   void put_back(lease_map::iterator it, std::uint32_t applied);
   void count(std::uint32_t epoch, task_counters const& more);
@@ -174,7 +175,7 @@ class task_queue {
   std::unordered_map<std::uint32_t, holder> holders_;
   std::map<task_key, std::uint32_t> failures_;
   std::uint64_t next_lease_;
-  std::uint64_t minibatches_leased_ = 0;
+  std::uint64_t begun_ = 0;  // minibatches of the tasks that are leased or have been and wait again
   duration longest_{};
   bool stopped_ = false;
   std::string reason_;

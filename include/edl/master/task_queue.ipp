@@ -43,6 +43,11 @@ EDL_INLINE bool task_queue::open_epoch() {
   return false;
 }
 
+EDL_INLINE bool task_queue::may_begin() const {
+  return !stopped_ &&
+         (options_.max_minibatches == 0 || done_.minibatches_done + begun_ < options_.max_minibatches);
+}
+
 EDL_INLINE std::optional<task_queue::waiting> task_queue::next() {
   auto const pop = [&](std::deque<waiting>& from) {
     waiting const w = from.front();
@@ -50,29 +55,26 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::next() {
     ++history_.repeated;
     return w;
   };
+  bool const begin = may_begin();
   if (!front_.empty()) return pop(front_);
-  if (unseen_ == 0 && !back_.empty()) return pop(back_);
-  if (unseen_ == 0 && !open_epoch()) return std::nullopt;
+  if (!back_.empty() && !(begin && unseen_ > 0)) return pop(back_);
+  if (!begin || (unseen_ == 0 && !open_epoch())) return std::nullopt;
   task_key key{next_epoch_ - 1, 0};
   do key.index = order_[cursor_++];
   while (restored_.closed(key));
   --unseen_;
+  begun_ += plan_.minibatches(key.index);
   std::uint32_t const at = restored_.position(key);
   return waiting{key, at, at > 0};
 }
 
 EDL_INLINE std::optional<task_lease> task_queue::lease(std::uint32_t worker, std::uint64_t incarnation,
                                                        time_point now) {
-  if (stopped_) return std::nullopt;
-  if (options_.max_minibatches > 0 &&
-      done_.minibatches_done + minibatches_leased_ >= options_.max_minibatches)
-    return std::nullopt;
   auto const task = next();
   if (!task) return std::nullopt;
   std::uint64_t const id = next_lease_++;
   leases_.emplace_hint(leases_.end(), id, held{*task, worker, incarnation, now});
   holders_[worker].leases.push_back(id);
-  minibatches_leased_ += plan_.minibatches(task->key.index);
   ++history_.leased;
   return task_lease{id, task->key, plan_.range(task->key.index), task->applied, task->resumed};
 }
@@ -86,7 +88,6 @@ EDL_INLINE bool task_queue::holds(std::uint64_t lease, std::uint32_t worker,
 EDL_INLINE task_queue::waiting task_queue::take(lease_map::iterator it) {
   waiting const task = it->second.task;
   std::erase(holders_[it->second.worker].leases, it->first);
-  minibatches_leased_ -= plan_.minibatches(task.key.index);
   leases_.erase(it);
   return task;
 }
@@ -116,6 +117,7 @@ EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now) {
   h.last_done = now;
   task_key const key = take(it).key;
   failures_.erase(key);
+  begun_ -= plan_.minibatches(key.index);
   count(key.epoch, {.tasks_done = 1,
                     .records_done = plan_.range(key.index).records(),
                     .minibatches_done = plan_.minibatches(key.index)});
@@ -149,6 +151,7 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
     return again ? task_fate::again : task_fate::exhausted;
   }
   failures_.erase(task.key);
+  begun_ -= minibatches;
   std::uint64_t const records = plan_.records_of(task.key.index, task.applied);
   count(task.key.epoch, {.tasks_skipped = 1,
                          .records_done = records,
@@ -238,18 +241,16 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   leases_.clear();
   holders_.clear();
   failures_.clear();
-  minibatches_leased_ = 0;
+  begun_ = 0;
   done_ = {};
   by_epoch_.clear();
   for (auto const& [epoch, c] : counts) count(epoch, c);
 }
 
 EDL_INLINE bool task_queue::finished() const {
-  if (!leases_.empty()) return false;
-  if (stopped_) return true;
-  if (options_.max_minibatches > 0 && done_.minibatches_done >= options_.max_minibatches) return true;
+  if (!leases_.empty() || !front_.empty() || !back_.empty()) return false;
   auto const total = total_tasks();
-  return total && done_.tasks_done + done_.tasks_skipped == *total;
+  return !may_begin() || (total && done_.tasks_done + done_.tasks_skipped == *total);
 }
 
 EDL_INLINE std::optional<std::uint64_t> task_queue::total_tasks() const {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/master/coordinator.hpp"
+
+namespace edl::master {
+
+namespace detail {
+
+EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_t generation) {
+  return {.kind = kind,
+          .lease = l.id,
+          .key = l.key,
+          .range = l.range,
+          .generation = generation,
+          .applied = l.applied,
+          .resumed = l.resumed};
+}
+
+}  // namespace detail
+
+EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint64_t incarnation,
+                                                time_point now) {
+  task_reply nothing;
+  nothing.generation = generation_;
+  if (over()) nothing.kind = task_kind::finished;
+  if (over() || !workers_.seen(worker, incarnation, now) || !leasing()) return nothing;
+  // A frozen version is complete once every push that made it has reached every server. The push that a lost
+  // worker left half done is completed by who takes over its task, so that task may not wait behind the
+  // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
+  // else to do.
+  std::optional<task_reply> reply;
+  if ((tasks_ && tasks_->recovered_waiting()) || training_first_.contains(worker))
+    reply = lease_work(worker, incarnation, now);
+  if (!reply) reply = lease_evaluation(worker, incarnation, now);
+  if (!reply) reply = lease_work(worker, incarnation, now);
+  return reply ? *reply : nothing;
+}
+
+EDL_INLINE std::optional<task_reply> coordinator::lease_evaluation(std::uint32_t worker,
+                                                                   std::uint64_t incarnation,
+                                                                   time_point now) {
+  auto const l = evaluation_.lease(worker, incarnation, now);
+  if (!l) return std::nullopt;
+  task_reply reply = detail::reply_of(task_kind::evaluation, l->task, generation_);
+  reply.version = l->of.version;
+  reply.frozen = l->of.frozen;
+  return reply;
+}
+
+EDL_INLINE std::optional<task_reply> coordinator::lease_work(std::uint32_t worker, std::uint64_t incarnation,
+                                                             time_point now) {
+  auto const l = tasks_ ? tasks_->lease(worker, incarnation, now) : std::nullopt;
+  if (!l) return std::nullopt;
+  training_first_.erase(worker);
+  if (trains() && tasks_->epochs_opened() > epochs_said_) {
+    epochs_said_ = tasks_->epochs_opened();
+    say(severity::info, fmt::format("Starting epoch {}", epochs_said_ - 1));
+    say(severity::info, fmt::format("{} tasks created with total of {} records.", tasks_->plan().tasks(),
+                                    tasks_->plan().records()));
+  }
+  return detail::reply_of(trains() ? task_kind::training : task_kind::prediction, *l, generation_);
+}
+
+EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
+  if (over() || !workers_.seen(r.worker, r.incarnation, now)) return false;
+  bool const accepted = (r.lease & evaluation::lease_bit) ? report_evaluation(r, now) : report_work(r, now);
+  if (accepted && !over()) advance();
+  return accepted;
+}
+
+EDL_INLINE bool coordinator::report_evaluation(task_report const& r, time_point now) {
+  if (!evaluation_.holds(r.lease, r.worker, r.incarnation)) return false;
+  if (r.returned) {
+    training_first_.insert(r.worker);
+    return evaluation_.give_back(r.lease);
+  }
+  std::string why = r.error;
+  if (why.empty()) try {
+      return evaluation_.complete(r.lease, r.metrics, now);
+    } catch (data_error const& e) {
+      why = e.what();
+    }
+  settle(evaluation_.fail(r.lease, why), evaluation_.reason());
+  return true;
+}
+
+EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
+  if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
+  if (r.returned) return tasks_->give_back(r.lease, trains() ? r.applied : 0);
+  if (!r.error.empty()) {
+    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
+    return true;
+  }
+  tasks_->complete(r.lease, now);
+  say(severity::info, fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
+  return true;
+}
+
+EDL_INLINE void coordinator::settle(task_fate fate, std::string const& reason) {
+  if (fate == task_fate::exhausted) return fail(reason);
+  say(severity::warning, fate == task_fate::skipped ? reason + "; it is skipped" : reason);
+}
+
+}  // namespace edl::master
