@@ -136,7 +136,7 @@ class member {
                            .message = wire::pack(beat),
                            .timeout = worker::master_patience,
                            .idempotent = true};
-        net::reply const answer = co_await master_.call(std::move(what));
+        net::reply const answer = co_await master_.call(what);
         auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
         if (!reply.known()) lost_ = true;
         if (reply.finished()) finished_ = true;
@@ -321,7 +321,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
     report.set_checkpoint(r.checkpoint);
     node.spawn([&, message = wire::pack(report)]() -> asio::awaitable<void> {
       net::outgoing what{.method = wire::method::version, .message = message, .idempotent = true};
-      co_await master.call(std::move(what));
+      co_await master.call(what);
     });
   };
   ps::server server(
@@ -380,8 +380,9 @@ EDL_INLINE int run_cluster(arguments const& a, std::vector<std::string> const& c
   using namespace detail;
   (void)command_line;
   std::atomic<int> code{-1};
-  platform::processes processes(
-      own_command(), [&](platform::ending const& e) { code = e.signal ? 128 + e.signal : e.code; });
+  platform::processes processes("/proc/self/exe", own_command(), [&](platform::ending const& e) {
+    code = e.signal ? 128 + e.signal : e.code;
+  });
   platform::instance const master{platform::role::master, 0};
   processes.start(master, {{"EDL_ROLE", "master"},
                            {"EDL_PLATFORM", "process"},

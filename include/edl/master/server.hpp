@@ -73,7 +73,7 @@ class server {
   asio::awaitable<void> finish();
   asio::awaitable<void> export_variables();
 
-  asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, std::string message,
+  asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, std::string const& message,
                                                     std::chrono::milliseconds timeout);
 
   net::node& node_;

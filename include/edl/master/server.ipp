@@ -221,8 +221,10 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
     wire::ConfigureRequest request;
     request.set_generation(c.generation);
     request.set_restore(c.restore);
-    co_await p.to->call(
-        {.method = wire::method::configure, .message = wire::pack(request), .timeout = detail::disk_timeout});
+    net::outgoing const what{.method = wire::method::configure,
+                             .message = wire::pack(request),
+                             .timeout = detail::disk_timeout};
+    co_await p.to->call(what);
   } catch (net::call_error const& e) {
     // A server that is gone is found by its exit or its silence, and another generation begins.
     if (e.code() != net::status::internal && e.code() != net::status::invalid) co_return;
@@ -233,7 +235,7 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
 }
 
 EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16_t method,
-                                                                     std::string message,
+                                                                     std::string const& message,
                                                                      std::chrono::milliseconds timeout) {
   struct gathering {
     explicit gathering(asio::any_io_executor on, std::size_t n) : replies(n), left(n), changed(on) {}
@@ -266,7 +268,8 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   request.set_generation(generation);
   std::uint64_t version = 0;
   try {
-    auto const replies = co_await ask_all(wire::method::settle, wire::pack(request), detail::control_timeout);
+    std::string const message = wire::pack(request);
+    auto const replies = co_await ask_all(wire::method::settle, message, detail::control_timeout);
     for (std::string const& reply : replies)
       version = std::max(version, wire::unpack<wire::SettleReply>(reply, "a server").version());
   } catch (error const& e) {
@@ -282,7 +285,8 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
     wire::ClaimRequest request;
     request.set_generation(r.generation);
     request.set_version(r.version);
-    co_await ask_all(wire::method::claim, wire::pack(request), detail::control_timeout);
+    std::string const message = wire::pack(request);
+    co_await ask_all(wire::method::claim, message, detail::control_timeout);
   } catch (error const& e) {
     log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
     r.evaluate = false;
@@ -300,7 +304,8 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   request.set_version(c.version);
   request.set_evaluation(c.evaluation);
   try {
-    co_await ask_all(wire::method::release, wire::pack(request), detail::control_timeout);
+    std::string const message = wire::pack(request);
+    co_await ask_all(wire::method::release, message, detail::control_timeout);
   } catch (error const& e) {
     log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
   }
@@ -319,8 +324,8 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     wire::manifest m = options_.manifest;
     m.version = c.version;
     m.layout = wire::layout_digest(options_.layout);
-    auto const replies =
-        co_await ask_all(wire::method::checkpoint, wire::pack(request), detail::disk_timeout);
+    std::string const message = wire::pack(request);
+    auto const replies = co_await ask_all(wire::method::checkpoint, message, detail::disk_timeout);
     for (std::string const& reply : replies) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
@@ -345,7 +350,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
     net::outgoing what{
         .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
     what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
-    net::reply const reply = co_await p.to->call(std::move(what));
+    net::reply const reply = co_await p.to->call(what);
     version = wire::unpack<wire::PullReply>(reply.message, p.to->name()).version();
   }
   std::string const path = options_.output + "/model.safetensors";

@@ -16,7 +16,7 @@
 namespace edl::net {
 
 struct started_call::state {
-  explicit state(channel& c) : to(c) {}
+  state(channel& c, outgoing o) : to(c), what(std::move(o)) {}
 
   void finish(std::exception_ptr e, reply r) {
     {
@@ -29,6 +29,7 @@ struct started_call::state {
   }
 
   channel& to;
+  outgoing const what;               // stays until the call has ended
   asio::cancellation_signal signal;  // on the node's thread only
   std::mutex mutex;                  // guards what follows
   std::condition_variable changed;
@@ -74,9 +75,9 @@ EDL_INLINE reply started_call::get() {
 EDL_INLINE started_call start(channel& to, outgoing what) {
   if (to.on().on_thread())
     throw error(to.name() + ": a blocking call on the network's own thread would wait for ever; co_await it");
-  auto s = std::make_shared<started_call::state>(to);
-  bool const posted = to.on().post([s, what = std::move(what)]() mutable {
-    asio::co_spawn(s->to.on().executor(), s->to.call(std::move(what)),
+  auto s = std::make_shared<started_call::state>(to, std::move(what));
+  bool const posted = to.on().post([s] {
+    asio::co_spawn(s->to.on().executor(), s->to.call(s->what),
                    asio::bind_cancellation_slot(s->signal.slot(), [s](std::exception_ptr e, reply r) {
                      s->finish(std::move(e), std::move(r));
                    }));

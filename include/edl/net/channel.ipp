@@ -176,7 +176,7 @@ EDL_INLINE channel::channel(node& on, std::vector<address> const& peer, std::str
 
 EDL_INLINE channel::~channel() { close(); }
 
-EDL_INLINE asio::awaitable<reply> channel::call(outgoing what) {
+EDL_INLINE asio::awaitable<reply> channel::call(outgoing const& what) {
   auto const s = state_;  // the channel may go while the call is under way
   co_return co_await s->call(what);
 }

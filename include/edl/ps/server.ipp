@@ -106,7 +106,8 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   wire::PushReply reply;
   reply.set_verdict(wire::PushReply::Verdict(int(result.verdict)));
   reply.set_version(result.version);
-  co_await r.reply(wire::pack(reply));
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
@@ -116,7 +117,8 @@ EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
   wire::PositionReply reply;
   reply.set_applied(at.applied);
   reply.set_closed(at.closed);
-  co_await r.reply(wire::pack(reply));
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
@@ -132,7 +134,8 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
                           options_.layout.size(),
                           request.restore().empty() ? "the seed" : request.restore()));
   }
-  co_await r.reply(wire::pack(wire::Empty{}));
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::reach(net::request& r, std::uint64_t generation,
@@ -150,14 +153,16 @@ EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
   auto const request = wire::unpack<wire::ClaimRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.version());
   store_.evaluation(request.version());
-  co_await r.reply(wire::pack(wire::Empty{}));
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
   auto const request = wire::unpack<wire::ReleaseRequest>(r.message(), r.peer());
   request.evaluation() ? store_.release_evaluation(request.version())
                        : store_.release_checkpoint(request.version());
-  co_await r.reply(wire::pack(wire::Empty{}));
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
@@ -166,7 +171,8 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   wire::SettleReply reply;
   reply.set_version(store_.flush().version);
   advanced_.notify();
-  co_await r.reply(wire::pack(reply));
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
@@ -185,7 +191,8 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   reply.set_crc32(file.crc32);
   reply.set_version(file.version);
   wire::to_message(file.ledger, *reply.mutable_ledger());
-  co_await r.reply(wire::pack(reply));
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
 }
 
 }  // namespace edl::ps
