@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "device/draw.hpp"
 
 TEST_CASE("a dense layer and its gradients, by the definition") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <span>
 #include <vector>
 
 TEST_CASE("copies and sums, also onto an operand") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <vector>
 
 #include "device/draw.hpp"
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <vector>
 
 TEST_CASE("shares of one, whatever the scale") {
   edl::basic_cpu<float> cpu;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/nn/batch_norm.hpp"
 
+#include <vector>
+
 #include "nn/harness.hpp"
 
 namespace nn = edl::nn;

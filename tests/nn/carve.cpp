@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <span>
 
 TEST_CASE("an arena is handed out from its start") {
   std::array<float, 40> arena{};

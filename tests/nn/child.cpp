@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "edl/nn/layers.hpp"
 
 namespace nn = edl::nn;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/nn/global_max_pool.hpp"
 
+#include <vector>
+
 #include "nn/harness.hpp"
 
 namespace nn = edl::nn;

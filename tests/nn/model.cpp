@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "edl/core/error.hpp"
 #include "nn/harness.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/nn/parallel.hpp"
 
+#include <vector>
+
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/identity.hpp"

@@ -4,7 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "edl/nn/layers.hpp"
 

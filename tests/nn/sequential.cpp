@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/nn/sequential.hpp"
 
+#include <algorithm>
+
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/dropout.hpp"
