@@ -54,8 +54,7 @@ struct lease_counters {
 /// it goes to the front and is leased again from where it stood. Cost: O(log leases + log shards) an
 /// operation; memory: one number per task of the open epoch.
 ///
-/// Thread safety: distinct objects: safe. Shared
-/// objects: unsafe.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class task_queue {
  public:
   struct options {
