@@ -34,8 +34,10 @@ struct job_progress {
 /// void, the newest checkpoint is found, the tasks start over from its ledger, and once all servers are there
 /// and configured, tasks are leased again. Events of an older generation are ignored.
 ///
-/// At the end of training: the last version is asked for, written (with `checkpoint`) and evaluated (with
-/// evaluation); then the job is finished. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// At the end of training the last version is asked for, written (with `final_checkpoint`) and evaluated (if
+/// versions are, and it has not been); then the job is finished.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class coordinator {
  public:
   /// Throws usage_error when the job has no data to work on, and error when `start` belongs to other data.
@@ -86,9 +88,8 @@ class coordinator {
   std::vector<command> take_commands();
 
   std::uint64_t generation() const { return generation_; }
-  bool ready() const {
-    return phase_ != phase::forming && phase_ != phase::configuring;
-  }  ///< all servers have its state
+  /// All servers have the generation's state.
+  bool ready() const { return phase_ != phase::forming && phase_ != phase::configuring; }
   bool finished() const { return phase_ == phase::finished; }
   bool failed() const { return phase_ == phase::failed; }
   bool over() const { return finished() || failed(); }

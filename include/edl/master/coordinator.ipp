@@ -298,7 +298,7 @@ EDL_INLINE void coordinator::enqueue(write_checkpoint const& c) {
 }
 
 EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::uint64_t version,
-                                                std::string const& error, time_point now) {
+                                                std::string const& error, time_point) {
   if (generation != generation_ || !leasing() || !writing_ || writing_->version != version) return;
   bool const final = writing_->final;
   writing_.reset();

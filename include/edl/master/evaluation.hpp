@@ -31,7 +31,9 @@ struct evaluation_result {
 };
 
 /// Evaluates versions of the model over the validation data, in order, one at a time. Each task's sums count
-/// once, when it is reported done. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// once, when it is reported done.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class evaluation {
  public:
   struct options {

@@ -20,8 +20,9 @@ enum class exit_kind {
 };
 
 /// Who replaces whom. The processes that stand in for one another are a lineage; those that end from outside
-/// are replaced without end, those that fail only within the lineage's budget. Thread safety: distinct
-/// objects: safe. Shared objects: unsafe.
+/// are replaced without end, those that fail only within the lineage's budget.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class lineages {
  public:
   struct options {

@@ -24,7 +24,9 @@ struct task_range {
 };
 
 /// A data set cut into tasks: each shard into runs of `records_per_task`, the last of a shard may be shorter.
-/// Nothing is kept per task. Thread safety: immutable.
+/// Nothing is kept per task.
+///
+/// Thread safety: immutable.
 class task_plan {
  public:
   struct options {
