@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,7 +28,9 @@ namespace detail {
 inline int run_conversion(conversion const& c) {
   auto const from = data::open_source(c.from);
   data::convert_options options{.records_per_shard = c.records_per_shard, .fraction = c.fraction};
-  options.recordio.with = c.compressor == "none" ? data::compressor::none : c.compressor == "gzip" ? data::compressor::gzip : data::compressor::snappy;
+  options.recordio.with = c.compressor == "none"   ? data::compressor::none
+                          : c.compressor == "gzip" ? data::compressor::gzip
+                                                   : data::compressor::snappy;
   bool const terminal = ::isatty(2) == 1;
   if (terminal)
     options.progress = [](std::uint64_t done, std::uint64_t of) {
@@ -55,6 +58,7 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   }
   arguments const& a = *command.run;
   if (a.data) return run_conversion(*a.data);
+  ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
   surroundings s = read_environment();
   if (s.job_name.empty()) s.job_name = a.job.name;
   // A worker's Ctrl-C is the master's business: all processes of a terminal get it.

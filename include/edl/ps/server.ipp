@@ -140,13 +140,15 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::reach(net::request& r, std::uint64_t generation,
                                                std::uint64_t version) {
-  check(generation);
-  while (store_.version() < version) {
-    if (!co_await advanced_.wait_until(std::chrono::steady_clock::now() + r.time_left()))
-      throw net::call_error(net::status::not_ready, fmt::format("ps-{} is at version {}, not yet {}",
-                                                                options_.id, store_.version(), version));
+  auto const until = std::chrono::steady_clock::now() + r.time_left();
+  for (;;) {
     check(generation);
+    if (store_.version() >= version) co_return;
+    bool const in_time = co_await advanced_.wait_until(until);
+    if (!in_time) break;
   }
+  throw net::call_error(net::status::not_ready, fmt::format("ps-{} is at version {}, not yet {}", options_.id,
+                                                            store_.version(), version));
 }
 
 EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
