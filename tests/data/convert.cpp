@@ -8,6 +8,7 @@
 #include "data/support.hpp"
 #include "edl/data/example.hpp"
 #include "edl/data/idx.hpp"
+#include "edl/data/source.hpp"
 #include "edl/data/synthetic.hpp"
 
 using namespace edl::data;
