@@ -7,7 +7,7 @@
 
 #include "data/support.hpp"
 #include "edl/data/compression.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/idx.hpp"
 
 using namespace edl::data;

@@ -11,7 +11,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/synthetic.hpp"
 
 namespace edl::data {
