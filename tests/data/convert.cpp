@@ -6,8 +6,9 @@
 #include <cmath>
 
 #include "data/support.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/idx.hpp"
+#include "edl/data/source.hpp"
 #include "edl/data/synthetic.hpp"
 
 using namespace edl::data;

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "data/support.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/order.hpp"
 
 using namespace edl::data;

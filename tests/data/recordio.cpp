@@ -7,7 +7,7 @@
 
 #include "data/support.hpp"
 #include "edl/data/compression.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/idx.hpp"
 
 using namespace edl::data;
@@ -145,6 +145,45 @@ TEST_CASE("any records come back, in any order, with any compressor and chunk si
         REQUIRE(r.read(n) == records[std::size_t(n)]);
       }
     }
+}
+
+TEST_CASE("snappy frames that do not follow the records are read too") {
+  support::scratch const dir;
+  list const records{"Hello", "", std::string(100'000, 'x'), "World"};
+  std::string raw;
+  for (auto const& r : records) {
+    auto const n = std::uint32_t(r.size());
+    raw.append(reinterpret_cast<char const*>(&n), 4).append(r);
+  }
+  for (std::size_t const piece : {1u, 4u, 7u, 65536u, 1u << 20}) {
+    std::string stored;
+    for (std::size_t at = 0; at < raw.size(); at += piece)
+      edl::data::detail::append_snappy_frames(std::string_view(raw).substr(at, piece), stored);
+    std::uint32_t const header[5]{0x01020304, edl::data::detail::crc32(stored), 1,
+                                  std::uint32_t(stored.size()), 4};
+    support::write(dir / "f", std::string(reinterpret_cast<char const*>(header), 20) + stored);
+    CHECK(read(dir / "f") == records);
+  }
+}
+
+TEST_CASE("the cache holds chunks of several files") {
+  support::scratch const dir;
+  std::vector<std::shared_ptr<recordio_index const>> files;
+  for (int f = 0; f < 3; ++f) {
+    list records;
+    for (int i = 0; i < 20; ++i) records.push_back(std::to_string(100 * f + i));
+    auto const path = dir / std::to_string(f);
+    write(path, records, {.with = f == 1 ? compressor::gzip : compressor::snappy, .max_chunk_bytes = 12});
+    files.push_back(std::make_shared<recordio_index const>(index_recordio(path)));
+  }
+  for (std::size_t const bytes : {std::size_t(0), std::size_t(1000), std::size_t(1) << 20}) {
+    recordio_reader r{files[0], bytes};
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      auto const f = edl::random_stream{7, 0}.below(3, i), n = edl::random_stream{7, 1}.below(20, i);
+      r.open(files[f]);
+      REQUIRE(r.read(n) == std::to_string(100 * f + n));
+    }
+  }
 }
 
 TEST_CASE("empty records and many small chunks") {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "data/support.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 
 using namespace edl::data;
 using support::failure, support::has;

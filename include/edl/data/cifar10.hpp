@@ -7,7 +7,7 @@
 
 #include "edl/core/inline.hpp"
 #include "edl/data/file.hpp"
-#include "edl/data/source.hpp"
+#include "edl/data/reader.hpp"
 
 namespace edl::data {
 

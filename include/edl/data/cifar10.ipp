@@ -8,7 +8,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/cifar10.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 
 namespace edl::data {
 namespace detail {

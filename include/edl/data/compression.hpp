@@ -24,7 +24,21 @@ std::uint32_t crc32c(std::string_view bytes);
 /// packing gains less than an eighth. The stream identifier is written if `into` is empty.
 void append_snappy_frames(std::string_view piece, std::string& into);
 
+/// A whole stream, or some of its frames, without the identifier.
 void unpack_snappy_frames(std::string_view packed, std::size_t limit, std::string& into);
+
+/// A data frame and what it unpacks to. The others are passed over.
+struct snappy_frame {
+  std::string_view body;  // checksum, then the bytes
+  std::size_t raw = 0;
+  bool stored = false;
+};
+
+/// Takes the next data frame off `left`, which ends where `stream` does; false at its end.
+bool take_snappy_frame(std::string_view stream, std::string_view& left, snappy_frame& frame);
+
+/// Unpacks a frame to where there is room for its raw bytes, and compares the checksum.
+void unpack_snappy_frame(snappy_frame const& frame, char* into);
 void unpack_snappy_block(std::string_view packed, std::size_t limit, std::string& into);
 
 void pack_gzip(std::string_view raw, std::string& into);

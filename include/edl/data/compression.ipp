@@ -81,11 +81,9 @@ EDL_INLINE void append_snappy_frames(std::string_view piece, std::string& into) 
   }
 }
 
-EDL_INLINE void unpack_snappy_frames(std::string_view packed, std::size_t limit, std::string& into) {
-  into.clear();
-  std::string_view left = packed;
+EDL_INLINE bool take_snappy_frame(std::string_view stream, std::string_view& left, snappy_frame& frame) {
   while (!left.empty()) {
-    auto const at = packed.size() - left.size();
+    auto const at = stream.size() - left.size();
     if (left.size() < 4) throw data_error(fmt::format("snappy frame at byte {} is cut off", at));
     std::uint32_t head;
     std::memcpy(&head, left.data(), 4);
@@ -95,36 +93,47 @@ EDL_INLINE void unpack_snappy_frames(std::string_view packed, std::size_t limit,
     if (size > left.size())
       throw data_error(
           fmt::format("snappy frame at byte {} says {} bytes, {} are left", at, size, left.size()));
-    std::string_view body = left.substr(0, size);
+    frame.body = left.substr(0, size);
     left.remove_prefix(size);
-    if (at == 0 && type != 0xFF) throw data_error("snappy stream begins without its identifier");
-    if (type == 0xFF) {
-      if (body != snappy_identifier.substr(4))
-        throw data_error(fmt::format("snappy stream identifier at byte {} is a wrong one", at));
-      continue;
-    }
-    if (type >= 0x80) continue;  // reserved, to be skipped
+    if (type == 0xFF && frame.body != snappy_identifier.substr(4))
+      throw data_error(fmt::format("snappy stream identifier at byte {} is a wrong one", at));
+    if (type >= 0x80) continue;  // the identifier, padding, or reserved, to be skipped
     if (type > 1) throw data_error(fmt::format("snappy frame at byte {} has the unknown type {}", at, type));
     if (size < 4) throw data_error(fmt::format("snappy frame at byte {} has no room for its checksum", at));
-    std::uint32_t sum;
-    std::memcpy(&sum, body.data(), 4);
-    body.remove_prefix(4);
-    std::size_t raw = body.size();
-    if (type == 0 && !snappy::GetUncompressedLength(body.data(), body.size(), &raw))
+    frame.stored = type == 1;
+    frame.raw = size - 4;
+    if (!frame.stored && !snappy::GetUncompressedLength(frame.body.data() + 4, size - 4, &frame.raw))
       throw data_error(fmt::format("snappy frame at byte {} is malformed", at));
-    if (raw > snappy_frame_bytes)
+    if (frame.raw > snappy_frame_bytes)
       throw data_error(fmt::format("snappy frame at byte {} says {} unpacked bytes, at most {} are allowed",
-                                   at, raw, snappy_frame_bytes));
-    if (raw > limit - into.size()) throw data_error(fmt::format("unpacks to more than {} bytes", limit));
+                                   at, frame.raw, snappy_frame_bytes));
+    return true;
+  }
+  return false;
+}
+
+EDL_INLINE void unpack_snappy_frame(snappy_frame const& frame, char* into) {
+  std::uint32_t sum;
+  std::memcpy(&sum, frame.body.data(), 4);
+  auto const packed = frame.body.substr(4);
+  if (frame.stored)
+    std::memcpy(into, packed.data(), packed.size());
+  else if (!snappy::RawUncompress(packed.data(), packed.size(), into))
+    throw data_error(fmt::format("snappy frame of {} bytes is malformed", packed.size()));
+  if (auto const found = masked(crc32c({into, frame.raw})); found != sum)
+    throw data_error(fmt::format("snappy frame of {} bytes has checksum {:#010x}, its bytes have {:#010x}",
+                                 packed.size(), sum, found));
+}
+
+EDL_INLINE void unpack_snappy_frames(std::string_view packed, std::size_t limit, std::string& into) {
+  into.clear();
+  std::string_view left = packed;
+  for (snappy_frame frame; take_snappy_frame(packed, left, frame);) {
+    if (frame.raw > limit - into.size())
+      throw data_error(fmt::format("unpacks to more than {} bytes", limit));
     std::size_t const start = into.size();
-    into.resize(start + raw);
-    if (type == 1)
-      std::memcpy(into.data() + start, body.data(), raw);
-    else if (!snappy::RawUncompress(body.data(), body.size(), into.data() + start))
-      throw data_error(fmt::format("snappy frame at byte {} is malformed", at));
-    if (auto const found = masked(crc32c(std::string_view(into).substr(start))); found != sum)
-      throw data_error(fmt::format("snappy frame at byte {} has checksum {:#010x}, its bytes have {:#010x}",
-                                   at, sum, found));
+    into.resize(start + frame.raw);
+    unpack_snappy_frame(frame, into.data() + start);
   }
 }
 

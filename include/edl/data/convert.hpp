@@ -6,8 +6,8 @@
 #include <string>
 
 #include "edl/core/inline.hpp"
+#include "edl/data/reader.hpp"
 #include "edl/data/recordio.hpp"
-#include "edl/data/source.hpp"
 
 namespace edl::data {
 

@@ -11,6 +11,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/csv.hpp"
+#include "edl/data/example_builder.hpp"
 
 namespace edl::data {
 namespace detail {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "edl/core/inline.hpp"
-#include "edl/data/source.hpp"
+#include "edl/data/reader.hpp"
 
 namespace edl::data {
 

@@ -10,7 +10,7 @@
 #include "edl/core/ledger.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/data/batch.hpp"
-#include "edl/data/source.hpp"
+#include "edl/data/reader.hpp"
 
 namespace edl::data {
 

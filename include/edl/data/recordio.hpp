@@ -53,7 +53,7 @@ class recordio_reader {
   explicit recordio_reader(std::shared_ptr<recordio_index const> index,
                            std::size_t cache_bytes = 64ull << 20);
 
-  /// Goes on with another file; buffers are kept.
+  /// Goes on with another file; what is cached stays.
   void open(std::shared_ptr<recordio_index const> index);
 
   std::uint64_t records() const { return index_->records; }
@@ -64,20 +64,31 @@ class recordio_reader {
   std::string_view read(std::uint64_t record);
 
  private:
-  struct cached {
-    std::size_t chunk = std::size_t(-1);
-    std::string payload;
-    std::vector<std::uint32_t> ends;  // of each record's bytes within the payload
-    std::string failure;  // why it cannot be read, so that it is not tried for each of its records
+  struct extent {
+    std::uint32_t begin = 0, end = 0;
   };
+  /// A chunk that was read and verified. Where its records have frames of their own, as the Go writer makes
+  /// them, it stays packed, and only records that are asked for are unpacked.
+  struct cached {
+    std::shared_ptr<recordio_index const> of;
+    std::size_t chunk = 0;
+    std::uint64_t used = 0;  // when, by the count of loads
+    bool packed = false;
+    std::string payload;
+    std::vector<extent> records;  // in the payload
+    std::string failure;          // why it cannot be read, so that it is not tried for each of its records
+  };
+  cached& find(std::size_t chunk);
   void load(std::size_t chunk, cached& into);
   void split(std::size_t chunk, cached& into) const;
+  static bool split_frames(std::uint32_t records, cached& into);
 
   std::shared_ptr<recordio_index const> index_;
   detail::input_file file_;
-  std::string stored_;
-  std::vector<cached> cache_;  // by chunk modulo size: a task's neighbouring chunks never evict each other
-  std::size_t cache_bytes_ = 0, recent_ = 0;
+  std::string stored_, record_;
+  std::vector<cached> cache_;
+  std::size_t cache_bytes_ = 0, chunk_ = 0, slot_ = 0;  // the last two: of the record before
+  std::uint64_t loads_ = 0;
 };
 
 struct recordio_options {

@@ -118,19 +118,13 @@ EDL_INLINE recordio_reader::recordio_reader(std::shared_ptr<recordio_index const
 EDL_INLINE void recordio_reader::open(std::shared_ptr<recordio_index const> index) {
   file_ = detail::input_file{index->path};
   index_ = std::move(index);
-  recent_ = 0;
-  std::size_t largest = 1;
-  for (auto const& c : index_->chunks) largest = std::max<std::size_t>(largest, c.size);
-  // At least two: a shuffled task that straddles a border would otherwise unpack a chunk per record. A guess:
-  // chunks unpack to four times their size.
-  auto const slots = std::clamp<std::size_t>(cache_bytes_ / 4 / largest, 2, 256);
-  cache_.resize(std::clamp<std::size_t>(index_->chunks.size(), 1, slots));
-  for (auto& slot : cache_) slot.chunk = std::size_t(-1);
+  chunk_ = std::size_t(-1);
 }
 
 EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
   auto const& chunk = index_->chunks[number];
-  into.chunk = std::size_t(-1);
+  into.of = nullptr;
+  into.packed = false;
   into.failure.clear();
   try {
     detail::recordio_header header;
@@ -142,23 +136,31 @@ EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
         claim.records != chunk.records ||
         claim.compressor != std::uint32_t(chunk.with) + claim.first_compressor)
       throw data_error("its header was changed since the file was indexed; start again on the new file");
-    auto& stored = chunk.with == compressor::none ? into.payload : stored_;
-    stored.resize(chunk.size);
-    file_.read(chunk.offset + detail::recordio_header_bytes, stored.data(), stored.size());
-    if (auto const found = detail::payload_checksum(stored, index_->layout); found != chunk.checksum)
+    stored_.resize(chunk.size);
+    file_.read(chunk.offset + detail::recordio_header_bytes, stored_.data(), stored_.size());
+    if (auto const found = detail::payload_checksum(stored_, index_->layout); found != chunk.checksum)
       throw data_error(
           fmt::format("checksum {:#010x} is expected, its {} bytes have {:#010x}; the file is damaged",
                       chunk.checksum, chunk.size, found));
-    if (chunk.with == compressor::gzip)
+    if (chunk.with == compressor::none) {
+      into.payload.swap(stored_);
+    } else if (chunk.with == compressor::gzip) {
       detail::unpack_gzip(stored_, detail::recordio_chunk_limit, into.payload);
-    else if (chunk.with == compressor::snappy && index_->layout == recordio_layout::go)
-      detail::unpack_snappy_frames(stored_, detail::recordio_chunk_limit, into.payload);
-    else if (chunk.with == compressor::snappy)
+    } else if (index_->layout == recordio_layout::python) {
       detail::unpack_snappy_block(stored_, detail::recordio_chunk_limit, into.payload);
-    split(number, into);
+    } else {
+      into.payload.swap(stored_);
+      into.packed = split_frames(chunk.records, into);
+      if (!into.packed) {
+        into.payload.swap(stored_);
+        detail::unpack_snappy_frames(stored_, detail::recordio_chunk_limit, into.payload);
+      }
+    }
+    if (!into.packed) split(number, into);
   } catch (data_error const& e) {
     into.failure = fmt::format("{}: chunk {} at byte {}: {}", index_->path, number, chunk.offset, e.what());
   }
+  into.of = index_;
   into.chunk = number;
 }
 
@@ -167,8 +169,8 @@ EDL_INLINE void recordio_reader::split(std::size_t number, cached& into) const {
   std::size_t const size = into.payload.size();
   if (records > size / 4)
     throw data_error(fmt::format("{} records are expected in {} unpacked bytes", records, size));
-  into.ends.clear();
-  into.ends.reserve(records);
+  into.records.clear();
+  into.records.reserve(records);
   std::size_t at = 0;
   for (std::uint32_t i = 0; i < records; ++i) {
     std::uint32_t length = 0;
@@ -176,12 +178,59 @@ EDL_INLINE void recordio_reader::split(std::size_t number, cached& into) const {
     if (size - at < 4 || length > size - at - 4)
       throw data_error(
           fmt::format("record {} of {} runs over the end of {} unpacked bytes", i, records, size));
+    into.records.push_back({std::uint32_t(at + 4), std::uint32_t(at + 4 + length)});
     at += 4 + length;
-    into.ends.push_back(std::uint32_t(at));
   }
   if (at != size)
     throw data_error(
         fmt::format("{} of {} unpacked bytes are left after its {} records", size - at, size, records));
+}
+
+EDL_INLINE bool recordio_reader::split_frames(std::uint32_t records, cached& into) try {
+  std::string_view const stream = into.payload;
+  if (records > stream.size() / 12) return false;  // a frame of 4 bytes for the length alone
+  into.records.clear();
+  into.records.reserve(records);
+  auto left = stream;
+  detail::snappy_frame frame;
+  for (std::uint32_t i = 0; i < records; ++i) {
+    std::uint32_t length = 0;
+    if (!detail::take_snappy_frame(stream, left, frame) || frame.raw != 4) return false;
+    detail::unpack_snappy_frame(frame, reinterpret_cast<char*>(&length));
+    auto const begin = stream.size() - left.size();
+    for (std::uint64_t have = 0; have < length; have += frame.raw)
+      if (!detail::take_snappy_frame(stream, left, frame) || frame.raw == 0 || frame.raw > length - have)
+        return false;
+    into.records.push_back({std::uint32_t(begin), std::uint32_t(stream.size() - left.size())});
+  }
+  return !detail::take_snappy_frame(stream, left, frame);
+} catch (data_error const&) {
+  return false;  // unpacking all of it will tell what is wrong
+}
+
+EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
+  if (chunk == chunk_) return cache_[slot_];
+  ++loads_;
+  std::size_t oldest = 0, held = 0;
+  for (slot_ = 0; slot_ < cache_.size(); ++slot_) {
+    auto& slot = cache_[slot_];
+    if (slot.of == index_ && slot.chunk == chunk) break;
+    if (slot.used < cache_[oldest].used) oldest = slot_;
+    held += slot.payload.capacity() + slot.records.capacity() * sizeof(extent);
+  }
+  if (slot_ == cache_.size()) {
+    // Chunks of a kilobyte are common in the older layout; looking for one must stay cheap.
+    bool const room = cache_.size() < 256 && held + index_->chunks[chunk].size <= cache_bytes_;
+    if (cache_.size() < 2 || room)
+      cache_.emplace_back();
+    else
+      slot_ = oldest;
+    chunk_ = std::size_t(-1);
+    load(chunk, cache_[slot_]);
+  }
+  chunk_ = chunk;
+  cache_[slot_].used = loads_;
+  return cache_[slot_];
 }
 
 EDL_INLINE std::string_view recordio_reader::read(std::uint64_t record) {
@@ -189,19 +238,25 @@ EDL_INLINE std::string_view recordio_reader::read(std::uint64_t record) {
   if (record >= index_->records)
     throw data_error(
         fmt::format("{}: there is no record {}, it has {}", index_->path, record, index_->records));
-  auto const& guess = chunks[recent_];
-  if (record < guess.first || record - guess.first >= guess.records) {
+  auto chunk = chunk_;
+  if (chunk >= chunks.size() || record < chunks[chunk].first ||
+      record - chunks[chunk].first >= chunks[chunk].records) {
     auto const after =
         std::upper_bound(chunks.begin(), chunks.end(), record,
                          [](std::uint64_t r, recordio_index::chunk const& c) { return r < c.first; });
-    recent_ = std::size_t(after - chunks.begin()) - 1;
+    chunk = std::size_t(after - chunks.begin()) - 1;
   }
-  auto& slot = cache_[recent_ % cache_.size()];
-  if (slot.chunk != recent_) load(recent_, slot);
+  auto const& slot = find(chunk);
   if (!slot.failure.empty()) throw data_error(slot.failure);
-  auto const i = std::size_t(record - chunks[recent_].first);
-  std::size_t const begin = (i ? slot.ends[i - 1] : 0) + 4;
-  return std::string_view(slot.payload).substr(begin, slot.ends[i] - begin);
+  auto const& [begin, end] = slot.records[std::size_t(record - chunks[chunk].first)];
+  auto const bytes = std::string_view(slot.payload).substr(begin, end - begin);
+  if (!slot.packed) return bytes;
+  try {
+    detail::unpack_snappy_frames(bytes, detail::recordio_chunk_limit, record_);
+  } catch (data_error const& e) {
+    throw data_error(fmt::format("{}: record {}: {}", index_->path, record, e.what()));
+  }
+  return record_;
 }
 
 EDL_INLINE recordio_writer::recordio_writer(std::string const& path, recordio_options const& options)

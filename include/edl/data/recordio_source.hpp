@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "edl/core/inline.hpp"
+#include "edl/data/reader.hpp"
 #include "edl/data/recordio.hpp"
-#include "edl/data/source.hpp"
 
 namespace edl::data {
 

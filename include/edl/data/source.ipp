@@ -116,12 +116,6 @@ EDL_INLINE std::unique_ptr<source> open_part(std::string const& path) {
 
 }  // namespace detail
 
-EDL_INLINE std::uint64_t records(source const& of) {
-  std::uint64_t all = 0;
-  for (auto const& s : of.shards()) all += s.records;
-  return all;
-}
-
 EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_options const& options) {
   namespace fs = std::filesystem;
   if (given.empty()) throw error("the path of a data set is empty");

@@ -11,7 +11,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
-#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/synthetic.hpp"
 
 namespace edl::data {
@@ -110,11 +110,12 @@ inline constexpr std::array<glyph, 10> glyphs{{
      9},
 }};
 
-inline float distance(point p, point a, point b) {
+inline float squared_distance(point p, point a, point b) {
   float const dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
   float const along =
       length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0f, 1.0f) : 0.0f;
-  return std::hypot(p.x - a.x - along * dx, p.y - a.y - along * dy);
+  float const x = p.x - a.x - along * dx, y = p.y - a.y - along * dy;
+  return x * x + y * y;
 }
 
 inline constexpr std::size_t digit_side = 28;
@@ -180,11 +181,12 @@ EDL_INLINE int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<flo
     auto const bits = noise.block(i / 4);
     for (std::size_t k = 0; k < 4; ++k) {
       detail::point const p{float((i + k) % side), float((i + k) / side)};
-      float nearest = detail::distance(p, line[0], line[1]);
+      float nearest = detail::squared_distance(p, line[0], line[1]);
       for (std::size_t s = 2; s < std::size_t(glyph.count); ++s)
-        nearest = std::min(nearest, detail::distance(p, line[s - 1], line[s]));
-      float const stroke = ink * std::clamp(thick + 0.5f - nearest, 0.0f, 1.0f);
-      float const other = scratch * std::clamp(1.2f - detail::distance(p, from, to), 0.0f, 1.0f);
+        nearest = std::min(nearest, detail::squared_distance(p, line[s - 1], line[s]));
+      float const stroke = ink * std::clamp(thick + 0.5f - std::sqrt(nearest), 0.0f, 1.0f);
+      float const other =
+          scratch * std::clamp(1.2f - std::sqrt(detail::squared_distance(p, from, to)), 0.0f, 1.0f);
       float const speck = grain * (float(bits[k] & 0xFFFF) + float(bits[k] >> 16) - 65535) / 65536;
       image[i + k] = std::floor(std::clamp(std::max(stroke, other) + speck, 0.0f, 255.0f));
     }

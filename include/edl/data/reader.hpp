@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace edl {
+class example;
+}
+
+namespace edl::data {
+
+/// A part of a data set, in general a file. Its records are numbered from 0.
+struct shard {
+  std::string name;  ///< a file's name within the data set
+  std::uint64_t records = 0;
+
+  friend bool operator==(shard const&, shard const&) = default;
+};
+
+/// One thread's way into a source: it holds open files and caches.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class reader {
+ public:
+  virtual ~reader() = default;
+
+  /// Reads one record, by its place in the source's shards. A data_error names file and record.
+  virtual void read(std::size_t shard, std::uint64_t record, example& into) = 0;
+};
+
+/// An ordered set of records, whatever the files are, so that one feed reads any of them. Two processes that
+/// open one path see the same shards. Thread safety: safe; each thread opens its own reader, which must not
+/// outlive the source.
+class source {
+ public:
+  virtual ~source() = default;
+
+  virtual std::vector<shard> const& shards() const = 0;
+  virtual std::unique_ptr<reader> open() const = 0;
+
+  /// With `skip_damaged`: what had to be left out when the source was opened, one line each.
+  virtual std::span<std::string const> damage() const { return {}; }
+};
+
+/// Records of all shards together.
+inline std::uint64_t records(source const& of) {
+  std::uint64_t all = 0;
+  for (auto const& s : of.shards()) all += s.records;
+  return all;
+}
+
+struct source_options {
+  bool skip_damaged = false;  ///< leave out what a damaged file hides instead of refusing the file
+  char csv_delimiter = ',';   ///< between the fields of a `.csv` file
+  std::size_t cache_bytes = 64ull << 20;  ///< of unpacked chunks, about, per reader
+};
+
+}  // namespace edl::data
