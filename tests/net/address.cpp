@@ -48,8 +48,8 @@ TEST_CASE("what is no address is refused with the text and the reason") {
     CHECK(what.find(c.why) != std::string::npos);
     CHECK(what.find("'" + std::string(c.text) + "'") != std::string::npos);
   }
-  CHECK_THROWS_AS(parse_address("unix:@" + std::string(101, 'a')), edl::error);
-  CHECK_THROWS_AS(parse_address("tcp:" + std::string(300, 'a') + ":1"), edl::error);
+  CHECK_THROWS_AS(parse_address(std::string("unix:@") + std::string(101, 'a')), edl::error);
+  CHECK_THROWS_AS(parse_address(std::string("tcp:") + std::string(300, 'a') + ":1"), edl::error);
   CHECK_THROWS_AS(parse_address(std::string_view("unix:@a\0b", 9)), edl::error);
 }
 

@@ -83,12 +83,13 @@ class connection : public std::enable_shared_from_this<connection> {
   void in_frame(bool waiting);
 
   // Output.
+  void flush();
   void enqueue(outbound& frame);
   void enqueue_owned(wire::frame_header const& h, std::string message);
   void finish(outbound& frame, bool failed);
 
   pending* find(std::uint64_t call) const;
-  void settle(pending& p, status why, std::string text);
+  void settle(pending& p, status why, std::string text, bool here = false);
   void give_up(pending& p, status why, std::string text);
   void arm(clock::time_point at);
   clock::time_point check_deadlines();
@@ -108,7 +109,9 @@ class connection : public std::enable_shared_from_this<connection> {
   pending* scatter_ = nullptr;  // the call whose memory the read loop receives into
 
   outbound_queue queue_;
-  event work_;
+  event blocked_;        // told when the writing loop has something to wait for
+  bool full_ = false;    // the socket takes no more, or it is others' turn
+  bool corked_ = false;  // more will be sent before the reading loop waits
 
   std::vector<pending*> calls_;  // by the lower bits of the call's number
   std::vector<std::uint32_t> free_calls_;

@@ -124,7 +124,7 @@ EDL_INLINE connection::connection(socket s, std::string peer, limits const& boun
       input_(detail::input_size),
       payload_taken_(on_),
       slot_free_(on_),
-      work_(on_),
+      blocked_(on_),
       timer_(on_) {
   socket_.non_blocking(true);
 }
@@ -148,7 +148,7 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
   for (pending* p : std::exchange(calls_, {}))
     if (p) settle(*p, why, closed_text_);
   for (auto const& r : active_) cancel(*r);
-  work_.notify();
+  blocked_.notify();
   payload_taken_.notify();
   slot_free_.notify();
   if (auto const told = std::exchange(at_close_, nullptr)) told();
@@ -194,7 +194,7 @@ EDL_INLINE connection::pending* connection::find(std::uint64_t call) const {
   return slot < calls_.size() && calls_[slot] && calls_[slot]->call == call ? calls_[slot] : nullptr;
 }
 
-EDL_INLINE void connection::settle(pending& p, status why, std::string text) {
+EDL_INLINE void connection::settle(pending& p, status why, std::string text, bool here) {
   if (p.settled) return;
   p.settled = true;
   p.code = why;
@@ -203,7 +203,11 @@ EDL_INLINE void connection::settle(pending& p, status why, std::string text) {
     calls_[p.call % detail::call_slots] = nullptr;
     free_calls_.push_back(std::uint32_t(p.call % detail::call_slots));
   }
-  if (p.frame.finished) p.changed.notify();
+  if (!p.frame.finished) return;
+  if (here)
+    p.changed.notify_here();
+  else
+    p.changed.notify();
 }
 
 // After this nothing reads or writes the caller's memory.
@@ -221,9 +225,13 @@ EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
 
 EDL_INLINE void connection::enqueue(outbound& frame) {
   if (closed_) return finish(frame, true);
-  bool const idle = queue_.empty();
   queue_.push(frame);
-  if (idle) work_.notify();
+  if (corked_) return;
+  // Alone it leaves at once. With others about it waits for what else this turn of the thread brings.
+  if (calls_.size() - free_calls_.size() + active_.size() > 1)
+    blocked_.notify();
+  else
+    flush();
 }
 
 EDL_INLINE void connection::enqueue_owned(wire::frame_header const& h, std::string message) {
@@ -246,29 +254,15 @@ EDL_INLINE void connection::finish(outbound& frame, bool failed) {
   if (frame.changed) frame.changed->notify();
 }
 
-EDL_INLINE asio::awaitable<void> connection::write_loop() {
-  std::size_t moved = 0;
-  while (!closed_) {
-    if (queue_.empty()) {
-      moved = 0;
-      co_await work_.wait();
-      continue;
-    }
+// Sends what the socket takes at once. Frames that are queued together leave in one write.
+EDL_INLINE void connection::flush() {
+  for (std::size_t moved = 0; !full_ && !closed_ && !queue_.empty();) {
     asio::error_code failed;
     std::size_t n = socket_.write_some(queue_.gather(), failed);
-    if (detail::try_later(failed)) {
-      if (write_since_ == clock::time_point::max()) write_since_ = clock::now();
-      arm(write_since_ + bounds_.stall);
-      moved = 0;
-      co_await socket_.async_wait(socket::wait_write, asio::redirect_error(asio::use_awaitable, failed));
-      continue;
-    }
-    if (failed) {
-      close(status::unavailable, "the connection is lost: " + failed.message());
-      break;
-    }
-    write_since_ = clock::time_point::max();
+    if (failed && !detail::try_later(failed))
+      return close(status::unavailable, "the connection is lost: " + failed.message());
     moved += n;
+    if (n > 0) write_since_ = clock::time_point::max();
     while (n > 0) {
       outbound& frame = *queue_.front();
       n = queue_.advance(n);
@@ -276,10 +270,26 @@ EDL_INLINE asio::awaitable<void> connection::write_loop() {
       queue_.pop();
       finish(frame, false);
     }
-    if (moved >= detail::turn) {
-      moved = 0;
-      co_await asio::post(on_, asio::use_awaitable);
+    if (failed && write_since_ == clock::time_point::max()) {
+      write_since_ = clock::now();
+      arm(write_since_ + bounds_.stall);
     }
+    full_ = failed || moved >= detail::turn;
+  }
+  if (full_) blocked_.notify();
+}
+
+EDL_INLINE asio::awaitable<void> connection::write_loop() {
+  while (!closed_) {
+    asio::error_code ignored;
+    if (!full_)
+      co_await blocked_.wait();
+    else if (write_since_ != clock::time_point::max())
+      co_await socket_.async_wait(socket::wait_write, asio::redirect_error(asio::use_awaitable, ignored));
+    else
+      co_await asio::post(on_, asio::use_awaitable);
+    full_ = false;
+    flush();
   }
 }
 
@@ -301,6 +311,7 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
       begin_ = 0;
     }
     if (inside || buffered() > 0) in_frame(true);
+    flush();
     std::size_t const n = co_await socket_.async_read_some(
         asio::buffer(input_.data() + end_, input_.size() - end_), asio::use_awaitable);
     end_ += n;
@@ -333,6 +344,7 @@ EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std
         moved = 0;
         if (into.empty()) co_return;
         in_frame(true);
+        flush();
         if (failed)
           co_await socket_.async_wait(socket::wait_read, asio::use_awaitable);
         else
@@ -419,7 +431,9 @@ EDL_INLINE asio::awaitable<void> connection::on_response(wire::frame_header cons
     co_await take(scatter_->what.into[i], payload_left_, true);
   if (pending* const done = std::exchange(scatter_, nullptr)) {
     done->result.message = std::move(message);
-    settle(*done, status::ok, {});
+    corked_ = buffered() > 0;
+    settle(*done, status::ok, {}, true);
+    corked_ = false;
   }
   co_await drop(payload_left_);
 }
@@ -440,6 +454,7 @@ EDL_INLINE asio::awaitable<void> connection::on_failure(wire::frame_header const
 // ---- Calls served here
 
 EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const& h) {
+  flush();
   while (active_.size() >= bounds_.handlers && !closed_) co_await slot_free_.wait();
   std::unique_ptr<request> fresh;
   if (idle_.empty()) {
@@ -461,10 +476,14 @@ EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const
   payload_left_ = h.payload_size;
   payload_owner_ = h.payload_size > 0 ? &r : nullptr;
   active_.push_back(std::move(fresh));
+  corked_ = h.payload_size == 0 && buffered() > 0;
   asio::co_spawn(
       on_, serve(r),
       asio::bind_cancellation_slot(r.signal_.slot(),
                                    [self = shared_from_this(), &r](std::exception_ptr) { self->retire(r); }));
+  corked_ = false;
+  if (h.payload_size == 0) co_return;
+  flush();
   auto const patience = clock::now() + bounds_.stall;
   while (payload_owner_ == &r) {
     if (r.reading_)

@@ -24,6 +24,9 @@ class event {
   /// Wakes all that wait now. They run later, not within this call.
   void notify();
 
+  /// Wakes one that waits; it goes on within this call.
+  void notify_here();
+
   /// Returns at the next `notify`; throws `asio::system_error` when the coroutine is cancelled.
   asio::awaitable<void> wait();
 
@@ -41,6 +44,7 @@ class event {
     bool timed_out = false;
   };
   asio::awaitable<void> wait_as(waiter& w, bool cancellable);
+  waiter::handler_type unlink(waiter& w);
   void resume(waiter& w, asio::error_code why);
 
   asio::any_io_executor on_;

@@ -19,13 +19,23 @@ EDL_INLINE void event::notify() {
   while (first_) resume(*first_, {});
 }
 
-EDL_INLINE void event::resume(waiter& w, asio::error_code why) {
-  if (!w.handler) return;  // on its way already
+EDL_INLINE void event::notify_here() {
+  if (!first_) return;
+  auto handler = unlink(*first_);
+  handler(asio::error_code());
+}
+
+EDL_INLINE event::waiter::handler_type event::unlink(waiter& w) {
   (w.previous ? w.previous->next : first_) = w.next;
   if (w.next) w.next->previous = w.previous;
   waiter::handler_type handler = std::move(*w.handler);
   w.handler.reset();
-  asio::post(on_, [handler = std::move(handler), why]() mutable { handler(why); });
+  return handler;
+}
+
+EDL_INLINE void event::resume(waiter& w, asio::error_code why) {
+  if (!w.handler) return;  // on its way already
+  asio::post(on_, [handler = unlink(w), why]() mutable { handler(why); });
 }
 
 EDL_INLINE asio::awaitable<void> event::wait_as(waiter& w, bool cancellable) {

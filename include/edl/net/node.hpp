@@ -66,7 +66,7 @@ class node {
   bool post(std::function<void()> work);
 
   /// Closes listeners, channels and connections, cancels handlers and spawned work, fails pending calls with
-  /// `cancelled`, and returns when all of it has ended. Not on the node's thread.
+  /// `cancelled`, and returns when all of it has ended; on the node's thread it returns at once.
   void stop();
 
   /// For listeners and channels. Throws `call_error` (`cancelled`) once the node is stopping.

@@ -130,8 +130,9 @@ EDL_INLINE void node::stop() {
         s->keep.reset();
       });
   }
+  if (on_thread()) return;
   std::lock_guard const lock(state_->joining);
-  if (state_->thread.joinable() && !on_thread()) state_->thread.join();
+  if (state_->thread.joinable()) state_->thread.join();
 }
 
 }  // namespace edl::net

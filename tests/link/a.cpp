@@ -1,0 +1,3 @@
+#include "everything.hpp"
+
+std::size_t a() { return edl::model<tiny, edl::cpu>::parameter_count; }
