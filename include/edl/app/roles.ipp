@@ -388,12 +388,15 @@ EDL_INLINE int run_cluster(arguments const& a, std::vector<std::string> const& c
                            {"EDL_PLATFORM", "process"},
                            {"EDL_JOB_NAME", a.job.name},
                            {"EDL_JOB_TOKEN", net::token::random().secret()}});
+  std::optional<int> asked;
   while (code < 0) {
     std::optional<int> const signal = stop.wait(50ms);
     if (!signal) continue;
-    // Ctrl-C reaches the master by itself; what reaches only this process is handed on.
-    if (*signal == SIGTERM) processes.stop(master, 10s);
+    // A terminal's Ctrl-C reaches the master by itself, too; to be told twice changes nothing.
+    asked = signal;
+    processes.stop(master, 10s);
   }
+  if (asked) return 128 + *asked;
   if (code > 128)
     log.error(fmt::format("the master was killed by signal {}; every process of the job has ended with it",
                           code.load() - 128));

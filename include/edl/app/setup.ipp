@@ -118,8 +118,9 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
   o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
   o.num_epochs = j.num_epochs;
   o.max_step = j.max_step;
-  o.evaluation_steps = j.evaluation_steps;
-  o.checkpoint = !j.checkpoint_dir.empty();
+  // Zero is the end only to the user, and never to the master.
+  o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
+  o.checkpoint = o.final_checkpoint = j.what == command::train && !j.checkpoint_dir.empty();
   o.seed = j.seed;
   o.shuffle = j.shuffle;
   o.max_retries = std::uint32_t(j.max_task_retries);

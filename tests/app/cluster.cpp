@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole jobs of a master, servers and workers, each a process.
+#include "app/job.hpp"
+#include "edl/wire/checkpoint_directory.hpp"
+#include "edl/wire/manifest.hpp"
+
+using job::count, job::has, job::slurp, job::train;
+using namespace std::chrono_literals;
+
+namespace {
+
+using lines = std::vector<std::string>;
+
+/// Slow enough that something can be done in the middle: two workers take about a second for an epoch.
+job::options const slow{.env = {{"TINY_DELAY_US", "900"}}};
+
+std::vector<std::string> cluster(int servers, int workers, lines more = {}) {
+  more.insert(more.end(),
+              {"--num_ps_pods=" + std::to_string(servers), "--num_workers=" + std::to_string(workers)});
+  return train(more);
+}
+
+double last_accuracy(std::string const& log) {
+  auto const at = log.rfind("{'accuracy': ");
+  return at == std::string::npos ? 0 : std::stod(log.substr(at + 13));
+}
+
+/// The log's account: every record of every epoch once.
+void check_account(std::string const& log, int epochs) {
+  for (int e = 0; e < epochs; ++e)
+    CHECK(has(log, "Epoch " + std::to_string(e) +
+                       ": 2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left"));
+}
+
+/// The last checkpoint's account, of each server by itself: all tasks of all epochs are closed, none is open.
+void check_ledgers(std::string const& checkpoints, std::uint32_t epochs, std::size_t servers) {
+  auto const newest = edl::wire::newest_valid(checkpoints);
+  REQUIRE(newest);
+  auto const m = edl::wire::read_manifest(*newest);
+  CHECK(m.files.size() == servers);
+  for (auto const& file : m.files) {
+    CHECK(file.ledger.open().empty());
+    CHECK(file.ledger.closed().size() == epochs);
+    for (auto const& [epoch, tasks] : file.ledger.closed()) CHECK(tasks.count() == 16);
+  }
+}
+
+/// A job with a middle: at least three tasks are done, and all of its processes are there.
+void reach_middle(job::run& j, std::size_t tasks = 4) { REQUIRE(j.says(" completed, ", tasks)); }
+
+std::string predictions(std::string const& directory) {
+  std::vector<std::string> names;
+  for (auto const& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path());
+  std::sort(names.begin(), names.end());
+  std::string all;
+  for (std::string const& name : names) all += slurp(name);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("2 servers and 2 workers train as well as one process does") {
+  lines const flags[] = {{"--use_async"}, {"--grads_to_wait=2"}, {"--use_async", "--get_model_steps=4"}};
+  for (lines f : flags) {
+    CAPTURE(f);
+    job::scratch const dir;
+    f.insert(f.end(), {"--validation_data=" + job::data().validation, "--num_epochs=3",
+                       "--evaluation_steps=32", "--log_loss_steps=10", "--output=" + dir / "model",
+                       "--checkpoint_dir=" + dir / "checkpoints", "--log_file_path=" + dir / "log"});
+    job::run j(cluster(2, 2, f));
+    CHECK(j.wait() == 0);
+    CHECK(j.nothing_left());
+    std::string const log = j.log();
+    CAPTURE(log);
+    CHECK(count(log, "Evaluation metrics[v=32]: {'accuracy': ") == 1);
+    CHECK(last_accuracy(log) > 0.8);
+    CHECK(count(log, "Loss = ") >= 5);
+    CHECK(has(log, ", steps = "));
+    check_account(log, 3);
+    check_ledgers(dir / "checkpoints", 3, 2);
+    CHECK(std::filesystem::file_size(dir / "model/model.safetensors") > 259 * sizeof(float));
+    CHECK(slurp(dir / "log") == log);
+    CHECK_FALSE(has(log, "[WARNING]"));
+  }
+}
+
+TEST_CASE("one worker gives the same bits as one process, with one server and with three") {
+  job::scratch const dir;
+  auto const flags = [&](std::string const& name) {
+    return lines{"--use_async", "--num_epochs=2", "--output=" + dir / name,
+                 "--checkpoint_dir=" + dir / name + "-c"};
+  };
+  CHECK(job::run(train(flags("local"))).wait() == 0);
+  CHECK(job::run(cluster(1, 1, flags("one"))).wait() == 0);
+  CHECK(job::run(cluster(3, 1, flags("three"))).wait() == 0);
+  std::string const model = slurp(dir / "local/model.safetensors"),
+                    checkpoint = "/version-128/variables-0-of-1.safetensors";
+  CHECK(model.size() > 259 * sizeof(float));
+  CHECK(model == slurp(dir / "one/model.safetensors"));
+  CHECK(model == slurp(dir / "three/model.safetensors"));
+  // With slots and ledger.
+  CHECK_FALSE(slurp(dir / "local-c" + checkpoint).empty());
+  CHECK(slurp(dir / "local-c" + checkpoint) == slurp(dir / "one-c" + checkpoint));
+}
+
+TEST_CASE("a killed worker is replaced under the next id; the other stays, nothing is lost or doubled") {
+  for (lines f : {lines{"--use_async"}, lines{"--grads_to_wait=2"}}) {
+    job::scratch const dir;
+    f.insert(f.end(), {"--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"});
+    job::run j(cluster(2, 2, f), slow);
+    reach_middle(j);
+    pid_t const survivor = j.find("worker", 0), victim = j.find("worker", 1), server = j.find("ps", 0);
+    REQUIRE((survivor && victim && server));
+    ::kill(victim, SIGKILL);
+    CHECK(j.says("worker 2 joined"));
+    CHECK(j.find("worker", 0) == survivor);
+    CHECK(j.find("worker", 1) == 0);
+    CHECK(j.find("worker", 2) != 0);
+    CHECK(j.find("ps", 0) == server);
+    CHECK(j.wait() == 0);
+    CHECK(j.nothing_left());
+    std::string const log = j.log();
+    CAPTURE(log);
+    CHECK(has(log, "worker-1 was killed by signal 9"));
+    CHECK_FALSE(has(log, "Going back to"));
+    check_account(log, 3);
+    check_ledgers(dir / "checkpoints", 3, 2);
+  }
+}
+
+TEST_CASE("a killed server is replaced and all go back to the last checkpoint") {
+  job::scratch const dir;
+  job::run j(cluster(2, 2,
+                     {"--use_async", "--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints",
+                      "--checkpoint_steps=16"}),
+             slow);
+  REQUIRE(j.says("Checkpoint of version ", 2));
+  pid_t const worker = j.find("worker", 0), other = j.find("worker", 1), server = j.find("ps", 0);
+  REQUIRE((worker && other && server));
+  ::kill(j.find("ps", 1), SIGKILL);
+  CHECK(j.says("Going back to version "));
+  CHECK(j.wait() == 0);
+  CHECK(j.nothing_left());
+  std::string const log = j.log();
+  CAPTURE(log);
+  CHECK_FALSE(has(log, "Going back to version 0"));
+  CHECK(count(log, "server 1 joined") == 2);
+  CHECK(count(log, "server 0 joined") == 1);
+  CHECK(count(log, "worker 2 joined") == 0);
+  CHECK(has(log, "generation 2: "));
+  check_account(log, 3);
+  check_ledgers(dir / "checkpoints", 3, 2);
+}
+
+TEST_CASE("a server that is killed before any checkpoint: everything starts again, and counts once") {
+  job::scratch const dir;
+  job::run j(cluster(2, 2, {"--use_async", "--num_epochs=2", "--checkpoint_dir=" + dir / "checkpoints"}),
+             slow);
+  reach_middle(j);
+  ::kill(j.find("ps", 0), SIGKILL);
+  CHECK(j.says("Going back to version 0, 0 records done"));
+  CHECK(j.wait() == 0);
+  CHECK(j.nothing_left());
+  std::string const log = j.log();
+  CAPTURE(log);
+  check_account(log, 2);
+  check_ledgers(dir / "checkpoints", 2, 2);
+}
+
+TEST_CASE("a job without a checkpoint directory survives the loss of a server, too") {
+  job::scratch const dir;
+  job::run j(cluster(2, 1, {"--num_epochs=1", "--output=" + dir / "model"}), slow);
+  reach_middle(j, 2);
+  ::kill(j.find("ps", 1), SIGKILL);
+  CHECK(j.wait() == 0);
+  check_account(j.log(), 1);
+  // One worker, from the seed again: as if nothing had been.
+  CHECK(job::run(train({"--output=" + dir / "undisturbed"})).wait() == 0);
+  CHECK(slurp(dir / "model/model.safetensors") == slurp(dir / "undisturbed/model.safetensors"));
+}
+
+TEST_CASE("a worker that is told to leave hands back what it has leased and is replaced") {
+  job::scratch const dir;
+  job::run j(cluster(1, 2, {"--use_async", "--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"}),
+             slow);
+  reach_middle(j);
+  ::kill(j.find("worker", 0), SIGTERM);
+  CHECK(j.says("[worker-0] told to stop: what was leased has been handed back"));
+  CHECK(j.says("worker 2 joined"));
+  CHECK(j.wait() == 0);
+  CHECK(j.nothing_left());
+  std::string const log = j.log();
+  CAPTURE(log);
+  CHECK(has(log, "; 0 tasks go to others"));
+  check_account(log, 3);
+  check_ledgers(dir / "checkpoints", 3, 1);
+}
+
+TEST_CASE("a signal to the command ends the whole job") {
+  for (int signal : {SIGINT, SIGTERM}) {
+    job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+    reach_middle(j);
+    ::kill(j.pid(), signal);
+    CHECK(j.wait(20s) == 128 + signal);
+    CHECK(j.nothing_left());
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "stopped by "));
+  }
+}
+
+TEST_CASE("Ctrl-C on a terminal, which reaches every process, ends the job") {
+  job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+  reach_middle(j);
+  for (job::process const& p : j.processes()) ::kill(p.pid, SIGINT);
+  CHECK(j.wait(20s) == 128 + SIGINT);
+  CHECK(j.nothing_left());
+}
+
+TEST_CASE("nothing survives the command, whatever kills it") {
+  job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+  reach_middle(j);
+  CHECK(j.processes().size() == 6);
+  ::kill(j.pid(), SIGKILL);
+  CHECK(j.wait() == 128 + SIGKILL);
+  CHECK(j.nothing_left(5s));
+}
+
+TEST_CASE("nothing survives the master") {
+  job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+  reach_middle(j);
+  ::kill(j.find("master"), SIGKILL);
+  CHECK(j.wait(20s) == 128 + SIGKILL);
+  CHECK(j.nothing_left(5s));
+  CHECK(has(j.log(), "the master was killed by signal 9"));
+}
+
+TEST_CASE("workers that always fail end the job, with their reason") {
+  for (std::string const how : {"throw", "abort"}) {
+    job::run j(cluster(1, 2, {"--relaunch_on_worker_failure=1"}), {.env = {{"TINY_FAILS", how}}});
+    CHECK(j.wait() == 1);
+    CHECK(j.nothing_left());
+    std::string const log = j.log();
+    CAPTURE(log);
+    std::string const last = log.substr(log.rfind("tiny: "));
+    CHECK(has(last, how == "throw" ? "this worker was told to fail" : "signal 6"));
+    if (how == "abort") {
+      CHECK(has(log, "worker 3 failed too often"));
+      CHECK_FALSE(has(log, "worker 4 joined"));
+    }
+  }
+}
+
+TEST_CASE("what any number of servers wrote, any number restores: predictions are the same bits") {
+  job::scratch const dir;
+  CHECK(job::run(cluster(4, 1, {"--num_epochs=2", "--checkpoint_dir=" + dir / "checkpoints"})).wait() == 0);
+  lines const from{"--checkpoint_dir_for_init=" + dir / "checkpoints/version-128", "--minibatch_size=32",
+                   "--num_minibatches_per_task=4"};
+  std::string wanted, metrics;
+  for (lines const& how :
+       {lines{}, {"--num_ps_pods=1", "--num_workers=1"}, {"--num_ps_pods=3", "--num_workers=2"}}) {
+    CAPTURE(how);
+    lines predict{"predict", "--prediction_data=" + job::data().validation,
+                  "--prediction_outputs=" + dir / "out"},
+        evaluate{"evaluate", "--validation_data=" + job::data().validation};
+    for (lines* line : {&predict, &evaluate}) {
+      line->insert(line->end(), from.begin(), from.end());
+      line->insert(line->end(), how.begin(), how.end());
+    }
+    std::filesystem::remove_all(dir / "out");
+    job::run p(predict);
+    CHECK(p.wait() == 0);
+    CHECK(p.nothing_left());
+    CAPTURE(p.log());
+    for (char const* part :
+         {"out/part-00000.csv", "out/part-00001.csv", "out/part-00002.csv", "out/part-00003.csv"})
+      CHECK(count(slurp(dir / part), "\n") == 128);
+    std::string const found = predictions(dir / "out");
+    if (wanted.empty()) wanted = found;
+    CHECK(found == wanted);
+
+    job::run e(evaluate);
+    CHECK(e.wait() == 0);
+    CHECK(e.nothing_left());
+    CAPTURE(e.log());
+    auto const at = e.log().find("Evaluation metrics[v=128]: {'accuracy': ");
+    REQUIRE(at != std::string::npos);
+    std::string const line = e.log().substr(at, e.log().find('\n', at) - at);
+    if (metrics.empty()) metrics = line;
+    CHECK(line == metrics);
+    CHECK(last_accuracy(line) > 0.8);
+  }
+  CHECK(count(wanted, "\n") == 512);
+  CHECK(count(wanted, ",") == 2 * 512);
+}
+
+TEST_CASE("a job goes on from its checkpoints, with another number of servers if need be") {
+  job::scratch const dir;
+  std::string const checkpoints = "--checkpoint_dir=" + dir / "checkpoints";
+  CHECK(job::run(cluster(3, 2, {checkpoints, "--num_epochs=1"})).wait() == 0);
+  job::run second(cluster(2, 2, {checkpoints, "--num_epochs=2"}));
+  CHECK(second.wait() == 0);
+  std::string const log = second.log();
+  CAPTURE(log);
+  CHECK(has(log, "going on from " + dir / "checkpoints/version-64"));
+  CHECK(count(log, " completed, ") == 16);
+  CHECK_FALSE(has(log, "Starting epoch 0"));
+  check_ledgers(dir / "checkpoints", 2, 2);
+}
+
+TEST_CASE("a job that was stopped goes on from its newest checkpoint, to the last record") {
+  job::scratch const dir;
+  lines const flags{"--use_async", "--num_epochs=2", "--checkpoint_dir=" + dir / "checkpoints",
+                    "--checkpoint_steps=16"};
+  {
+    job::run j(cluster(2, 2, flags), slow);
+    REQUIRE(j.says("Checkpoint of version ", 2));
+    ::kill(j.pid(), SIGKILL);
+    CHECK(j.nothing_left(5s));
+  }
+  job::run j(cluster(2, 2, flags));
+  CHECK(j.wait() == 0);
+  std::string const log = j.log();
+  CAPTURE(log);
+  CHECK(has(log, "going on from "));
+  check_account(log, 2);
+  check_ledgers(dir / "checkpoints", 2, 2);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that trains in a second, for tests of whole jobs. The environment can make a worker of it fail or
+// dawdle.
+#include <chrono>
+#include <cstdlib>
+#include <edl/edl.hpp>
+#include <string_view>
+#include <thread>
+
+namespace nn = edl::nn;
+
+struct tiny {
+  static constexpr auto network = nn::sequential(nn::features{.count = 8}, nn::dense{.units = 16}, nn::relu{},
+                                                 nn::batch_norm{}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::sgd optimizer{.learning_rate = 0.05f, .momentum = 0.9f};
+  using metrics = edl::metrics<edl::accuracy>;
+
+  static void feed(edl::example const& record, edl::sample<tiny>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("label");
+    if (m == edl::mode::training) disturb();
+  }
+
+ private:
+  /// TINY_FAILS: "throw" or "abort" at the first record. TINY_DELAY_US: microseconds per record, so that a
+  /// test can act in the middle of a job.
+  static void disturb() {
+    if (char const* how = std::getenv("TINY_FAILS")) {
+      if (how == std::string_view("abort")) std::abort();
+      throw edl::data_error("this worker was told to fail");
+    }
+    if (char const* delay = std::getenv("TINY_DELAY_US"))
+      std::this_thread::sleep_for(std::chrono::microseconds(std::atoi(delay)));
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<tiny>(argc, argv); }
