@@ -66,3 +66,14 @@ TEST_CASE("rates come of the records between heartbeats") {
   all.heartbeat(1, 1, {.records = 10}, start + seconds(4));   // cannot be
   CHECK(all.find(1)->rate == doctest::Approx(130));
 }
+
+TEST_CASE("what nobody could hear is no silence") {
+  edl::master::membership m(seconds(5));
+  auto const begin = start + seconds(100);
+  m.join(1, 7, {}, begin);
+  m.excuse(seconds(60), begin + seconds(61));
+  CHECK(m.silent(begin + seconds(61)).empty());
+  CHECK(m.silent(begin + seconds(66)).size() == 1);
+  m.excuse(seconds(60), begin + seconds(62));  // never into the future
+  CHECK(m.silent(begin + seconds(68)).size() == 1);
+}

@@ -82,7 +82,8 @@ class coordinator {
   /// Ends the job with a reason that the world around it found.
   void fail(std::string const& reason);
 
-  /// Call about once a second: finds who is silent or slow.
+  /// Call about once a second: finds who is silent or slow. When it is not called for longer than that the
+  /// master itself was held up (a paused machine, a starved process), and its pause is held against nobody.
   void tick(time_point now);
 
   std::vector<command> take_commands();
@@ -143,6 +144,7 @@ class coordinator {
   std::set<std::uint32_t> training_first_;  // workers that returned an evaluation task
   std::optional<std::uint64_t> layout_;
   std::uint64_t version_ = 0;
+  std::optional<time_point> last_tick_;
   std::uint32_t epochs_said_ = 0;
   std::optional<write_checkpoint> writing_, to_write_;
   std::optional<std::uint64_t> last_version_;   // told in the closing phase

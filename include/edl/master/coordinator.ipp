@@ -170,6 +170,11 @@ EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, s
 }
 
 EDL_INLINE void coordinator::tick(time_point now) {
+  if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) {
+    workers_.excuse(pause, now);
+    servers_.excuse(pause, now);
+  }
+  last_tick_ = now;
   for (role const of : {role::worker, role::server}) {
     for (auto const& m : members(of).silent(now))
       if (!over()) lose(of, m.id, "it gave no sign of life", now);

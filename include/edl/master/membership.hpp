@@ -66,6 +66,9 @@ class membership {
   /// Members without a sign of life for longer than `silence`, by id. Changes nothing.
   std::vector<member> silent(time_point now) const;
 
+  /// Nobody can have been heard for `pause`: it does not count as anybody's silence.
+  void excuse(duration pause, time_point now);
+
   /// Null: no such member.
   member const* find(std::uint32_t id) const;
   bool known(std::uint32_t id, std::uint64_t incarnation) const {

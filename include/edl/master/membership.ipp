@@ -62,6 +62,10 @@ EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation) {
   return true;
 }
 
+EDL_INLINE void membership::excuse(duration pause, time_point now) {
+  for (auto& [id, m] : members_) m.seen = std::min(m.seen + pause, now);
+}
+
 EDL_INLINE std::vector<member> membership::silent(time_point now) const {
   std::vector<member> out;
   for (auto const& [id, m] : members_)

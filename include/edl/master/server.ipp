@@ -221,9 +221,8 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
     wire::ConfigureRequest request;
     request.set_generation(c.generation);
     request.set_restore(c.restore);
-    net::outgoing const what{.method = wire::method::configure,
-                             .message = wire::pack(request),
-                             .timeout = detail::disk_timeout};
+    net::outgoing const what{
+        .method = wire::method::configure, .message = wire::pack(request), .timeout = detail::disk_timeout};
     co_await p.to->call(what);
   } catch (net::call_error const& e) {
     // A server that is gone is found by its exit or its silence, and another generation begins.
