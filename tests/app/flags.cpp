@@ -74,6 +74,7 @@ TEST_CASE("what cannot be is refused by name, with the way out") {
   CHECK(contains(refusal({"train", "--training_data=d", "--minibatch_size=99999999999999999999"}),
                  "--minibatch_size"));
   CHECK(contains(refusal({"train"}), "--training_data"));
+  CHECK(contains(refusal({"train", "--trainig_data=d"}), "did you mean --training_data?"));
   CHECK(contains(refusal({"trian"}), "did you mean train?"));
   CHECK(contains(refusal({}), "--help"));
   CHECK(contains(refusal({"train", "--training_data=d", "--image_name=x"}), "--image_name"));

@@ -92,7 +92,6 @@ TEST_CASE("IDX files damaged at random are errors or other images") {
 TEST_CASE("MNIST as published") {
   auto const folder = support::data_sets("mnist");
   if (folder.empty()) return;
-  CHECK(failure([&] { verify_mnist(folder); }).empty());
   idx_source const s{folder + "/t10k-images-idx3-ubyte.gz", folder + "/t10k-labels-idx1-ubyte.gz"};
   CHECK(s.shards() == std::vector<shard>{{"t10k-images-idx3-ubyte.gz", 10000}});
   auto const in = s.open();
@@ -105,12 +104,4 @@ TEST_CASE("MNIST as published") {
   }
   CHECK(counts[1] == 1135);
   CHECK(counts[5] == 892);
-}
-
-TEST_CASE("what is not MNIST as published is named") {
-  support::scratch const dir;
-  CHECK(has(failure([&] { verify_mnist(dir.path()); }), "holds none of MNIST's files"));
-  support::write(dir / "t10k-labels-idx1-ubyte", labels);
-  CHECK(has(failure([&] { verify_mnist(dir.path()); }),
-            "expected MD5 27ae3e4e09519cfbb04c329615203637, found"));
 }

@@ -13,7 +13,7 @@ namespace edl::app {
 /// What `data` is asked to do: write records of any format that edl reads as RecordIO shards.
 struct conversion {
   std::string from, to, compressor = "snappy";
-  std::uint64_t records_per_shard = 4096, limit = 0;
+  std::uint64_t records_per_shard = 4096;
   double fraction = 1;
 };
 

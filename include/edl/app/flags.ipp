@@ -112,7 +112,7 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.app.option_defaults()->group("Model");
   d.value("--seed", j.seed, "of initial values, shuffling and dropout");
   d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
-          "a checkpoint (its version-N directory) to start from");
+          "a checkpoint (its version-N directory) or an exported model.safetensors to start from");
   d.app.option_defaults()->group("Log");
   d.value("--log_level", level, "least severity that is logged")
       ->transform(CLI::IsMember({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, CLI::ignore_case));
@@ -158,17 +158,18 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
 
 EDL_INLINE void conversion_flags(declare d, conversion& c) {
   d.value("--from", c.from,
-          "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, or synthetic:mnist")
+          "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, or synthetic:train, "
+          "synthetic:test")
       ->required();
   d.value("--to", c.to, "directory to write RecordIO shards into")->required();
   d.value("--records_per_shard", c.records_per_shard, "records in one file")->check(CLI::PositiveNumber);
   d.value("--compressor", c.compressor, "none, snappy or gzip")
       ->check(CLI::IsMember({"none", "snappy", "gzip"}));
   d.value("--fraction", c.fraction, "share of the records to take, from the first")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(1e-9, 1.0));
 }
 
-/// Resolves what one flag means for others; see the flags' table in docs/flags.md.
+/// Resolves what one flag means for others; see the flags' table in docs/jobs.md.
 EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
                        std::uint64_t records_per_task) {
   static constexpr char const* levels[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
@@ -291,7 +292,17 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     int const code = app.exit(success, out, err);
     return {std::nullopt, out.str() + err.str(), code};
   } catch (CLI::ParseError const& bad) {
-    throw usage_error(fmt::format("{}; `{} --help` tells more", bad.what(), program));
+    // A flag that is needed may be there, misspelt: that is what to tell.
+    CLI::App const* chosen = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    for (std::string const& word : line)
+      if (std::string const bare = word.rfind("--", 0) == 0 ? word.substr(2, word.find('=') - 2) : "";
+          !bare.empty())
+        if (auto const& known = names[chosen];
+            std::ranges::find(known, bare) == known.end() && bare != "help")
+          if (std::string const near = nearest(bare, known); !near.empty())
+            throw usage_error(fmt::format("unknown flag --{}: did you mean --{}?", bare, near));
+    throw usage_error(fmt::format("{}; `{}{}{} --help` tells more", bad.what(), program,
+                                  chosen == &app ? "" : " ", chosen == &app ? "" : chosen->get_name()));
   }
 
   if (data->parsed()) {

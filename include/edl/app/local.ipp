@@ -36,7 +36,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
         master_(options_, now()),
         view_(log_, ::isatty(2) == 1) {
     configure(store_, job_, program_, options_.start.directory);
-    master_.join({.of = master::role::worker, .layout = wire::layout_digest(p.layout)}, now());
+    if (!master_.over())
+      master_.join({.of = master::role::worker, .layout = wire::layout_digest(p.layout)}, now());
     obey();
   }
 
@@ -62,7 +63,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
                                                .error = o.error,
                                                .metrics = o.metrics,
                                                .returned = o.returned,
-                                               .applied = o.applied},
+                                               .applied = o.applied,
+                                               .skipped = o.skipped},
                                               now());
     alive();
     obey();
@@ -220,7 +222,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
 EDL_INLINE int run_local(program& p, job const& j, logger const& log,
                          std::function<bool()> const& interrupted) {
   make_directories(j);
-  records const r = open_records(j);
+  records const r = open_records(j, log);
   detail::local_links links(p, j, r, log);
   auto const trainer = p.make_trainer(j.minibatch_size, j.seed);
   worker::session session(j, *trainer, *p.rule, r.view(), links, links, log, predictions_of(j, p, 0));

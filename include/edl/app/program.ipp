@@ -56,11 +56,12 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
     fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
     return command.code;
   }
-  arguments const& a = *command.run;
+  arguments a = *command.run;
   if (a.data) return run_conversion(*a.data);
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
   surroundings s = read_environment();
   if (s.job_name.empty()) s.job_name = a.job.name;
+  a.job.name = s.job_name;
   // A worker's Ctrl-C is the master's business: all processes of a terminal get it.
   signals const stop{SIGTERM, SIGINT};
   ::signal(SIGPIPE, SIG_IGN);
@@ -72,7 +73,7 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
     bool asked = false;
     return run_local(p, a.job, log, [&] { return asked = asked || stop.wait(std::chrono::milliseconds(0)); });
   }
-  return run_cluster(a, line, log, stop);
+  return run_cluster(a, log, stop);
 }
 
 }  // namespace detail

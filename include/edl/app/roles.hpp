@@ -31,9 +31,8 @@ int run_master(program& p, arguments const& a, surroundings const& s, logger con
 int run_server(program& p, arguments const& a, surroundings const& s, logger const& log, signals const& stop);
 int run_worker(program& p, arguments const& a, surroundings const& s, logger const& log, signals const& stop);
 
-/// Starts a master of this command line as a child, which starts the rest, and ends with it.
-int run_cluster(arguments const& a, std::vector<std::string> const& command_line, logger const& log,
-                signals const& stop);
+/// Starts a master of this process's own command line as a child, which starts the rest, and ends with it.
+int run_cluster(arguments const& a, logger const& log, signals const& stop);
 
 }  // namespace edl::app
 

@@ -203,7 +203,7 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
   job const& j = a.job;
   make_directories(j);
-  records const r = open_records(j);
+  records const r = open_records(j, log);
   master::job_options const options = master_options(j, r, log);
 
   std::atomic<bool> over{false};
@@ -336,8 +336,8 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
                          [&](net::request& q) { return server.handle(q); });
   member self(node, master, wire::JoinRequest::SERVER, s.id);
   self.join(wire::layout_digest(p.layout), listener.addresses());
-  log.info(fmt::format("keeps {} of {} variables, listens at {}", store.elements().size(), p.layout.size(),
-                       joined(listener.addresses())));
+  log.info(fmt::format("keeps {} of {} variables (process {}), listens at {}", store.elements().size(),
+                       p.layout.size(), ::getpid(), joined(listener.addresses())));
   std::optional<int> signal;
   while (!signal && !self.lost()) signal = stop.wait(100ms);
   node.stop();
@@ -349,13 +349,13 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
                           signals const& stop) {
   using namespace detail;
   job const& j = a.job;
-  records const r = open_records(j);
+  records const r = open_records(j, log);
   auto const trainer = p.make_trainer(j.minibatch_size, j.seed);
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
   member self(node, master, wire::JoinRequest::WORKER, s.id);
   self.join(wire::layout_digest(p.layout), {});
-  log.info("joined the job");
+  log.info(fmt::format("joined the job (process {})", ::getpid()));
   worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters);
   worker::remote_master work(master, {s.id, self.incarnation()}, parameters);
   worker::session session(j, *trainer, *p.rule, r.view(), work, parameters, log,
@@ -375,10 +375,8 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   return 0;
 }
 
-EDL_INLINE int run_cluster(arguments const& a, std::vector<std::string> const& command_line,
-                           logger const& log, signals const& stop) {
+EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop) {
   using namespace detail;
-  (void)command_line;
   std::atomic<int> code{-1};
   platform::processes processes("/proc/self/exe", own_command(), [&](platform::ending const& e) {
     code = e.signal ? 128 + e.signal : e.code;

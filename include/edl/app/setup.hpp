@@ -28,8 +28,9 @@ struct records {
 /// Makes the directories that a job writes to. Throws usage_error, naming the flag, where it cannot.
 void make_directories(job const& j);
 
-/// Throws data_error when they are missing or damaged.
-records open_records(job const& j);
+/// Throws data_error when they are missing or damaged; with --skip_damaged what is left out is logged
+/// instead.
+records open_records(job const& j, logger const& log);
 
 /// What the master is to do, and where it begins: from the newest checkpoint in --checkpoint_dir when that is
 /// this very job's (it goes on), from --checkpoint_dir_for_init (a new job with old values), or from initial

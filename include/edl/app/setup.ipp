@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/nn/metric/values.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
+#include "edl/wire/model_file.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -27,7 +27,11 @@ inline std::vector<master::shard> shards_of(data::source const* from) {
   return out;
 }
 
+/// A model exported by --output, or by anybody with the same names and extents.
+inline bool is_model_file(std::string const& path) { return path.ends_with(".safetensors"); }
+
 inline master::restore_point point_of(std::string const& directory) {
+  if (is_model_file(directory)) return {directory, 0, {}};
   wire::manifest const m = wire::read_manifest(directory);
   return {directory, m.version, m.applied()};
 }
@@ -84,10 +88,13 @@ EDL_INLINE void make_directories(job const& j) {
   }
 }
 
-EDL_INLINE records open_records(job const& j) {
+EDL_INLINE records open_records(job const& j, logger const& log) {
   data::source_options const options{.skip_damaged = j.skip_damaged};
   auto const open = [&](std::string const& path) {
-    return path.empty() ? nullptr : data::open_source(path, options);
+    auto from = path.empty() ? nullptr : data::open_source(path, options);
+    if (from)
+      for (std::string const& line : from->damage()) log.warning(line);
+    return from;
   };
   return {open(j.training_data), open(j.validation_data), open(j.prediction_data)};
 }
@@ -159,6 +166,12 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
 EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
   if (directory.empty())
     s.configure([&](std::size_t first, std::span<float> values) { p.initialise(j.seed, first, values); });
+  else if (detail::is_model_file(directory))
+    s.configure([&](std::size_t first, std::span<float> values) {
+      std::vector<float> all(p.layout.size());
+      wire::import_model(directory, p.layout, all);
+      std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
+    });
   else
     s.restore(directory, directory == j.checkpoint_dir_for_init ? ps::history::forgotten : ps::history::kept);
 }

@@ -36,10 +36,6 @@ class idx_source : public source {
   std::vector<shard> shards_;
 };
 
-/// Whether those of MNIST's four files that a directory holds are the published ones, by the MD5 of what they
-/// hold when unpacked. A data_error names one that is not; an error if there are none.
-void verify_mnist(std::string const& directory);
-
 }  // namespace edl::data
 
 #ifdef EDL_HEADER_ONLY

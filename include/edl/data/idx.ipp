@@ -2,11 +2,8 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
 #include <utility>
 
 #include "edl/core/error.hpp"
@@ -111,34 +108,6 @@ EDL_INLINE idx_source::idx_source(std::string const& images, std::string const& 
 
 EDL_INLINE std::unique_ptr<reader> idx_source::open() const {
   return std::make_unique<detail::idx_reader>(images_, labels_, shards_[0].name);
-}
-
-EDL_INLINE void verify_mnist(std::string const& directory) {
-  static constexpr std::array<std::pair<char const*, char const*>, 4> published{{
-      {"train-images-idx3-ubyte", "6bbc9ace898e44ae57da46a324031adb"},
-      {"train-labels-idx1-ubyte", "a25bea736e30d166cdddb491f175f624"},
-      {"t10k-images-idx3-ubyte", "2646ac647ad5339dbf082846283269ea"},
-      {"t10k-labels-idx1-ubyte", "27ae3e4e09519cfbb04c329615203637"},
-  }};
-  int found = 0;
-  for (auto const& [name, expected] : published)
-    for (char const* const ending : {"", ".gz"}) {
-      auto const path = fmt::format("{}/{}{}", directory, name, ending);
-      if (!std::filesystem::exists(path)) continue;
-      auto const values = detail::unpacked_idx(path);
-      std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-      unsigned size = 0;
-      if (::EVP_Digest(values.data(), values.size(), digest.data(), &size, ::EVP_md5(), nullptr) != 1)
-        throw error(fmt::format("{}: cannot be verified, OpenSSL offers no MD5 here", path));
-      std::string hex;
-      for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-      if (hex != expected)
-        throw data_error(
-            fmt::format("{}: is not MNIST as published: expected MD5 {}, found {}", path, expected, hex));
-      ++found;
-    }
-  if (found == 0)
-    throw error(fmt::format("{}: holds none of MNIST's files, such as {}.gz", directory, published[0].first));
 }
 
 }  // namespace edl::data

@@ -129,7 +129,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                                  .error = m.error(),
                                                  .metrics = {m.metrics().begin(), m.metrics().end()},
                                                  .returned = m.returned(),
-                                                 .applied = m.applied()},
+                                                 .applied = m.applied(),
+                                                 .skipped = m.skipped()},
                                                 now));
       reply = wire::pack(out);
       break;
@@ -330,7 +331,6 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
     wire::commit_checkpoint(path, m);
-    log_.info(fmt::format("checkpoint {} written", path));
     wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max);
   } catch (error const& e) {
     failed = e.what();

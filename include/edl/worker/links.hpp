@@ -32,6 +32,7 @@ struct outcome {
   std::uint64_t lease = 0;
   std::string error;  ///< empty: done
   std::uint64_t records = 0;
+  std::uint64_t skipped = 0;    ///< records left out as damaged
   std::vector<double> metrics;  ///< evaluation: totals
   bool returned = false;        ///< given back undone, without fault
   std::uint32_t applied = 0;  ///< with `returned` or `error`: minibatches that every server has acknowledged

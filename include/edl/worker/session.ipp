@@ -167,6 +167,7 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
   }
   ++l.next;
   l.records += std::uint64_t(b.rows);
+  l.skipped += std::uint64_t(b.skipped);
   if (l.next >= l.minibatches) end({});
 }
 
@@ -239,6 +240,7 @@ EDL_INLINE void session::end(std::string const& error) {
   if (!master_.report({.lease = l.task.lease,
                        .error = error,
                        .records = l.records,
+                       .skipped = l.skipped,
                        .metrics = l.totals,
                        .applied = l.next}))
     log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index,
