@@ -62,7 +62,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
                                                .error = o.error,
                                                .metrics = o.metrics,
                                                .returned = o.returned,
-                                               .applied = o.applied},
+                                               .applied = o.applied,
+                                               .skipped = o.skipped},
                                               now());
     alive();
     obey();

@@ -98,7 +98,7 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
     settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
     return true;
   }
-  tasks_->complete(r.lease, now);
+  tasks_->complete(r.lease, now, r.skipped);
   say(severity::info, fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
   return true;
 }

@@ -129,7 +129,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                                  .error = m.error(),
                                                  .metrics = {m.metrics().begin(), m.metrics().end()},
                                                  .returned = m.returned(),
-                                                 .applied = m.applied()},
+                                                 .applied = m.applied(),
+                                                 .skipped = m.skipped()},
                                                 now));
       reply = wire::pack(out);
       break;

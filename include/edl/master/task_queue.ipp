@@ -109,7 +109,7 @@ EDL_INLINE void task_queue::count(std::uint32_t epoch, task_counters const& more
   }
 }
 
-EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now) {
+EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now, std::uint64_t skipped) {
   auto const it = leases_.find(lease);
   if (it == leases_.end()) return false;
   holder& h = holders_[it->second.worker];
@@ -118,8 +118,11 @@ EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now) {
   task_key const key = take(it).key;
   failures_.erase(key);
   begun_ -= plan_.minibatches(key.index);
+  std::uint64_t const records = plan_.range(key.index).records();
+  skipped = std::min(skipped, records);
   count(key.epoch, {.tasks_done = 1,
-                    .records_done = plan_.range(key.index).records(),
+                    .records_done = records - skipped,
+                    .records_skipped = skipped,
                     .minibatches_done = plan_.minibatches(key.index)});
   return true;
 }
