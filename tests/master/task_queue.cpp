@@ -56,6 +56,18 @@ TEST_CASE("without shuffling tasks come in order, with leases from 1") {
   CHECK(q.done().minibatches_done == 20);
 }
 
+TEST_CASE("a task that is done but for damaged records counts these as skipped") {
+  auto q = two_files({.shuffle = false});
+  auto const leases = lease_all(q);
+  CHECK(q.complete(leases[0].id, start, 2));
+  CHECK(q.done().records_done == 1);
+  CHECK(q.done().records_skipped == 2);
+  CHECK(q.complete(leases[3].id, start, 1000));  // of one record: what a report says is bounded
+  CHECK(q.done().records_done == 1);
+  CHECK(q.done().records_skipped == 3);
+  CHECK(q.done().tasks_done == 2);
+}
+
 TEST_CASE("shuffled order is a function of seed and epoch") {
   auto a = two_files({.num_epochs = 2, .seed = 5}), b = two_files({.num_epochs = 2, .seed = 5});
   auto c = two_files({.num_epochs = 2, .seed = 6});

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <exception>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -23,6 +25,9 @@ namespace detail {
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
 [[noreturn]] void refuse_label(float label);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
+
+/// Throws data_error: the feed failed with an error that names neither the record nor the model.
+[[noreturn]] void refuse_feed(char const* why, std::size_t wanted);
 
 }  // namespace detail
 
@@ -45,7 +50,13 @@ class model_trainer final : public worker::trainer {
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
     sample_type s(b.feature_row(row), b.target_row(row));
-    Model::feed(record, s, m);
+    try {
+      Model::feed(record, s, m);
+    } catch (error const&) {
+      throw;
+    } catch (std::exception const& e) {
+      detail::refuse_feed(e.what(), network::input.size());
+    }
     if (s.features.size() != network::input.size())
       detail::refuse_features(s.features.size(), network::input.size());
     if (m == mode::prediction) return;

@@ -22,4 +22,9 @@ EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
       fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
 }
 
+EDL_INLINE void refuse_feed(char const* why, std::size_t wanted) {
+  throw data_error(fmt::format(
+      "the model's feed failed: {}; does it assign as many values as the network takes, {}?", why, wanted));
+}
+
 }  // namespace edl::app::detail

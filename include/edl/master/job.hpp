@@ -89,7 +89,7 @@ struct task_report {
   std::vector<double> metrics;  ///< evaluation: sums
   bool returned = false;        ///< undone without fault
   std::uint32_t applied = 0;    ///< with `returned` or `error`: minibatches acknowledged by every server
-  std::uint64_t skipped = 0;    ///< records left out as damaged
+  std::uint64_t skipped = 0;    ///< damaged records that were left out
 };
 
 /// Server 0 has frozen a version.

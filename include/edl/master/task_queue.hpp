@@ -82,8 +82,7 @@ class task_queue {
   /// Whether `lease` is in force and in this worker's hands.
   bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
 
-  /// Done, but for `skipped` of its records that were left out as damaged. False: no such lease, it had been
-  /// given up.
+  /// Done, but for `skipped` damaged records. False: no such lease, it had been given up.
   bool complete(std::uint64_t lease, time_point now, std::uint64_t skipped = 0);
 
   /// Undone without fault, `applied` of its minibatches acknowledged by every server.

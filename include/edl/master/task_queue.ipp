@@ -118,10 +118,11 @@ EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now, std::u
   task_key const key = take(it).key;
   failures_.erase(key);
   begun_ -= plan_.minibatches(key.index);
-  std::uint64_t const records = plan_.range(key.index).records(), left_out = std::min(skipped, records);
+  std::uint64_t const records = plan_.range(key.index).records();
+  skipped = std::min(skipped, records);
   count(key.epoch, {.tasks_done = 1,
-                    .records_done = records - left_out,
-                    .records_skipped = left_out,
+                    .records_done = records - skipped,
+                    .records_skipped = skipped,
                     .minibatches_done = plan_.minibatches(key.index)});
   return true;
 }

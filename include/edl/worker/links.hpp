@@ -30,9 +30,8 @@ struct assignment {
 /// What became of an assignment.
 struct outcome {
   std::uint64_t lease = 0;
-  std::string error;  ///< empty: done
-  std::uint64_t records = 0;
-  std::uint64_t skipped = 0;    ///< records left out as damaged
+  std::string error;            ///< empty: done
+  std::uint64_t skipped = 0;    ///< damaged records that were left out
   std::vector<double> metrics;  ///< evaluation: totals
   bool returned = false;        ///< given back undone, without fault
   std::uint32_t applied = 0;  ///< with `returned` or `error`: minibatches that every server has acknowledged

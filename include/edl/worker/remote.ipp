@@ -205,7 +205,6 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.set_incarnation(self_.incarnation);
   report.set_lease(o.lease);
   report.set_error(o.error);
-  report.set_records(o.records);
   report.set_skipped(o.skipped);
   report.set_returned(o.returned);
   report.set_applied(o.applied);

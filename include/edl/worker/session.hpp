@@ -64,7 +64,7 @@ class session {
     assignment task;
     std::uint64_t ticket = 0;  // of the loader's work
     std::uint32_t minibatches = 0, next = 0;
-    std::uint64_t records = 0, skipped = 0;
+    std::uint64_t skipped = 0;   // damaged records
     std::vector<double> totals;  // evaluation
     std::vector<float> outputs;  // prediction
   };

@@ -166,8 +166,11 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
     l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
   }
   ++l.next;
-  l.records += std::uint64_t(b.rows);
-  l.skipped += std::uint64_t(b.skipped);
+  if (b.skipped > 0) {
+    l.skipped += std::uint64_t(b.skipped);
+    log_.warning(fmt::format("{}: {} damaged records among {} to {} are left out", l.task.shard_name,
+                             b.skipped, l.task.begin, l.task.end));
+  }
   if (l.next >= l.minibatches) end({});
 }
 
@@ -239,7 +242,6 @@ EDL_INLINE void session::end(std::string const& error) {
   ask_again_ = {};
   if (!master_.report({.lease = l.task.lease,
                        .error = error,
-                       .records = l.records,
                        .skipped = l.skipped,
                        .metrics = l.totals,
                        .applied = l.next}))
