@@ -29,8 +29,9 @@ class progress_view {
  private:
   logger log_;
   bool terminal_, shown_ = false;
-  time_point last_{}, first_{};
-  std::uint64_t records_at_first_ = 0, records_at_last_ = 0;
+  time_point last_{}, since_{};
+  std::uint64_t records_ = 0;  // at `since_`
+  double rate_ = 0;            // records a second, smoothed
 };
 
 /// "tasks 24/236, records 12288/120000, 1873 records/s, loss 0.113, version 192, 0:57 left"

@@ -26,18 +26,21 @@ EDL_INLINE std::string describe(master::job_progress const& p, double records_pe
 
 EDL_INLINE void progress_view::update(master::job_progress const& p, time_point now) {
   using namespace std::chrono_literals;
-  if (first_ == time_point{}) {
-    first_ = last_ = now;
-    records_at_first_ = p.done.records_done;
+  if (since_ == time_point{} || p.done.records_done < records_) {  // the first look, or rolled back
+    since_ = now;
+    records_ = p.done.records_done;
     return;
   }
   if (now - last_ < (terminal_ ? 250ms : 10000ms)) return;
   last_ = now;
-  if (p.done.records_done < records_at_first_)
-    records_at_first_ = p.done.records_done, first_ = now;  // rolled back
-  double const seconds = std::chrono::duration<double>(now - first_).count();
-  double const mean = seconds > 0 ? double(p.done.records_done - records_at_first_) / seconds : 0;
-  std::string line = describe(p, p.rate > 0 ? p.rate : mean);
+  // Records are counted by whole tasks, so a rate is worth showing over seconds only.
+  if (double const seconds = std::chrono::duration<double>(now - since_).count(); seconds >= 5) {
+    double const rate = double(p.done.records_done - records_) / seconds;
+    rate_ = rate_ > 0 ? 0.5 * rate_ + 0.5 * rate : rate;
+    since_ = now;
+    records_ = p.done.records_done;
+  }
+  std::string line = describe(p, rate_);
   if (!terminal_) {
     log_.info(line);
     return;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <charconv>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <random>
 
@@ -107,9 +108,10 @@ class member {
     node_.spawn([this] { return beat(); });
   }
 
-  /// Counts what the heartbeats tell.
+  /// Where the heartbeats' numbers come from.
   void watch(worker::progress const& of) { seen_ = &of; }
-  void stop_watching() { seen_ = nullptr; }
+  /// The same for a server; `version` is called on the node's thread. Before `join`.
+  void watch(std::function<std::uint64_t()> version) { version_ = std::move(version); }
 
   std::uint64_t incarnation() const { return incarnation_; }
   bool finished() const { return finished_; }
@@ -130,6 +132,7 @@ class member {
         beat.set_records(seen->records);
         beat.set_loss(seen->loss);
       }
+      if (version_) beat.set_version(version_());
       beat.set_resident_bytes(resident_bytes());
       try {
         net::outgoing what{.method = wire::method::heartbeat,
@@ -153,6 +156,7 @@ class member {
   wire::JoinRequest::Role role_;
   std::uint32_t id_;
   std::uint64_t incarnation_;
+  std::function<std::uint64_t()> version_;
   std::atomic<worker::progress const*> seen_{nullptr};
   std::atomic<bool> finished_{false}, lost_{false};
 };
@@ -335,6 +339,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   net::listener listener(node, listen_at(s.host.empty() ? j.host : s.host, 0),
                          [&](net::request& q) { return server.handle(q); });
   member self(node, master, wire::JoinRequest::SERVER, s.id);
+  self.watch([&store] { return store.version(); });
   self.join(wire::layout_digest(p.layout), listener.addresses());
   log.info(fmt::format("keeps {} of {} variables (process {}), listens at {}", store.elements().size(),
                        p.layout.size(), ::getpid(), joined(listener.addresses())));
