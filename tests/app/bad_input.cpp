@@ -325,14 +325,14 @@ TEST_CASE("a worker with the wrong token is turned away, and the job does not mi
                              {"EDL_JOB_NAME", "tiny"},
                              {"EDL_JOB_TOKEN", secret},
                              {"MASTER_ADDR", "127.0.0.1:" + std::to_string(l.port)}}});
+  CHECK(stranger.wait() == 1);
   l.check_unharmed();
   CHECK_FALSE(has(l.j.log(), "worker 9 joined"));
-  CHECK(stranger.wait() == 1);
   CAPTURE(stranger.log());
   CHECK(plain_lines(stranger.log()).size() == 1);
 }
 
-TEST_CASE("a process of another model is turned away") {
+TEST_CASE("a process of another job is turned away") {
   long_job l;
   job::run stranger(train({"--num_workers=2", "--num_ps_pods=2"}),
                     {.env = {{"EDL_ROLE", "worker"},
@@ -340,8 +340,8 @@ TEST_CASE("a process of another model is turned away") {
                              {"EDL_JOB_NAME", "another job"},
                              {"EDL_JOB_TOKEN", secret},
                              {"MASTER_ADDR", "127.0.0.1:" + std::to_string(l.port)}}});
-  l.check_unharmed();
   CHECK(stranger.wait() == 1);
+  l.check_unharmed();
 }
 
 TEST_CASE("garbage sent to the master costs that connection only") {

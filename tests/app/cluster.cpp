@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs of a master, servers and workers, each a process.
+#include <memory>
+
 #include "app/job.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/manifest.hpp"
@@ -129,25 +131,81 @@ TEST_CASE("a killed worker is replaced under the next id; the other stays, nothi
 }
 
 TEST_CASE("a killed server is replaced and all go back to the last checkpoint") {
+  for (lines f : {lines{"--use_async"}, lines{"--grads_to_wait=2"}}) {
+    job::scratch const dir;
+    f.insert(f.end(), {"--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints", "--checkpoint_steps=8"});
+    job::run j(cluster(2, 2, f), slow);
+    REQUIRE(j.says("Checkpoint of version ", 2));
+    REQUIRE((j.find("worker", 0) && j.find("worker", 1) && j.find("ps", 0)));
+    ::kill(j.find("ps", 1), SIGKILL);
+    CHECK(j.says("Going back to version "));
+    CHECK(j.wait() == 0);
+    CHECK(j.nothing_left());
+    std::string const log = j.log();
+    CAPTURE(log);
+    CHECK_FALSE(has(log, "Going back to version 0"));
+    CHECK(count(log, "server 1 joined") == 2);
+    CHECK(count(log, "server 0 joined") == 1);
+    CHECK(count(log, "worker 2 joined") == 0);
+    CHECK(has(log, "generation 2: "));
+    check_account(log, 3);
+    check_ledgers(dir / "checkpoints", 3, 2);
+  }
+}
+
+TEST_CASE("a job that loses one process after the other still counts every record once") {
+  edl::random_stream const random(11, 0);
   job::scratch const dir;
-  job::run j(cluster(2, 2,
-                     {"--use_async", "--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints",
-                      "--checkpoint_steps=16"}),
-             slow);
-  REQUIRE(j.says("Checkpoint of version ", 2));
-  pid_t const worker = j.find("worker", 0), other = j.find("worker", 1), server = j.find("ps", 0);
-  REQUIRE((worker && other && server));
-  ::kill(j.find("ps", 1), SIGKILL);
-  CHECK(j.says("Going back to version "));
+  job::run j(
+      cluster(2, 2,
+              {"--use_async", "--num_epochs=4", "--validation_data=" + job::data().validation,
+               "--evaluation_steps=50", "--checkpoint_dir=" + dir / "checkpoints", "--checkpoint_steps=10"}),
+      slow);
+  // Each loss waits for progress after the one before, so that the job gets on.
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    if (!j.says("Checkpoint of version ", count(j.log(), "Checkpoint of version ") + 1)) break;
+    auto const all = j.processes();
+    std::vector<job::process> victims;
+    for (job::process const& p : all)
+      if (p.role == (i % 3 == 2 ? "ps" : "worker")) victims.push_back(p);
+    if (victims.empty()) continue;
+    ::kill(victims[random.below(victims.size(), i)].pid, i % 2 ? SIGTERM : SIGKILL);
+  }
   CHECK(j.wait() == 0);
   CHECK(j.nothing_left());
   std::string const log = j.log();
   CAPTURE(log);
-  CHECK_FALSE(has(log, "Going back to version 0"));
-  CHECK(count(log, "server 1 joined") == 2);
-  CHECK(count(log, "server 0 joined") == 1);
-  CHECK(count(log, "worker 2 joined") == 0);
-  CHECK(has(log, "generation 2: "));
+  CHECK(count(log, " is lost: ") >= 3);
+  check_account(log, 4);
+  check_ledgers(dir / "checkpoints", 4, 2);
+  CHECK(last_accuracy(log) > 0.8);
+}
+
+TEST_CASE("roles that somebody else starts make a job, and a worker may come late") {
+  job::scratch const dir;
+  job::environment const common{{"EDL_JOB_NAME", "by-hand"},
+                                {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"}};
+  auto const command =
+      cluster(2, 1, {"--use_async", "--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"});
+  auto const role = [&](job::environment more) {
+    more.insert(more.end(), common.begin(), common.end());
+    more.insert(more.end(), slow.env.begin(), slow.env.end());
+    return std::make_unique<job::run>(command, job::options{.env = more});
+  };
+  auto const master = role({{"EDL_ROLE", "master"}});
+  REQUIRE(master->says("listens at "));
+  std::string log = master->log();
+  auto const at = log.find("tcp:", log.find("listens at ")) + 4;
+  std::string const where = log.substr(at, log.find('\n', at) - at);
+  auto const ps1 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "1"}, {"MASTER_ADDR", where}});
+  auto const first = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}});
+  auto const ps0 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "0"}, {"MASTER_ADDR", where}});
+  REQUIRE(master->says(" completed, ", 2));
+  auto const late = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "5"}, {"MASTER_ADDR", where}});
+  CHECK(master->says("worker 5 joined"));
+  for (auto const* r : {&master, &ps0, &ps1, &first, &late}) CHECK((*r)->wait() == 0);
+  log = master->log();
+  CAPTURE(log);
   check_account(log, 3);
   check_ledgers(dir / "checkpoints", 3, 2);
 }

@@ -344,7 +344,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   log.info(fmt::format("keeps {} of {} variables (process {}), listens at {}", store.elements().size(),
                        p.layout.size(), ::getpid(), joined(listener.addresses())));
   std::optional<int> signal;
-  while (!signal && !self.lost()) signal = stop.wait(100ms);
+  while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
   node.stop();
   if (signal || self.finished()) return 0;
   throw error("the master has given this server up or cannot be reached");

@@ -110,7 +110,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       wire::HeartbeatReply out;
       out.set_known(answer.known);
       out.set_generation(answer.generation);
-      out.set_finished(answer.finished);
+      out.set_finished(answer.finished && ended_);  // not before the model has been taken from the servers
       reply = wire::pack(out);
       break;
     }
