@@ -25,6 +25,7 @@
 
 #include "edl/core/random.hpp"
 #include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/recordio.hpp"
 
 /// Jobs of real processes, for tests.

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 TEST_CASE("parts are contiguous, even, and begin on cache lines") {
   for (std::size_t elements : {0u, 1u, 15u, 16u, 149u, 83466u, 1000003u})
     for (std::uint32_t parts : {1u, 2u, 3u, 7u, 64u}) {

@@ -230,7 +230,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log,
   session.stop_when(interrupted);
   bool const complete = session.run();
   links.close(complete);
-  return complete ? 0 : 130;
+  return complete ? 0 : 1;
 }
 
 }  // namespace edl::app

@@ -8,12 +8,10 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <atomic>
-#include <charconv>
-#include <fstream>
-#include <functional>
 #include <mutex>
-#include <random>
 
+#include "edl/app/environment.hpp"
+#include "edl/app/member.hpp"
 #include "edl/app/progress.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/setup.hpp"
@@ -38,128 +36,9 @@ namespace detail {
 
 using namespace std::chrono_literals;
 
-inline std::string variable(char const* name) {
-  char const* value = std::getenv(name);
-  return value ? value : "";
-}
-
-inline std::uint64_t draw() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
-}
-
 inline net::node_options node_options_of(surroundings const& s, logger const& log) {
   return {.job = s.job_name, .secret = net::token(s.token), .log = log};
 }
-
-/// Where a process listens: a port for other machines, and a Unix socket for this one's.
-inline std::vector<net::address> listen_at(std::string const& host, std::uint16_t port) {
-  return {net::address{net::address::transport::local, fmt::format("edl-{}-{:016x}", ::getpid(), draw()), 0},
-          net::address{net::address::transport::tcp, host, port}};
-}
-
-inline std::vector<net::address> master_addresses(std::string const& text) {
-  std::vector<net::address> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    auto const end = std::min(text.find(',', at), text.size());
-    std::string one = text.substr(at, end - at);
-    if (one.rfind("tcp:", 0) != 0 && one.rfind("unix:", 0) != 0) one = "tcp:" + one;
-    out.push_back(net::parse_address(one));
-    at = end + 1;
-  }
-  return out;
-}
-
-inline std::string joined(std::vector<net::address> const& addresses) {
-  std::string text;
-  for (net::address const& a : addresses) text += (text.empty() ? "" : ",") + net::to_string(a);
-  return text;
-}
-
-inline std::uint64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::uint64_t size = 0, resident = 0;
-  statm >> size >> resident;
-  return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
-}
-
-/// Membership of a worker or a server: joins, and tells the master once a second that it lives.
-class member {
- public:
-  member(net::node& on, net::channel& master, wire::JoinRequest::Role role, std::uint32_t id)
-      : node_(on), master_(master), role_(role), id_(id), incarnation_(draw()) {}
-
-  /// Throws error when the master does not take this process.
-  void join(std::uint64_t layout, std::vector<net::address> const& listening) {
-    wire::JoinRequest request;
-    request.set_role(role_);
-    request.set_id(id_);
-    request.set_incarnation(incarnation_);
-    request.set_layout(layout);
-    for (net::address const& a : listening) request.add_addresses(net::to_string(a));
-    net::outgoing what{.method = wire::method::join,
-                       .message = wire::pack(request),
-                       .timeout = worker::master_patience,
-                       .idempotent = true};
-    auto const reply =
-        wire::unpack<wire::JoinReply>(net::wait(master_, std::move(what)).message, master_.name());
-    if (!reply.accepted())
-      throw error(fmt::format("the master does not take this process: {}", reply.reason()));
-    node_.spawn([this] { return beat(); });
-  }
-
-  /// Where the heartbeats' numbers come from.
-  void watch(worker::progress const& of) { seen_ = &of; }
-  /// The same for a server; `version` is called on the node's thread. Before `join`.
-  void watch(std::function<std::uint64_t()> version) { version_ = std::move(version); }
-
-  std::uint64_t incarnation() const { return incarnation_; }
-  bool finished() const { return finished_; }
-
-  /// The master has given this process up, or cannot be reached any more.
-  bool lost() const { return lost_; }
-
- private:
-  asio::awaitable<void> beat() {
-    asio::steady_timer timer(node_.executor());
-    for (;;) {
-      wire::Heartbeat beat;
-      beat.set_role(role_);
-      beat.set_id(id_);
-      beat.set_incarnation(incarnation_);
-      if (worker::progress const* seen = seen_) {
-        beat.set_version(seen->version);
-        beat.set_records(seen->records);
-        beat.set_loss(seen->loss);
-      }
-      if (version_) beat.set_version(version_());
-      beat.set_resident_bytes(resident_bytes());
-      try {
-        net::outgoing what{.method = wire::method::heartbeat,
-                           .message = wire::pack(beat),
-                           .timeout = worker::master_patience,
-                           .idempotent = true};
-        net::reply const answer = co_await master_.call(what);
-        auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
-        if (!reply.known()) lost_ = true;
-        if (reply.finished()) finished_ = true;
-      } catch (net::call_error const&) {
-        lost_ = true;
-      }
-      timer.expires_after(1s);
-      co_await timer.async_wait(asio::use_awaitable);
-    }
-  }
-
-  net::node& node_;
-  net::channel& master_;
-  wire::JoinRequest::Role role_;
-  std::uint32_t id_;
-  std::uint64_t incarnation_;
-  std::function<std::uint64_t()> version_;
-  std::atomic<worker::progress const*> seen_{nullptr};
-  std::atomic<bool> finished_{false}, lost_{false};
-};
 
 inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   if (over) return master::exit_kind::completed;
@@ -169,37 +48,7 @@ inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
 }
 
-inline std::vector<std::string> own_command() {
-  std::ifstream file("/proc/self/cmdline");
-  std::vector<std::string> command;
-  for (std::string part; std::getline(file, part, '\0');) command.push_back(part);
-  if (command.empty()) throw error("cannot read this process's own command line from /proc/self/cmdline");
-  return command;
-}
-
 }  // namespace detail
-
-EDL_INLINE surroundings read_environment() {
-  surroundings s{.role = detail::variable("EDL_ROLE"),
-                 .job_name = detail::variable("EDL_JOB_NAME"),
-                 .token = detail::variable("EDL_JOB_TOKEN"),
-                 .master = detail::variable("MASTER_ADDR"),
-                 .host = detail::variable("MY_POD_IP"),
-                 .platform = detail::variable("EDL_PLATFORM")};
-  if (s.role.empty()) return s;
-  if (s.role != "master" && s.role != "ps" && s.role != "worker")
-    throw usage_error(fmt::format("EDL_ROLE={}: expected master, ps or worker", s.role));
-  if (s.token.empty())
-    throw usage_error("EDL_JOB_TOKEN is not set: all processes of a job need the same secret");
-  if (s.role == "master") return s;
-  if (s.master.empty()) throw usage_error("MASTER_ADDR is not set: where is the master? (host:port)");
-  char const* const name = s.role == "ps" ? "PS_ID" : "WORKER_ID";
-  std::string const id = detail::variable(name);
-  auto const [end, bad] = std::from_chars(id.data(), id.data() + id.size(), s.id);
-  if (bad != std::errc{} || end != id.data() + id.size())
-    throw usage_error(fmt::format("{}='{}': expected a number", name, id));
-  return s;
-}
 
 EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s, logger const& log,
                           signals const& stop) {
@@ -338,7 +187,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
       log);
   net::listener listener(node, listen_at(s.host.empty() ? j.host : s.host, 0),
                          [&](net::request& q) { return server.handle(q); });
-  member self(node, master, wire::JoinRequest::SERVER, s.id);
+  member self(node, master, member::kind::server, s.id);
   self.watch([&store] { return store.version(); });
   self.join(wire::layout_digest(p.layout), listener.addresses());
   log.info(fmt::format("keeps {} of {} variables (process {}), listens at {}", store.elements().size(),
@@ -358,7 +207,7 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   auto const trainer = p.make_trainer(j.minibatch_size, j.seed);
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
-  member self(node, master, wire::JoinRequest::WORKER, s.id);
+  member self(node, master, member::kind::worker, s.id);
   self.join(wire::layout_digest(p.layout), {});
   log.info(fmt::format("joined the job (process {})", ::getpid()));
   worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters);
@@ -367,14 +216,14 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
                           predictions_of(j, p, int(s.id)));
   self.watch(session.seen());
   session.stop_when([&] { return self.lost() || stop.wait(0ms).has_value(); });
-  bool complete = false;
-  try {
-    complete = session.run();
-  } catch (...) {
-    node.stop();
-    throw;
-  }
-  node.stop();
+  bool const complete = [&] {
+    // The heartbeats read what the session shows: they end before it, however it ends.
+    struct last_word {
+      net::node& of;
+      ~last_word() { of.stop(); }
+    } const stopped{node};
+    return session.run();
+  }();
   if (!complete && self.lost()) throw error("the master has given this worker up or cannot be reached");
   log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");
   return 0;

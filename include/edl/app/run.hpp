@@ -3,9 +3,9 @@
 
 #include <memory>
 
+#include "edl/app/command.hpp"
 #include "edl/app/model_trainer.hpp"
 #include "edl/app/model_traits.hpp"
-#include "edl/app/program.hpp"
 
 namespace edl {
 

@@ -11,10 +11,11 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <optional>
 
+#include "edl/app/command.hpp"
 #include "edl/app/flags.hpp"
 #include "edl/app/local.hpp"
-#include "edl/app/program.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/core/error.hpp"
@@ -70,8 +71,12 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   if (s.role == "ps") return run_server(p, a, s, log, stop);
   if (s.role == "worker") return run_worker(p, a, s, log, stop);
   if (a.job.how == strategy::local) {
-    bool asked = false;
-    return run_local(p, a.job, log, [&] { return asked = asked || stop.wait(std::chrono::milliseconds(0)); });
+    std::optional<int> asked;
+    int const code = run_local(p, a.job, log, [&] {
+      if (!asked) asked = stop.wait(std::chrono::milliseconds(0));
+      return asked.has_value();
+    });
+    return code == 0 || !asked ? code : 128 + *asked;
   }
   return run_cluster(a, log, stop);
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "edl/net/address.hpp"
+
+namespace edl::app {
+
+/// What the environment says about this process. Names are those of the platform's pods.
+struct surroundings {
+  std::string role;      ///< EDL_ROLE: master, ps, worker; empty: the user's own process
+  std::string job_name;  ///< EDL_JOB_NAME
+  std::string token;     ///< EDL_JOB_TOKEN, the job's secret
+  std::string master;    ///< MASTER_ADDR: "host:port", or addresses separated by commas
+  std::string host;      ///< MY_POD_IP: where others reach this process
+  std::string platform;  ///< EDL_PLATFORM: "process" when the master starts the others on this machine
+  std::uint32_t id = 0;  ///< WORKER_ID or PS_ID
+};
+
+/// Throws usage_error when a variable that the role needs is missing or wrong, naming it.
+surroundings read_environment();
+
+/// Where a process listens: a Unix socket for this machine's processes, a port for others'.
+std::vector<net::address> listen_at(std::string const& host, std::uint16_t port);
+
+/// The addresses of MASTER_ADDR, separated by commas; one without a transport is tcp.
+std::vector<net::address> master_addresses(std::string const& text);
+
+/// Addresses as MASTER_ADDR has them.
+std::string joined(std::vector<net::address> const& addresses);
+
+/// A random number of the operating system, to tell a process from all others.
+std::uint64_t draw_incarnation();
+
+/// The command line of this very process.
+std::vector<std::string> own_command();
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/environment.ipp"
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "edl/app/environment.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline std::string variable(char const* name) {
+  char const* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace detail
+
+EDL_INLINE surroundings read_environment() {
+  surroundings s{.role = detail::variable("EDL_ROLE"),
+                 .job_name = detail::variable("EDL_JOB_NAME"),
+                 .token = detail::variable("EDL_JOB_TOKEN"),
+                 .master = detail::variable("MASTER_ADDR"),
+                 .host = detail::variable("MY_POD_IP"),
+                 .platform = detail::variable("EDL_PLATFORM")};
+  if (s.role.empty()) return s;
+  if (s.role != "master" && s.role != "ps" && s.role != "worker")
+    throw usage_error(fmt::format("EDL_ROLE={}: expected master, ps or worker", s.role));
+  if (s.token.empty())
+    throw usage_error("EDL_JOB_TOKEN is not set: all processes of a job need the same secret");
+  if (s.role == "master") return s;
+  if (s.master.empty()) throw usage_error("MASTER_ADDR is not set: where is the master? (host:port)");
+  char const* const name = s.role == "ps" ? "PS_ID" : "WORKER_ID";
+  std::string const id = detail::variable(name);
+  auto const [end, bad] = std::from_chars(id.data(), id.data() + id.size(), s.id);
+  if (bad != std::errc{} || end != id.data() + id.size())
+    throw usage_error(fmt::format("{}='{}': expected a number", name, id));
+  return s;
+}
+
+EDL_INLINE std::uint64_t draw_incarnation() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+EDL_INLINE std::vector<net::address> listen_at(std::string const& host, std::uint16_t port) {
+  return {net::address{net::address::transport::local,
+                       fmt::format("edl-{}-{:016x}", ::getpid(), draw_incarnation()), 0},
+          net::address{net::address::transport::tcp, host, port}};
+}
+
+EDL_INLINE std::vector<net::address> master_addresses(std::string const& text) {
+  std::vector<net::address> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    auto const end = std::min(text.find(',', at), text.size());
+    std::string one = text.substr(at, end - at);
+    if (one.rfind("tcp:", 0) != 0 && one.rfind("unix:", 0) != 0) one = "tcp:" + one;
+    out.push_back(net::parse_address(one));
+    at = end + 1;
+  }
+  return out;
+}
+
+EDL_INLINE std::string joined(std::vector<net::address> const& addresses) {
+  std::string text;
+  for (net::address const& a : addresses) text += (text.empty() ? "" : ",") + net::to_string(a);
+  return text;
+}
+
+EDL_INLINE std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> command;
+  for (std::string part; std::getline(file, part, '\0');) command.push_back(part);
+  if (command.empty()) throw error("cannot read this process's own command line from /proc/self/cmdline");
+  return command;
+}
+
+}  // namespace edl::app

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "edl/net/address.hpp"
+#include "edl/net/channel.hpp"
+#include "edl/net/node.hpp"
+#include "edl/worker/session.hpp"
+
+namespace edl::app {
+
+/// A worker's or a server's membership in a job: it joins, and tells the master once a second that it lives.
+/// Thread safety: `join` and `watch` on one thread that is not the node's; the rest safe.
+class member {
+ public:
+  enum class kind { worker, server };
+
+  member(net::node& on, net::channel& master, kind what, std::uint32_t id);
+  member(member const&) = delete;
+  member& operator=(member const&) = delete;
+
+  /// Stops the node: nothing that it runs may outlive what it tells of.
+  ~member() { node_.stop(); }
+
+  /// `layout`: digest of the model's layout; `listening`: where servers are reached. Throws error when the
+  /// master does not take this process or cannot be reached.
+  void join(std::uint64_t layout, std::vector<net::address> const& listening);
+
+  /// Where the heartbeats' numbers come from; `of` stays until the node is stopped.
+  void watch(worker::progress const& of) { seen_ = &of; }
+
+  /// The same for a server; `version` is called on the node's thread. Before `join`.
+  void watch(std::function<std::uint64_t()> version) { version_ = std::move(version); }
+
+  std::uint64_t incarnation() const { return incarnation_; }
+
+  /// The master has said that the job is finished.
+  bool finished() const { return finished_; }
+
+  /// The master has given this process up, or cannot be reached any more.
+  bool lost() const { return lost_; }
+
+ private:
+  asio::awaitable<void> beat();
+
+  net::node& node_;
+  net::channel& master_;
+  kind kind_;
+  std::uint32_t id_;
+  std::uint64_t incarnation_;
+  std::function<std::uint64_t()> version_;
+  std::atomic<worker::progress const*> seen_{nullptr};
+  std::atomic<bool> finished_{false}, lost_{false};
+};
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/member.ipp"
+#endif

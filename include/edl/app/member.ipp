@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <chrono>
+#include <fstream>
+
+#include "edl/app/environment.hpp"
+#include "edl/app/member.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/blocking.hpp"
+#include "edl/net/status.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+#include "edl/worker/remote.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline std::uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t size = 0, resident = 0;
+  statm >> size >> resident;
+  return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
+}
+
+inline wire::JoinRequest::Role role_of(member::kind k) {
+  return k == member::kind::server ? wire::JoinRequest::SERVER : wire::JoinRequest::WORKER;
+}
+
+}  // namespace detail
+
+EDL_INLINE member::member(net::node& on, net::channel& master, kind what, std::uint32_t id)
+    : node_(on), master_(master), kind_(what), id_(id), incarnation_(draw_incarnation()) {}
+
+EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> const& listening) {
+  wire::JoinRequest request;
+  request.set_role(detail::role_of(kind_));
+  request.set_id(id_);
+  request.set_incarnation(incarnation_);
+  request.set_layout(layout);
+  for (net::address const& a : listening) request.add_addresses(net::to_string(a));
+  net::outgoing what{.method = wire::method::join,
+                     .message = wire::pack(request),
+                     .timeout = worker::master_patience,
+                     .idempotent = true};
+  auto const reply =
+      wire::unpack<wire::JoinReply>(net::wait(master_, std::move(what)).message, master_.name());
+  if (!reply.accepted())
+    throw error(fmt::format("the master does not take this process: {}", reply.reason()));
+  node_.spawn([this] { return beat(); });
+}
+
+EDL_INLINE asio::awaitable<void> member::beat() {
+  asio::steady_timer timer(node_.executor());
+  for (;;) {
+    wire::Heartbeat beat;
+    beat.set_role(detail::role_of(kind_));
+    beat.set_id(id_);
+    beat.set_incarnation(incarnation_);
+    if (worker::progress const* seen = seen_) {
+      beat.set_version(seen->version);
+      beat.set_records(seen->records);
+      beat.set_loss(seen->loss);
+    }
+    if (version_) beat.set_version(version_());
+    beat.set_resident_bytes(detail::resident_bytes());
+    try {
+      net::outgoing what{.method = wire::method::heartbeat,
+                         .message = wire::pack(beat),
+                         .timeout = worker::master_patience,
+                         .idempotent = true};
+      net::reply const answer = co_await master_.call(what);
+      auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
+      if (!reply.known()) lost_ = true;
+      if (reply.finished()) finished_ = true;
+    } catch (net::call_error const&) {
+      lost_ = true;
+    }
+    timer.expires_after(std::chrono::seconds(1));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
+}  // namespace edl::app

@@ -1,0 +1,39 @@
+#include "edl/core/log.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace {
+
+std::string written(edl::severity least, auto log) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  log(edl::logger(least, "worker-3", ends[1]));
+  ::close(ends[1]);
+  std::string text(4096, '\0');
+  auto const n = ::read(ends[0], text.data(), text.size());
+  ::close(ends[0]);
+  text.resize(std::size_t(n));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a line has time, level, place, process and text") {
+  std::string const line = written(edl::severity::info, [](edl::logger const& l) { l.info("Loss = 1"); });
+  CHECK(line.find("] [INFO] [log.cpp:") != std::string::npos);
+  CHECK(line.find("[worker-3] Loss = 1\n") != std::string::npos);
+  CHECK(line.front() == '[');
+}
+
+TEST_CASE("what is less severe than asked for is dropped") {
+  CHECK(written(edl::severity::warning, [](edl::logger const& l) { l.info("no"), l.debug("no"); }).empty());
+}
+
+TEST_CASE("a text cannot forge another line") {
+  std::string const line =
+      written(edl::severity::info, [](edl::logger const& l) { l.error("bad\n[2026] [INFO] forged"); });
+  CHECK(line.find('\n') == line.size() - 1);
+}
