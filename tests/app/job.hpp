@@ -249,7 +249,8 @@ class run {
 inline std::vector<std::string> train(std::vector<std::string> const& more = {}) {
   std::vector<std::string> line{"train"};
   for (std::string const& usual : {"--training_data=" + data().training, std::string("--minibatch_size=32"),
-                                   std::string("--num_minibatches_per_task=4"), std::string("--seed=7")}) {
+                                   std::string("--num_minibatches_per_task=4"), std::string("--seed=7"),
+                                   std::string("--log_level=DEBUG")}) {
     auto const same = [&](std::string const& m) {
       return m.starts_with(usual.substr(0, usual.find('=') + 1));
     };
