@@ -30,7 +30,11 @@ class channel {
   /// while its request is half sent closes the connection, which the next call opens again. A call that is
   /// not idempotent fails with `unavailable` as soon as the peer cannot be reached; an idempotent one is
   /// tried until its deadline. For compute threads see blocking.hpp.
-  asio::awaitable<reply> call(outgoing what);
+  asio::awaitable<reply> call(outgoing const& what);
+
+  /// Give the call a name, which must live until `call` returns: GCC 12 destroys braced temporaries within a
+  /// `co_await` expression twice.
+  asio::awaitable<reply> call(outgoing&& what) = delete;
 
   std::string const& name() const;
   bool connected() const;  ///< whether a connection is open now
