@@ -66,8 +66,7 @@ outgoing make(load l, std::vector<std::byte>& arena) {
 asio::awaitable<void> keep_calling(edl::net::channel& to, outgoing const& what, std::atomic<bool> const& over,
                                    std::atomic<long>& done) {
   while (!over) {
-    outgoing copy = what;
-    co_await to.call(std::move(copy));
+    co_await to.call(what);
     ++done;
   }
 }
@@ -92,9 +91,8 @@ asio::awaitable<std::vector<double>> from_coroutine(edl::net::channel& to, outgo
   std::vector<double> us;
   int const n = repeats(l);
   for (int i = -(n / 10 + 1); i < n; ++i) {
-    outgoing copy = what;
     auto const begin = clock::now();
-    co_await to.call(std::move(copy));
+    co_await to.call(what);
     if (i >= 0) us.push_back(std::chrono::duration<double, std::micro>(clock::now() - begin).count());
   }
   co_return us;

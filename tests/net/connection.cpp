@@ -131,7 +131,12 @@ TEST_CASE(
   edl::wire::frame_header const h{
       .kind = frame_kind::response, .call = asked.head.call, .payload_size = room.size()};
   peer.send_frame(h, "", 400'000);
-  while (std::atomic_ref<std::byte>(room[399'999]).load() != std::byte{7}) std::this_thread::yield();
+  // Looked at from the thread that receives into it.
+  for (bool there = false; !there;) {
+    std::promise<bool> seen;
+    c.node.post([&] { seen.set_value(room[399'999] == std::byte{7}); });
+    there = seen.get_future().get();
+  }
   call.cancel();
   CHECK(outcome_of([&] { call.get(); }).code == status::cancelled);
   std::fill(room.begin(), room.end(), std::byte{1});

@@ -184,8 +184,7 @@ struct server {
       case echo: {
         std::vector<std::byte> data(r.payload_size());
         co_await r.read(data);
-        edl::bytes const part = data;
-        co_await r.reply(text, std::span(&part, 1));
+        co_await r.reply(text, data);
         break;
       }
       case count:
@@ -217,8 +216,9 @@ struct server {
         break;
       case big: {
         std::vector<std::byte> const data = pattern(std::stoul(text), 1);
-        edl::bytes const part = data;
-        co_await r.reply(std::string_view(), std::span(&part, 1));
+        edl::bytes const parts[] = {edl::bytes(data).first(data.size() / 3),
+                                    edl::bytes(data).subspan(data.size() / 3)};
+        co_await r.reply(std::string_view(), parts);
         break;
       }
       default:

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "edl/core/error.hpp"
@@ -16,12 +17,29 @@
 namespace edl::net {
 
 struct started_call::state {
-  state(channel& c, outgoing o) : to(c), what(std::move(o)) {}
+  state(channel& c, outgoing w) : to(c), what(std::move(w)) {}
 
-  void finish(std::exception_ptr e, reply r) {
+  // Errors go from thread to thread by value, so that no exception object is shared by two.
+  void finish(std::exception_ptr const& e, reply r) {
+    status why = status::ok;
+    std::string because;
+    try {
+      if (e) std::rethrow_exception(e);
+    } catch (call_error const& c) {
+      why = c.code();
+      because = c.what();
+    } catch (std::exception const& other) {
+      why = status::internal;
+      because = to.name() + ": " + other.what();
+    }
+    finish(why, std::move(because), std::move(r));
+  }
+
+  void finish(status why, std::string because, reply r) {
     {
       std::lock_guard const lock(mutex);
-      failed = std::move(e);
+      code = why;
+      text = std::move(because);
       result = std::move(r);
       over = true;
     }
@@ -29,12 +47,13 @@ struct started_call::state {
   }
 
   channel& to;
-  outgoing const what;               // stays until the call has ended
+  outgoing const what;
   asio::cancellation_signal signal;  // on the node's thread only
   std::mutex mutex;                  // guards what follows
   std::condition_variable changed;
   bool over = false;
-  std::exception_ptr failed;
+  status code = status::ok;
+  std::string text;
   reply result;
 };
 
@@ -68,7 +87,7 @@ EDL_INLINE void started_call::cancel() {
 
 EDL_INLINE reply started_call::get() {
   wait();
-  if (state_->failed) std::rethrow_exception(state_->failed);
+  if (state_->code != status::ok) throw call_error(state_->code, state_->text);
   return std::move(state_->result);
 }
 
@@ -78,14 +97,11 @@ EDL_INLINE started_call start(channel& to, outgoing what) {
   auto s = std::make_shared<started_call::state>(to, std::move(what));
   bool const posted = to.on().post([s] {
     asio::co_spawn(s->to.on().executor(), s->to.call(s->what),
-                   asio::bind_cancellation_slot(s->signal.slot(), [s](std::exception_ptr e, reply r) {
-                     s->finish(std::move(e), std::move(r));
+                   asio::bind_cancellation_slot(s->signal.slot(), [s](std::exception_ptr const& e, reply r) {
+                     s->finish(e, std::move(r));
                    }));
   });
-  if (!posted)
-    s->finish(std::make_exception_ptr(
-                  call_error(status::cancelled, to.name() + ": the network of this process is stopping")),
-              {});
+  if (!posted) s->finish(status::cancelled, to.name() + ": the network of this process is stopping", {});
   return started_call(std::move(s));
 }
 

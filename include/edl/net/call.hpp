@@ -16,7 +16,7 @@ namespace edl::net {
 /// the start of the call until it returns (also when it returns by throwing), and never after.
 struct outgoing {
   std::uint16_t method = 0;
-  std::string message;                          ///< a serialised protobuf message, at most 16 MiB
+  std::string message = {};                     ///< a serialised protobuf message, at most 16 MiB
   std::vector<bytes> payload = {};              ///< sent one after the other
   std::vector<std::span<std::byte>> into = {};  ///< where the reply's payload goes; it must fill them exactly
   std::chrono::milliseconds timeout{30'000};    ///< for everything: connecting, repeating, waiting

@@ -25,13 +25,16 @@ class channel {
   channel& operator=(channel const&) = delete;
   ~channel();  ///< closes; pending calls fail with `cancelled`
 
-  /// Makes a call; throws `call_error`. `what` stays until this returns; name it, as GCC 12 destroys a
-  /// temporary aggregate of a co_await expression twice. Cancelling the coroutine, or its deadline, gives the
-  /// call up and tells the peer. The caller's memory is the caller's again when this returns or throws. A
-  /// call given up while its request is half sent closes the connection, which the next call opens again. A
-  /// call that is not idempotent fails with `unavailable` as soon as the peer cannot be reached; an
-  /// idempotent one is tried until its deadline. For compute threads see blocking.hpp.
+  /// Makes a call; throws `call_error`. Cancelling the coroutine, or its deadline, gives the call up and
+  /// tells the peer. The caller's memory is the caller's again when this returns or throws. A call given up
+  /// while its request is half sent closes the connection, which the next call opens again. A call that is
+  /// not idempotent fails with `unavailable` as soon as the peer cannot be reached; an idempotent one is
+  /// tried until its deadline. For compute threads see blocking.hpp.
   asio::awaitable<reply> call(outgoing const& what);
+
+  /// Give the call a name, which must live until `call` returns: GCC 12 destroys braced temporaries within a
+  /// `co_await` expression twice.
+  asio::awaitable<reply> call(outgoing&& what) = delete;
 
   std::string const& name() const;
   bool connected() const;  ///< whether a connection is open now

@@ -37,7 +37,8 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
         attempt_over(executor),
         seed(std::uint64_t(std::to_integer<int>(draw_nonce()[0])) << 32) {}
 
-  asio::awaitable<reply> call(outgoing const& what);
+  // `self` keeps this while the call is under way, whatever becomes of the channel.
+  asio::awaitable<reply> call(outgoing const& what, std::shared_ptr<state> self);
   asio::awaitable<std::shared_ptr<connection>> connected(clock::time_point deadline);
   asio::awaitable<void> attempt();
   void shut() override;
@@ -130,7 +131,8 @@ EDL_INLINE asio::awaitable<std::shared_ptr<connection>> channel::state::connecte
   co_return current;
 }
 
-EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what) {
+EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
+                                                       std::shared_ptr<state> /*self*/) {
   using namespace std::chrono;
   auto const deadline =
       clock::now() + std::clamp<milliseconds>(what.timeout, milliseconds(0), hours(24 * 365));
@@ -176,10 +178,7 @@ EDL_INLINE channel::channel(node& on, std::vector<address> const& peer, std::str
 
 EDL_INLINE channel::~channel() { close(); }
 
-EDL_INLINE asio::awaitable<reply> channel::call(outgoing const& what) {
-  auto const s = state_;  // the channel may go while the call is under way
-  co_return co_await s->call(what);
-}
+EDL_INLINE asio::awaitable<reply> channel::call(outgoing const& what) { return state_->call(what, state_); }
 
 EDL_INLINE std::string const& channel::name() const { return state_->name; }
 EDL_INLINE bool channel::connected() const { return state_->up; }

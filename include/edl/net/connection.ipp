@@ -237,18 +237,16 @@ EDL_INLINE void connection::enqueue(outbound& frame) {
 EDL_INLINE void connection::enqueue_owned(wire::frame_header const& h, std::string message) {
   wire::frame_header whole = h;
   whole.message_size = std::uint32_t(message.size());
-  auto frame = std::make_unique<outbound>(whole, bytes{}, std::span<bytes const>{});
-  frame->text = std::move(message);
-  frame->message = std::as_bytes(std::span(frame->text));
-  frame->owned = true;
-  enqueue(*frame.release());
+  auto owned = std::make_unique<outbound>(whole, bytes{}, std::span<bytes const>{});
+  outbound& frame = *owned;
+  frame.text = std::move(message);
+  frame.message = std::as_bytes(std::span(frame.text));
+  frame.self = std::move(owned);
+  enqueue(frame);
 }
 
 EDL_INLINE void connection::finish(outbound& frame, bool failed) {
-  if (frame.owned) {
-    delete &frame;
-    return;
-  }
+  auto const end = std::move(frame.self);
   frame.finished = true;
   frame.failed = failed;
   if (frame.changed) frame.changed->notify();

@@ -21,27 +21,27 @@ EDL_INLINE void event::notify() {
 
 EDL_INLINE void event::notify_here() {
   if (!first_) return;
-  auto handler = unlink(*first_);
-  handler(asio::error_code());
+  auto waiting = unlink(*first_);
+  waiting(asio::error_code());
 }
 
 EDL_INLINE event::waiter::handler_type event::unlink(waiter& w) {
   (w.previous ? w.previous->next : first_) = w.next;
   if (w.next) w.next->previous = w.previous;
-  waiter::handler_type handler = std::move(*w.handler);
+  waiter::handler_type waiting = std::move(*w.handler);
   w.handler.reset();
-  return handler;
+  return waiting;
 }
 
 EDL_INLINE void event::resume(waiter& w, asio::error_code why) {
   if (!w.handler) return;  // on its way already
-  asio::post(on_, [handler = unlink(w), why]() mutable { handler(why); });
+  asio::post(on_, [waiting = unlink(w), why]() mutable { waiting(why); });
 }
 
 EDL_INLINE asio::awaitable<void> event::wait_as(waiter& w, bool cancellable) {
   return asio::async_initiate<asio::use_awaitable_t<> const, void(asio::error_code)>(
-      [this, &w, cancellable](waiter::handler_type handler) {
-        w.handler.emplace(std::move(handler));
+      [this, &w, cancellable](waiter::handler_type waiting) {
+        w.handler.emplace(std::move(waiting));
         w.next = first_;
         if (first_) first_->previous = &w;
         first_ = &w;

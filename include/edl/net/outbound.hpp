@@ -5,6 +5,7 @@
 #include <asio/buffer.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -28,7 +29,7 @@ struct outbound {
 
   std::uint64_t size = 0, done = 0;  // bytes of the whole frame, and sent
   std::size_t part = 0, offset = 0;  // first piece that is not sent, and what is sent of it
-  bool owned = false;                // by the queue
+  std::unique_ptr<outbound> self;    // when it belongs to the queue
   bool finished = false, failed = false;
   event* changed = nullptr;  // told when it is finished
   outbound* next = nullptr;

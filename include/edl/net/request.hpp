@@ -53,6 +53,7 @@ class request {
   /// stay as they are. Call it once. Throws when the caller is lost.
   asio::awaitable<void> reply(bytes message, std::span<bytes const> payload = {});
   asio::awaitable<void> reply(std::string_view message, std::span<bytes const> payload = {});
+  asio::awaitable<void> reply(std::string_view message, bytes payload);
 
  private:
   friend class connection;

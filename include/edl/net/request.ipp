@@ -56,6 +56,10 @@ EDL_INLINE asio::awaitable<void> request::reply(std::string_view message, std::s
   co_await reply(std::as_bytes(std::span(message)), payload);
 }
 
+EDL_INLINE asio::awaitable<void> request::reply(std::string_view message, bytes payload) {
+  co_await reply(std::as_bytes(std::span(message)), std::span(&payload, 1));
+}
+
 EDL_INLINE asio::awaitable<void> request::reply(bytes message, std::span<bytes const> payload) {
   if (replied_) throw error(fmt::format("method {} has been replied to already", method()));
   wire::frame_header h{.kind = wire::frame_kind::response,
