@@ -215,7 +215,10 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   worker::session session(j, *trainer, *p.rule, r.view(), work, parameters, log,
                           predictions_of(j, p, int(s.id)));
   self.watch(session.seen());
-  session.stop_when([&] { return self.lost() || stop.wait(0ms).has_value(); });
+  bool asked = false;  // a signal is told once, and both may ask
+  auto const stopping = [&] { return asked = asked || self.lost() || stop.wait(0ms).has_value(); };
+  session.stop_when(stopping);
+  parameters.stop_when(stopping);
   bool const complete = [&] {
     // The heartbeats read what the session shows: they end before it, however it ends.
     struct last_word {

@@ -53,6 +53,15 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
   return t;
 }
 
+/// Calls to all servers under way.
+struct gathering {
+  explicit gathering(asio::any_io_executor on, std::size_t n) : replies(n), left(n), changed(on) {}
+  std::vector<std::string> replies;
+  std::exception_ptr failed;
+  std::size_t left;
+  net::event changed;
+};
+
 }  // namespace detail
 
 EDL_INLINE server::server(net::node& on, server_options options, surroundings around, logger log)
@@ -237,14 +246,7 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
 EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16_t method,
                                                                      std::string const& message,
                                                                      std::chrono::milliseconds timeout) {
-  struct gathering {
-    explicit gathering(asio::any_io_executor on, std::size_t n) : replies(n), left(n), changed(on) {}
-    std::vector<std::string> replies;
-    std::exception_ptr failed;
-    std::size_t left;
-    net::event changed;
-  };
-  auto const g = std::make_shared<gathering>(node_.executor(), servers_.size());
+  auto const g = std::make_shared<detail::gathering>(node_.executor(), servers_.size());
   std::size_t place = 0;
   for (auto const& [id, p] : servers_)
     node_.spawn([g, to = p.to, what = net::outgoing{.method = method, .message = message, .timeout = timeout},

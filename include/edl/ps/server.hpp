@@ -50,6 +50,7 @@ class server {
   asio::awaitable<void> settle(net::request& r);
   asio::awaitable<void> checkpoint(net::request& r);
   asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint64_t version);
+  asio::awaitable<wire::manifest::file> write(cut const& what, std::string const& path);
   void check(std::uint64_t generation) const;
 
   net::node& node_;

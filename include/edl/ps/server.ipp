@@ -177,16 +177,17 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   co_await r.reply(answer);
 }
 
+EDL_INLINE asio::awaitable<wire::manifest::file> server::write(cut const& what, std::string const& path) {
+  co_return write_cut(what, path, options_.layout, options_.id, options_.servers);
+}
+
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.version());
   cut what = request.final() ? store_.cut() : store_.checkpoint(request.version());
-  // On a thread of its own: training goes on while the disk works. The coroutine itself stays on the node's
-  // thread.
-  auto const write = [this, &what, &request]() -> asio::awaitable<wire::manifest::file> {
-    co_return write_cut(what, request.path(), options_.layout, options_.id, options_.servers);
-  };
-  wire::manifest::file const file = co_await asio::co_spawn(writer_, write, asio::use_awaitable);
+  // On a thread of its own: training goes on while the disk works. This coroutine stays on the node's thread.
+  std::string const path = request.path();
+  wire::manifest::file const file = co_await asio::co_spawn(writer_, write(what, path), asio::use_awaitable);
   wire::CheckpointReply reply;
   reply.set_file(file.name);
   reply.set_bytes(file.bytes);

@@ -55,6 +55,11 @@ struct rolled_back : error {
   using error::error;
 };
 
+/// A wait was given up because this process is to stop.
+struct interrupted : error {
+  using error::error;
+};
+
 struct pushed {
   bool stale = false;         ///< refused: compute the minibatch again on newer parameters
   std::uint64_t version = 0;  ///< the newest that any server has

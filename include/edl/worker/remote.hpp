@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,9 @@ class remote_parameters final : public parameter_link {
               view<float> state_change) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
 
+  /// Asked while `refresh` waits: true makes it throw `interrupted`.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
   /// Waits until the servers are ready, and takes their addresses. True when they are of another generation
   /// than those known before.
   bool refresh();
@@ -61,6 +65,7 @@ class remote_parameters final : public parameter_link {
   std::size_t elements_, parameters_;
   std::uint64_t generation_ = 0;
   std::vector<server> servers_;
+  std::function<bool()> stopping_;
 };
 
 /// The master of a job. Thread safety: used by one thread, which is not the node's.

@@ -33,6 +33,7 @@ EDL_INLINE bool remote_parameters::refresh() {
   for (;;) {
     now = detail::ask<wire::Cluster>(master_, wire::method::cluster, wire::ClusterRequest{});
     if (now.ready()) break;
+    if (stopping_ && stopping_()) throw interrupted("told to stop while the servers were not ready");
     std::this_thread::sleep_for(detail::retry_pause);
   }
   if (now.generation() == generation_) return false;

@@ -95,6 +95,9 @@ EDL_INLINE bool session::run() {
       loader.recycle(b);
     } catch (rolled_back const& e) {
       start_again(e.what());
+    } catch (interrupted const&) {
+      hand_back();
+      return false;
     } catch (data_error const& e) {
       if (leases_.empty()) throw;
       end(e.what());
