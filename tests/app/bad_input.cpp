@@ -266,6 +266,24 @@ TEST_CASE("a disk that is full when a checkpoint is written") {
   }
 }
 
+TEST_CASE("a disk that is full for a while costs the checkpoints of that while, and no training") {
+  // The file that stands in the place of the checkpoints' directory is as good as no space.
+  for (lines const& processes : {lines{}, lines{"--num_ps_pods=2", "--num_workers=1"}}) {
+    job::scratch const dir;
+    lines flags{"--checkpoint_dir=" + dir / "checkpoints", "--checkpoint_steps=8", "--num_epochs=2"};
+    flags.insert(flags.end(), processes.begin(), processes.end());
+    for (int v : {8, 16, 24}) spill(dir / "checkpoints/version-" + std::to_string(v), "in the way");
+    job::run j(train(flags));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "the checkpoint of version 8 cannot be written: "));
+    CHECK(has(j.log(), dir / "checkpoints/version-8"));
+    CHECK(has(j.log(), "Checkpoint of version 32 written"));
+    CHECK(has(j.log(), "Epoch 1: 2048 records in the data set, 2048 counted once, "));
+    CHECK(edl::wire::newest_valid(dir / "checkpoints") == dir / "checkpoints/version-128");
+  }
+}
+
 TEST_CASE("flags that are unknown or make no sense") {
   auto const& there = "--training_data=" + job::data().training;
   check_refused({"train", there, "--num_epoch=1"}, {"unknown flag --num_epoch", "--num_epochs"});
@@ -315,6 +333,23 @@ TEST_CASE("roles without what they need") {
                          {"EDL_JOB_TOKEN", secret},
                          {"MASTER_ADDR", "nonsense"},
                          {"WORKER_ID", "1"}}});
+}
+
+TEST_CASE("roles whose master cannot be reached give up, and say where it was to be") {
+  std::vector<std::unique_ptr<job::run>> all;
+  for (std::string const role : {"worker", "ps"})
+    all.push_back(std::make_unique<job::run>(train({"--num_workers=1", "--num_ps_pods=1"}),
+                                             job::options{.env = {{"EDL_ROLE", role},
+                                                                  {role == "ps" ? "PS_ID" : "WORKER_ID", "0"},
+                                                                  {"EDL_JOB_TOKEN", secret},
+                                                                  {"MASTER_ADDR", "127.0.0.1:1"}}}));
+  for (auto& j : all) {
+    CHECK(j->wait(120s) == 1);
+    CAPTURE(j->log());
+    REQUIRE(plain_lines(j->log()).size() == 1);
+    CHECK(has(plain_lines(j->log()).back(), "the master"));
+    CHECK(has(plain_lines(j->log()).back(), "127.0.0.1:1"));
+  }
 }
 
 TEST_CASE("a worker with the wrong token is turned away, and the job does not mind") {

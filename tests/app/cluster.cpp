@@ -130,6 +130,34 @@ TEST_CASE("a killed worker is replaced under the next id; the other stays, nothi
   }
 }
 
+TEST_CASE("damaged records are counted as skipped, whoever began their task") {
+  job::scratch const dir;
+  std::string const name = "/part-0";
+  std::string bytes = slurp(job::data().training + name);
+  bytes[bytes.size() / 2] ^= 0x10;
+  std::filesystem::create_directories(dir / "train");
+  std::ofstream(dir / "train" + name, std::ios::binary) << bytes;
+  lines const flags{"--training_data=" + dir / "train", "--num_epochs=2", "--skip_damaged",
+                    "--num_minibatches_per_task=8"};
+  auto const account = [](std::string const& log) {
+    auto const from = log.find("Epoch 1: ");
+    return from == std::string::npos ? "" : log.substr(from, log.find('\n', from) - from);
+  };
+  job::run local(train(flags));
+  CHECK(local.wait() == 0);
+  lines more = flags;
+  more.push_back("--use_async");
+  job::run j(cluster(1, 1, more), slow);
+  reach_middle(j, 1);
+  ::kill(j.find("worker", 0), SIGKILL);
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "worker 1 joined"));
+  CHECK(has(account(local.log()), "512 records in the data set, "));
+  CHECK_FALSE(has(account(local.log()), ", 0 skipped as damaged"));
+  CHECK(account(j.log()) == account(local.log()));
+}
+
 TEST_CASE("a killed server is replaced and all go back to the last checkpoint") {
   for (lines f : {lines{"--use_async"}, lines{"--grads_to_wait=2"}}) {
     job::scratch const dir;
@@ -203,6 +231,8 @@ TEST_CASE("roles that somebody else starts make a job, and a worker may come lat
   REQUIRE(master->says(" completed, ", 2));
   auto const late = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "5"}, {"MASTER_ADDR", where}});
   CHECK(master->says("worker 5 joined"));
+  ::kill(first->pid(), SIGTERM);
+  CHECK(master->says("worker 0 is lost: it left"));
   for (auto const* r : {&master, &ps0, &ps1, &first, &late}) CHECK((*r)->wait() == 0);
   log = master->log();
   CAPTURE(log);

@@ -164,6 +164,29 @@ TEST_CASE("skipping, a damaged record is counted and left out") {
   CHECK(skipped == std::vector<int>{0, 3, 8, 0});
 }
 
+TEST_CASE("whoever goes on with a task can tell what was left out of it before") {
+  counting_source const from{{100}, {3, 40, 41, 77}};
+  loader_options const options{.minibatch_size = 8, .seed = 3, .skip_damaged = true};
+  loader l{from, options, make, decode};
+  for (mode m : {mode::training, mode::evaluation})
+    for (std::uint32_t first = 0; first <= 13; ++first) {
+      work task{{0, 0}, 0, 0, 100, m, first, 1};
+      std::uint64_t after = 0;
+      if (first < 13) {
+        l.submit(task);
+        for (std::uint32_t i = first; i < 13; ++i) {
+          batch* const b = l.next();
+          after += std::uint64_t(b->skipped);
+          l.recycle(b);
+        }
+      }
+      CHECK(l.damaged_before(task) + after == 4);
+    }
+  loader strict{from, {.minibatch_size = 8}, make, decode};
+  CHECK(strict.damaged_before({{0, 0}, 0, 0, 100, mode::training, 13, 1}) == 0);
+  CHECK_THROWS_AS((void)l.damaged_before({{0, 0}, 0, 0, 101, mode::training, 1, 1}), edl::error);
+}
+
 TEST_CASE("what the feed throws is the batch's error, with the record's place") {
   counting_source const from{{16}};
   auto const feed = [](edl::example const& e, batch&, int, mode) {

@@ -19,6 +19,7 @@ namespace {
 using namespace edl::master;
 using edl::ledger;
 using edl::minibatch_key;
+using edl::task_kind;
 
 struct setting {
   std::uint32_t workers = 20, servers = 3;

@@ -204,6 +204,20 @@ TEST_CASE("with skip_damaged a task that fails is counted, record by record") {
   CHECK(q.done().records_done + q.done().records_skipped == 20);
 }
 
+TEST_CASE("damaged records in the applied part of a task that is skipped are skipped as well") {
+  auto q = two_files({.shuffle = false, .max_retries = 1, .skip_damaged = true});
+  auto const l = q.lease(0, 1, start);
+  REQUIRE(l);
+  CHECK(q.fail(l->id, 1, "torn", 1) == task_fate::skipped);
+  task_counters const all = q.done();
+  CHECK(all.records_done + all.records_skipped == l->range.records());
+  auto p = two_files({.shuffle = false, .max_retries = 1, .skip_damaged = true});
+  CHECK(p.fail(p.lease(0, 1, start)->id, 1, "torn", 0) == task_fate::skipped);
+  CHECK(p.done().records_done == all.records_done + 1);
+  CHECK(p.fail(p.lease(0, 1, start)->id, 1, "torn", 1000) == task_fate::skipped);  // a lie is bounded
+  CHECK(p.done().records_done == all.records_done + 1);
+}
+
 TEST_CASE("exactly what a ledger lacks is leased") {
   auto q = two_files({.num_epochs = 3});
   lease_all(q);  // void afterwards

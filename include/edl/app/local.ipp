@@ -47,13 +47,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
     obey();
     if (master_.failed()) throw error(master_.reason());
     worker::assignment a;
-    using kind = worker::assignment::kind;
-    static constexpr kind kinds[] = {kind::wait, kind::training, kind::evaluation, kind::prediction,
-                                     kind::finished};
-    a.what = kinds[std::size_t(r.kind)];
-    if (a.what == kind::wait || a.what == kind::finished) return a;
+    a.what = r.kind;
+    if (!is_work(a.what)) return a;
     a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
-    a.shard_name = shard_name(a);
+    a.shard_name = options_.shards(a.what)[a.shard].name;
     a.version = r.version, a.applied = r.applied, a.resumed = r.resumed;
     return a;
   }
@@ -120,14 +117,6 @@ class local_links final : public worker::master_link, public worker::parameter_l
  private:
   using clock = std::chrono::steady_clock;
   static clock::time_point now() { return clock::now(); }
-
-  std::string shard_name(worker::assignment const& a) const {
-    using kind = worker::assignment::kind;
-    auto const& shards = a.what == kind::training     ? options_.training
-                         : a.what == kind::evaluation ? options_.validation
-                                                      : options_.prediction;
-    return shards[a.shard].name;
-  }
 
   void alive() {
     auto const at = now();

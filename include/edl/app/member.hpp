@@ -37,6 +37,10 @@ class member {
   /// The same for a server; `version` is called on the node's thread. Before `join`.
   void watch(std::function<std::uint64_t()> version) { version_ = std::move(version); }
 
+  /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
+  /// never throws, and gives up after a second.
+  void leave();
+
   std::uint64_t incarnation() const { return incarnation_; }
 
   /// The master has said that the job is finished.

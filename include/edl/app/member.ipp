@@ -57,6 +57,22 @@ EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> con
   node_.spawn([this] { return beat(); });
 }
 
+EDL_INLINE void member::leave() {
+  wire::LeaveRequest request;
+  request.set_role(detail::role_of(kind_));
+  request.set_id(id_);
+  request.set_incarnation(incarnation_);
+  net::outgoing what{.method = wire::method::leave,
+                     .message = wire::pack(request),
+                     .timeout = std::chrono::seconds(1),
+                     .idempotent = true};
+  try {
+    net::wait(master_, std::move(what));
+  } catch (net::call_error const&) {
+    // The master is gone, or finds out by the silence.
+  }
+}
+
 EDL_INLINE asio::awaitable<void> member::beat() {
   asio::steady_timer timer(node_.executor());
   for (;;) {

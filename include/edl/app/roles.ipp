@@ -8,7 +8,6 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <atomic>
-#include <mutex>
 
 #include "edl/app/environment.hpp"
 #include "edl/app/member.hpp"
@@ -59,9 +58,8 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   records const r = open_records(j, log);
   master::job_options const options = master_options(j, r, log);
 
-  std::atomic<bool> over{false};
-  std::mutex mutex;
-  std::string failure;
+  std::string failure;  // published by `over`
+  std::atomic<bool> over{false}, alone{false};
   net::node node(node_options_of(s, log));
   std::unique_ptr<platform::processes> processes;
   progress_view view(log, ::isatty(2) == 1);
@@ -97,7 +95,6 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
                              },
                          .ended =
                              [&](std::string const& error) {
-                               std::lock_guard const lock(mutex);
                                failure = error;
                                over = true;
                              }},
@@ -122,22 +119,20 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   node.spawn([&] { return server.tick(); });
   node.spawn([&]() -> asio::awaitable<void> {
     asio::steady_timer timer(node.executor());
-    while (!over) {
-      view.update(server.decisions().progress(), std::chrono::steady_clock::now());
-      timer.expires_after(200ms);
+    master::coordinator const& decisions = server.decisions();
+    while (!alone) {
+      if (!over) view.update(decisions.progress(), std::chrono::steady_clock::now());
+      alone = over && decisions.workers().all().empty() && decisions.servers().all().empty();
+      timer.expires_after(over ? 10ms : 200ms);
       co_await timer.async_wait(asio::use_awaitable);
     }
   });
 
   std::optional<int> signal;
   while (!over && !signal) signal = stop.wait(50ms);
-  if (!signal && failure.empty() && processes) {
-    // Workers ask once more, hear that the job is finished, and leave by themselves.
-    for (auto waited = 0ms; waited < 5s && processes->running(platform::role::worker) > 0; waited += 10ms)
-      std::this_thread::sleep_for(10ms);
-  } else if (!signal && failure.empty()) {
-    std::this_thread::sleep_for(2s);  // somebody else started them: let them hear of it
-  }
+  // The others ask once more, hear that the job is finished, and leave by themselves.
+  for (auto waited = 0ms; !signal && failure.empty() && !alone && waited < 5s; waited += 10ms)
+    std::this_thread::sleep_for(10ms);
   over = true;
   if (processes) processes->stop_all(2s);
   node.stop();
@@ -194,6 +189,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
                        p.layout.size(), ::getpid(), joined(listener.addresses())));
   std::optional<int> signal;
   while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
+  if (!self.lost()) self.leave();
   node.stop();
   if (signal || self.finished()) return 0;
   throw error("the master has given this server up or cannot be reached");
@@ -225,7 +221,9 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
       net::node& of;
       ~last_word() { of.stop(); }
     } const stopped{node};
-    return session.run();
+    bool const done = session.run();
+    if (!self.lost()) self.leave();
+    return done;
   }();
   if (!complete && self.lost()) throw error("the master has given this worker up or cannot be reached");
   log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");

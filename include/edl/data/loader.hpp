@@ -58,6 +58,10 @@ class loader {
   /// task, or the loader is closed.
   void submit(work const& task);
 
+  /// How many records of the minibatches before `task.first_minibatch` cannot be read: whoever applied those
+  /// left them out. Reads them all on the caller's thread; 0 without `skip_damaged`. Throws as `submit`.
+  std::uint64_t damaged_before(work const& task) const;
+
   /// The next batch, in the order of submission and within a task by index; waits for it. Null after `stop`,
   /// and after `close` once everything was given out. A record that cannot be used is told by its batch
   /// (`batch::error`) and stops nothing else. Waits forever if the caller holds the whole ring.

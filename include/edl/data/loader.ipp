@@ -192,9 +192,12 @@ EDL_INLINE loader::loader(source const& from, loader_options const& options, fac
 
 EDL_INLINE loader::~loader() = default;
 
-EDL_INLINE void loader::submit(work const& task) {
-  auto& s = *state_;
-  auto const& shards = s.from.shards();
+namespace detail {
+
+/// Throws error where the source has no such records; otherwise how many minibatches they make.
+inline std::uint64_t checked_minibatches(source const& from, loader_options const& options,
+                                         work const& task) {
+  auto const& shards = from.shards();
   if (task.shard >= shards.size())
     throw error(fmt::format("shard {} is asked for, the data set has {}; it is another one here", task.shard,
                             shards.size()));
@@ -202,10 +205,21 @@ EDL_INLINE void loader::submit(work const& task) {
   if (task.begin >= task.end || task.end > shard.records)
     throw error(fmt::format("{}: records [{}, {}) are asked for, it has {}; it is another file here",
                             shard.name, task.begin, task.end, shard.records));
-  auto const count = minibatches(task.begin, task.end, std::uint64_t(s.options.minibatch_size));
-  if (count > std::numeric_limits<std::uint32_t>::max() || task.first_minibatch >= count)
+  auto const count = minibatches(task.begin, task.end, std::uint64_t(options.minibatch_size));
+  if (count > std::numeric_limits<std::uint32_t>::max() || task.first_minibatch > count)
     throw error(fmt::format("{}: minibatch {} is asked for, records [{}, {}) make {}", shard.name,
                             task.first_minibatch, task.begin, task.end, count));
+  return count;
+}
+
+}  // namespace detail
+
+EDL_INLINE void loader::submit(work const& task) {
+  auto& s = *state_;
+  auto const count = detail::checked_minibatches(s.from, s.options, task);
+  if (task.first_minibatch >= count)
+    throw error(fmt::format("{}: nothing is left of records [{}, {}) from minibatch {} on",
+                            s.from.shards()[task.shard].name, task.begin, task.end, task.first_minibatch));
   state::pending p{task, {}, task.first_minibatch, count};
   if (s.options.shuffle && task.m == mode::training)
     task_order(s.options.seed, task.task, task.begin, task.end, p.order);
@@ -214,6 +228,26 @@ EDL_INLINE void loader::submit(work const& task) {
   if (s.stopped) return;
   s.queue.push_back(std::move(p));
   s.work_or_room.notify_all();
+}
+
+EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
+  auto const& s = *state_;
+  detail::checked_minibatches(s.from, s.options, task);
+  if (!s.options.skip_damaged) return 0;
+  std::vector<std::uint64_t> order;
+  if (s.options.shuffle && task.m == mode::training)
+    task_order(s.options.seed, task.task, task.begin, task.end, order);
+  std::uint64_t const n = std::min(
+      task.end - task.begin, std::uint64_t(task.first_minibatch) * std::uint64_t(s.options.minibatch_size));
+  auto const in = s.from.open();
+  example record;
+  std::uint64_t damaged = 0;
+  for (std::uint64_t i = 0; i < n; ++i) try {
+      in->read(task.shard, order.empty() ? task.begin + i : order[std::size_t(i)], record);
+    } catch (data_error const&) {
+      ++damaged;
+    }
+  return damaged;
 }
 
 EDL_INLINE batch* loader::next() {

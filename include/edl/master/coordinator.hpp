@@ -47,7 +47,7 @@ class coordinator {
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
                             time_point now);
 
-  /// The process said goodbye, or its connection closed: it is lost at once. Ignored for what is no member.
+  /// The process said goodbye: it is lost at once. Ignored for what is no member.
   void left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
 
   /// The platform saw the newest process of this id end. Not to be told of processes that `replace_process`

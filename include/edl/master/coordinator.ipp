@@ -120,8 +120,7 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
                                                   vitals const& v, time_point now) {
   member const* const before = members(of).find(id);
   std::uint64_t const records = before ? before->last.records : 0;
-  heartbeat_reply reply{
-      .known = members(of).heartbeat(id, incarnation, v, now), .generation = generation_, .finished = over()};
+  heartbeat_reply reply{.known = members(of).heartbeat(id, incarnation, v, now), .finished = over()};
   if (!reply.known) return reply;
   if (of == role::worker && tasks_ && v.records > records) tasks_->progressed(id, now);
   // Before all servers have this generation's state, a version may be one that has been rolled back.
@@ -131,7 +130,7 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
 }
 
 EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
-  if (members(of).known(id, incarnation)) lose(of, id, "its connection closed", now);
+  if (members(of).known(id, incarnation)) lose(of, id, "it left", now);
 }
 
 EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {

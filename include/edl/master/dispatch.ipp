@@ -95,7 +95,8 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
   if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
   if (r.returned) return tasks_->give_back(r.lease, trains() ? r.applied : 0);
   if (!r.error.empty()) {
-    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
+    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error, trains() ? r.skipped : 0),
+           tasks_->reason());
     return true;
   }
   tasks_->complete(r.lease, now, r.skipped);

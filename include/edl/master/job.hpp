@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "edl/core/ledger.hpp"
+#include "edl/core/task_kind.hpp"
 #include "edl/master/membership.hpp"
 #include "edl/master/task_plan.hpp"
 #include "edl/master/time.hpp"
@@ -46,6 +47,10 @@ struct job_options {
   duration silence = std::chrono::seconds(5);      ///< a process without a sign of life for so long is lost
   duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after
   restore_point start;                             ///< where to begin, and what to fall back to
+
+  std::vector<shard> const& shards(task_kind k) const {
+    return k == task_kind::training ? training : k == task_kind::evaluation ? validation : prediction;
+  }
 };
 
 struct join_request {
@@ -63,11 +68,8 @@ struct join_reply {
 
 struct heartbeat_reply {
   bool known = false;  ///< false: given up, leave
-  std::uint64_t generation = 0;
   bool finished = false;
 };
-
-enum class task_kind { wait, training, evaluation, prediction, finished };
 
 struct task_reply {
   task_kind kind = task_kind::wait;
@@ -89,7 +91,7 @@ struct task_report {
   std::vector<double> metrics;  ///< evaluation: sums
   bool returned = false;        ///< undone without fault
   std::uint32_t applied = 0;    ///< with `returned` or `error`: minibatches acknowledged by every server
-  std::uint64_t skipped = 0;    ///< damaged records that were left out
+  std::uint64_t skipped = 0;    ///< damaged records of the task that were left out, by whomever
 };
 
 /// Server 0 has frozen a version.

@@ -29,7 +29,7 @@ struct server_options {
 };
 
 /// What the master asks of the process around it. All are called on the node's thread.
-struct surroundings {
+struct callbacks {
   std::function<void(role of, std::uint32_t id, std::uint32_t with)> replace;
   std::function<void(evaluation_result const&)> evaluated;
   std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete
@@ -39,7 +39,7 @@ struct surroundings {
 /// Thread safety: only on the node's thread, `handle` included; the constructor on any.
 class server {
  public:
-  server(net::node& on, server_options options, surroundings around, logger log);
+  server(net::node& on, server_options options, callbacks around, logger log);
 
   /// A listener's handler.
   asio::awaitable<void> handle(net::request& r);
@@ -78,7 +78,7 @@ class server {
 
   net::node& node_;
   server_options options_;
-  surroundings around_;
+  callbacks around_;
   logger log_;
   coordinator coordinator_;
   struct peer {

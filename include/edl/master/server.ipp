@@ -32,19 +32,15 @@ inline role role_of(wire::JoinRequest::Role r) {
 
 inline wire::Task to_message(task_reply const& r, job_options const& o) {
   wire::Task t;
-  static constexpr wire::Task::Kind kinds[] = {wire::Task::WAIT, wire::Task::TRAINING, wire::Task::EVALUATION,
-                                               wire::Task::PREDICTION, wire::Task::FINISHED};
-  t.set_kind(kinds[std::size_t(r.kind)]);
+  static_assert(int(task_kind::finished) == wire::Task::FINISHED);
+  t.set_kind(wire::Task::Kind(r.kind));
   t.set_generation(r.generation);
-  if (r.kind == task_kind::wait || r.kind == task_kind::finished) return t;
-  auto const& shards = r.kind == task_kind::training     ? o.training
-                       : r.kind == task_kind::evaluation ? o.validation
-                                                         : o.prediction;
+  if (!is_work(r.kind)) return t;
   t.set_lease(r.lease);
   t.mutable_key()->set_epoch(r.key.epoch);
   t.mutable_key()->set_index(r.key.index);
   t.set_shard(r.range.shard);
-  t.set_shard_name(shards[r.range.shard].name);
+  t.set_shard_name(o.shards(r.kind)[r.range.shard].name);
   t.set_begin(r.range.begin);
   t.set_end(r.range.end);
   t.set_version(r.version);
@@ -64,7 +60,7 @@ struct gathering {
 
 }  // namespace detail
 
-EDL_INLINE server::server(net::node& on, server_options options, surroundings around, logger log)
+EDL_INLINE server::server(net::node& on, server_options options, callbacks around, logger log)
     : node_(on),
       options_(std::move(options)),
       around_(std::move(around)),
@@ -118,9 +114,14 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  now);
       wire::HeartbeatReply out;
       out.set_known(answer.known);
-      out.set_generation(answer.generation);
       out.set_finished(answer.finished && ended_);  // not before the model has been taken from the servers
       reply = wire::pack(out);
+      break;
+    }
+    case wire::method::leave: {
+      auto const m = wire::unpack<wire::LeaveRequest>(r.message(), r.peer());
+      coordinator_.left(detail::role_of(m.role()), m.id(), m.incarnation(), now);
+      reply = wire::pack(wire::Empty{});
       break;
     }
     case wire::method::task: {

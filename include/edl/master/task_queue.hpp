@@ -88,8 +88,10 @@ class task_queue {
   /// Undone without fault, `applied` of its minibatches acknowledged by every server.
   bool give_back(std::uint64_t lease, std::uint32_t applied);
 
-  /// Undone with a fault, which counts on the task's retries.
-  task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why);
+  /// Undone with a fault, which counts on the task's retries; `skipped`: damaged records in the part that is
+  /// applied.
+  task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why,
+                 std::uint64_t skipped = 0);
 
   /// Gives up all leases of a lost worker; tells how many. Not counted against the tasks.
   std::size_t recover(std::uint32_t worker);

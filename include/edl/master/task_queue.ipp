@@ -135,7 +135,8 @@ EDL_INLINE bool task_queue::give_back(std::uint64_t lease, std::uint32_t applied
   return true;
 }
 
-EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why) {
+EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why,
+                                      std::uint64_t skipped) {
   auto const it = leases_.find(lease);
   if (it == leases_.end()) return task_fate::unknown;
   waiting task = take(it);
@@ -155,7 +156,8 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
   }
   failures_.erase(task.key);
   begun_ -= minibatches;
-  std::uint64_t const records = plan_.records_of(task.key.index, task.applied);
+  std::uint64_t const begun = plan_.records_of(task.key.index, task.applied);
+  std::uint64_t const records = begun - std::min(begun, skipped);
   count(task.key.epoch, {.tasks_skipped = 1,
                          .records_done = records,
                          .records_skipped = range.records() - records,

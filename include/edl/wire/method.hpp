@@ -10,7 +10,8 @@ namespace edl::wire {
 namespace method {
 
 // To the master.
-inline constexpr std::uint16_t join = 1, cluster = 2, heartbeat = 3, task = 4, report = 5, version = 6;
+inline constexpr std::uint16_t join = 1, cluster = 2, heartbeat = 3, task = 4, report = 5, version = 6,
+                               leave = 7;
 
 // To a parameter server.
 inline constexpr std::uint16_t pull = 32, push = 33, position = 34, configure = 35, claim = 36, release = 37,

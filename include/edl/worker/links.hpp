@@ -9,14 +9,13 @@
 #include "edl/core/error.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/span.hpp"
+#include "edl/core/task_kind.hpp"
 
 namespace edl::worker {
 
 /// What the master gives a worker to do.
 struct assignment {
-  enum class kind { wait, training, evaluation, prediction, finished };
-
-  kind what = kind::wait;
+  task_kind what = task_kind::wait;
   std::uint64_t lease = 0;
   task_key task;
   std::uint32_t shard = 0;
@@ -31,7 +30,7 @@ struct assignment {
 struct outcome {
   std::uint64_t lease = 0;
   std::string error;            ///< empty: done
-  std::uint64_t skipped = 0;    ///< damaged records that were left out
+  std::uint64_t skipped = 0;    ///< damaged records that were left out, by workers before this one too
   std::vector<double> metrics;  ///< evaluation: totals
   bool returned = false;        ///< given back undone, without fault
   std::uint32_t applied = 0;  ///< with `returned` or `error`: minibatches that every server has acknowledged

@@ -173,13 +173,10 @@ EDL_INLINE assignment remote_master::next() {
   request.set_incarnation(self_.incarnation);
   auto const t = detail::ask<wire::Task>(master_, wire::method::task, request);
   assignment a;
-  using kind = assignment::kind;
-  static constexpr kind kinds[] = {kind::wait, kind::training, kind::evaluation, kind::prediction,
-                                   kind::finished};
   if (!wire::Task::Kind_IsValid(t.kind()))
     throw error("the master leased a task of a kind that this worker does not know");
-  a.what = kinds[t.kind()];
-  if (a.what == kind::wait || a.what == kind::finished) return a;
+  a.what = task_kind(t.kind());
+  if (!is_work(a.what)) return a;
   a.lease = t.lease();
   a.task = {t.key().epoch(), t.key().index()};
   a.shard = t.shard();

@@ -14,6 +14,7 @@
 
 #include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
+#include "edl/core/task_kind.hpp"
 #include "edl/data/loader.hpp"
 #include "edl/data/source.hpp"
 #include "edl/optim/update_rule.hpp"
@@ -33,6 +34,10 @@ struct sources {
   data::source const* training = nullptr;
   data::source const* evaluation = nullptr;
   data::source const* prediction = nullptr;
+
+  data::source const* of(task_kind k) const {
+    return k == task_kind::training ? training : k == task_kind::evaluation ? evaluation : prediction;
+  }
 };
 
 /// What takes the predictions of a whole task: rows × outputs, in the order of its records. A task that is

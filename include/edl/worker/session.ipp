@@ -40,10 +40,7 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
 EDL_INLINE session::~session() = default;
 
 EDL_INLINE data::loader& session::loader_of(assignment const& a) {
-  bool const training = a.what == assignment::kind::training;
-  data::source const* from = training                                 ? from_.training
-                             : a.what == assignment::kind::evaluation ? from_.evaluation
-                                                                      : from_.prediction;
+  data::source const* const from = from_.of(a.what);
   if (!from) throw error("the master leased a task of a kind that this command line has no records for");
   if (a.shard >= from->shards().size() || from->shards()[a.shard].name != a.shard_name ||
       from->shards()[a.shard].records < a.end || a.begin >= a.end)
@@ -108,9 +105,9 @@ EDL_INLINE bool session::run() {
 EDL_INLINE void session::lease_ahead() {
   while (leases_.size() < 2 && !finished_ && clock::now() >= ask_again_) {
     assignment const a = master_.next();
-    if (a.what == assignment::kind::finished) {
+    if (a.what == task_kind::finished) {
       finished_ = true;
-    } else if (a.what == assignment::kind::wait) {
+    } else if (a.what == task_kind::wait) {
       ask_again_ = clock::now() + detail::poll_interval;
     } else {
       begin(a);
@@ -124,24 +121,23 @@ EDL_INLINE void session::begin(assignment const& a) {
           .ticket = ++ticket_,
           .minibatches = std::uint32_t((records + size - 1) / size),
           .next = a.applied};
-  bool const training = a.what == assignment::kind::training;
-  if (a.what == assignment::kind::evaluation) l.totals.resize(model_.totals());
+  bool const training = a.what == task_kind::training;
+  if (a.what == task_kind::evaluation) l.totals.resize(model_.totals());
   leases_.push_back(std::move(l));
   lease& added = leases_.back();
   try {
     data::loader& loader = loader_of(a);
     if (training && a.resumed)
       added.next = std::max(added.next, parameters_.position(a.task, added.minibatches));
-    if (added.next < added.minibatches)
-      loader.submit({.task = a.task,
-                     .shard = a.shard,
-                     .begin = a.begin,
-                     .end = a.end,
-                     .m = training                                 ? mode::training
-                          : a.what == assignment::kind::evaluation ? mode::evaluation
-                                                                   : mode::prediction,
-                     .first_minibatch = added.next,
-                     .ticket = added.ticket});
+    data::work const left{.task = a.task,
+                          .shard = a.shard,
+                          .begin = a.begin,
+                          .end = a.end,
+                          .m = mode_of(a.what),
+                          .first_minibatch = added.next,
+                          .ticket = added.ticket};
+    added.skipped = loader.damaged_before(left);
+    if (added.next < added.minibatches) loader.submit(left);
   } catch (data_error const& e) {
     // This lease is not the one at work: report it here, the others go on.
     master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
@@ -154,10 +150,10 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
     end(b.error);
     return;
   }
-  if (l.task.what == assignment::kind::training) {
+  if (l.task.what == task_kind::training) {
     train(l, b);
     if (leases_.empty() || &leases_.front() != &l) return;
-  } else if (l.task.what == assignment::kind::evaluation) {
+  } else if (l.task.what == task_kind::evaluation) {
     if (frozen_ != l.task.version) {
       parameters_.pull_frozen(l.task.version, model_.variables());
       frozen_ = l.task.version;
@@ -233,13 +229,10 @@ EDL_INLINE void session::end(std::string const& error) {
   lease l = std::move(leases_.front());
   leases_.pop_front();
   if (!error.empty()) {
-    if (auto const it = loaders_.find(l.task.what == assignment::kind::training     ? from_.training
-                                      : l.task.what == assignment::kind::evaluation ? from_.evaluation
-                                                                                    : from_.prediction);
-        it != loaders_.end())
+    if (auto const it = loaders_.find(from_.of(l.task.what)); it != loaders_.end())
       it->second->cancel(l.ticket);
     log_.error(error);
-  } else if (l.task.what == assignment::kind::prediction && sink_) {
+  } else if (l.task.what == task_kind::prediction && sink_) {
     sink_(l.task, l.outputs);
   }
   ask_again_ = {};
