@@ -9,6 +9,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+using lines = std::vector<std::string>;
+
 std::string last_accuracy(std::string const& log) {
   auto const at = log.rfind("{'accuracy': ");
   return at == std::string::npos ? "" : log.substr(at + 13, log.find('}', at) - at - 13);
@@ -120,4 +122,21 @@ TEST_CASE("an interrupted run writes a checkpoint and goes on from it") {
   CHECK(has(rest.log(), "Epoch 1: 2048 records in the data set, 2048 counted once"));
   CHECK(job::run(train({"--num_epochs=2", "--output=" + dir / "whole"})).wait() == 0);
   CHECK(slurp(dir / "resumed/model.safetensors").size() == slurp(dir / "whole/model.safetensors").size());
+}
+
+TEST_CASE("where the time goes is written for every worker that was asked") {
+  job::scratch const dir;
+  for (lines const& processes : {lines{}, lines{"--num_ps_pods=1", "--num_workers=2", "--use_async"}}) {
+    lines flags{"--profile=" + dir / "profile", "--num_threads=1"};
+    flags.insert(flags.end(), processes.begin(), processes.end());
+    // Slow enough that both workers get something to do.
+    job::run j(train(flags), {.env = {{"TINY_DELAY_US", "300"}}});
+    CHECK(j.wait() == 0);
+    for (std::string const& name : processes.empty() ? lines{"local"} : lines{"worker-0", "worker-1"}) {
+      CAPTURE(j.log());
+      CHECK(has(slurp(dir / "profile/" + name + ".txt"), "dense_0 "));
+      CHECK(has(slurp(dir / "profile/" + name + ".txt"), "backward"));
+      CHECK(has(slurp(dir / "profile/" + name + ".json"), "\"traceEvents\":["));
+    }
+  }
 }

@@ -45,7 +45,7 @@ edl::example record(std::int64_t label) {
 }  // namespace
 
 TEST_CASE("a class label and an image become a row of a batch") {
-  edl::app::model_trainer<pictures> const t(2, 1);
+  edl::app::model_trainer<pictures> const t({.max_batch = 2, .seed = 1});
   edl::data::batch b = t.make_batch();
   t.feed(record(3), b, 1, edl::mode::training);
   CHECK(b.feature_row(1)[5] == 5);
@@ -54,7 +54,7 @@ TEST_CASE("a class label and an image become a row of a batch") {
 }
 
 TEST_CASE("a label that is no output is refused, however large; not in prediction") {
-  edl::app::model_trainer<pictures> const t(1, 1);
+  edl::app::model_trainer<pictures> const t({.max_batch = 1, .seed = 1});
   edl::data::batch b = t.make_batch();
   for (std::int64_t label : {-1ll, 4ll, 1ll << 32, (1ll << 32) + 1})
     CHECK_THROWS_AS(t.feed(record(label), b, 0, edl::mode::training), edl::data_error);
@@ -62,7 +62,7 @@ TEST_CASE("a label that is no output is refused, however large; not in predictio
 }
 
 TEST_CASE("labels with one number per output are a view") {
-  edl::app::model_trainer<numbers> const t(1, 1);
+  edl::app::model_trainer<numbers> const t({.max_batch = 1, .seed = 1});
   edl::data::batch b = t.make_batch();
   edl::example e;
   edl::example_builder build(e);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "device/draw.hpp"
@@ -13,21 +14,27 @@ namespace {
 
 template <class T>
 struct norm {
-  std::size_t rows, channels;
-  std::vector<T> x, gamma = std::vector<T>(channels, T(1)), beta = std::vector<T>(channels), mean = beta,
-                    variance = gamma, y = std::vector<T>(rows * channels),
-                    kept = std::vector<T>(2 * channels);
-  edl::basic_cpu<T> cpu;
+  edl::norm_chain chain;
+  int batch;
+  std::vector<T> x;
+  std::size_t channels = std::size_t(chain.in.channels);
+  std::vector<T> gamma = std::vector<T>(channels, T(1)), beta = std::vector<T>(channels), mean = beta,
+                 variance = gamma, y = std::vector<T>(std::size_t(batch) * chain.out().size()),
+                 kept = std::vector<T>(2 * channels), dx = x, dgamma = beta, dbeta = beta;
+  edl::basic_cpu<T> cpu{};
 
   void train(double momentum = 0.99) {
-    batch_norm_train(cpu, rows, channels, T(momentum), T(1e-3), x, gamma, beta, mean, variance, y, kept);
+    batch_norm_train(cpu, chain, batch, T(momentum), T(1e-3), x, gamma, beta, mean, variance, y, kept);
+  }
+  void backward(std::vector<T> const& dy) {
+    batch_norm_backward(cpu, chain, batch, true, x, gamma, beta, dy, kept, dx, dgamma, dbeta);
   }
 };
 
 }  // namespace
 
 TEST_CASE("training normalises by the batch and moves the running values as Keras does") {
-  norm<double> n{.rows = 4, .channels = 2, .x = {1, 10, 2, 10, 3, 10, 6, 14}};
+  norm<double> n{.chain = {{1, 1, 2}}, .batch = 4, .x = {1, 10, 2, 10, 3, 10, 6, 14}};
   n.mean = {100, 0};
   n.gamma = {2, 1};
   n.beta = {0, 5};
@@ -41,38 +48,40 @@ TEST_CASE("training normalises by the batch and moves the running values as Kera
 }
 
 TEST_CASE("evaluation takes the running values and leaves them") {
-  norm<double> n{.rows = 2, .channels = 1, .x = {3, 5}};
+  norm<double> n{.chain = {{1, 1, 1}}, .batch = 2, .x = {3, 5}};
   n.mean = {1};
   n.variance = {4};
-  batch_norm_evaluate(n.cpu, 2, 1, 0.0, n.x, n.gamma, n.beta, n.mean, n.variance, n.y, n.kept);
+  batch_norm_evaluate(n.cpu, n.chain, 2, 0.0, n.x, n.gamma, n.beta, n.mean, n.variance, n.y, n.kept);
   CHECK(n.y[0] == doctest::Approx(1));
   CHECK(n.y[1] == doctest::Approx(2));
   CHECK(n.mean[0] == 1);
   CHECK(n.variance[0] == 4);
 }
 
-TEST_CASE("a large mean costs no digits of the variance") {
-  norm<float> n{.rows = 5000, .channels = 3, .x = numbers<float>(15000, 1)};
-  std::vector<float> plain(n.x);
-  for (auto& v : n.x) v = 1000 + v;
-  n.train(0);
-  for (std::size_t c = 0; c < 3; ++c) {
-    double mean = 0, variance = 0;
-    for (std::size_t r = 0; r < n.rows; ++r) mean += double(n.x[3 * r + c]) / double(n.rows);
-    for (std::size_t r = 0; r < n.rows; ++r)
-      variance += (double(n.x[3 * r + c]) - mean) * (double(n.x[3 * r + c]) - mean) / double(n.rows);
-    CHECK(double(n.mean[c]) == doctest::Approx(mean).epsilon(1e-6));
-    CHECK(double(n.variance[c]) == doctest::Approx(variance).epsilon(1e-3));
+TEST_CASE("a large mean costs no digits of the variance, whoever sums") {
+  for (int threads : {1, 3}) {
+    norm<float> n{.chain = {{50, 25, 3}}, .batch = 4, .x = numbers<float>(15000, 1)};
+    n.cpu = edl::basic_cpu<float>({.threads = threads});
+    for (auto& v : n.x) v = 1000 + v;
+    n.train(0);
+    for (std::size_t c = 0; c < 3; ++c) {
+      double mean = 0, variance = 0;
+      for (std::size_t r = 0; r < 5000; ++r) mean += double(n.x[3 * r + c]) / 5000;
+      for (std::size_t r = 0; r < 5000; ++r)
+        variance += (double(n.x[3 * r + c]) - mean) * (double(n.x[3 * r + c]) - mean) / 5000;
+      CHECK(double(n.mean[c]) == doctest::Approx(mean).epsilon(1e-6));
+      CHECK(double(n.variance[c]) == doctest::Approx(variance).epsilon(1e-3));
+    }
   }
 }
 
-TEST_CASE("many channels, in parts") {
-  norm<double> n{.rows = 70, .channels = 1500, .x = numbers<double>(70 * 1500, 2)};
+TEST_CASE("many channels") {
+  norm<double> n{.chain = {{1, 1, 1500}}, .batch = 70, .x = numbers<double>(70 * 1500, 2)};
   n.train();
   double most_mean = 0, most_variance = 0;
   for (std::size_t c = 0; c < n.channels; ++c) {
     double mean = 0, square = 0;
-    for (std::size_t r = 0; r < n.rows; ++r) {
+    for (std::size_t r = 0; r < 70; ++r) {
       mean += n.y[r * n.channels + c] / 70;
       square += n.y[r * n.channels + c] * n.y[r * n.channels + c] / 70;
     }
@@ -81,4 +90,63 @@ TEST_CASE("many channels, in parts") {
   }
   CHECK(most_mean < 1e-12);
   CHECK(most_variance < 0.02);  // epsilon's share
+}
+
+TEST_CASE("a chain is what its parts are one after the other, on any number of threads") {
+  for (int channels : {1, 3, 8, 21})
+    for (bool relu : {false, true})
+      for (int window : {1, 2, 3})
+        for (int threads : {1, 2}) {
+          CAPTURE(channels);
+          CAPTURE(relu);
+          CAPTURE(window);
+          CAPTURE(threads);
+          edl::shape const in{7, 6, channels};
+          auto const x = numbers<double>(5 * in.size(), 1);
+          norm<double> plain{.chain = {in}, .batch = 5, .x = x},
+              whole{.chain = {in, false, relu, window}, .batch = 5, .x = x};
+          plain.gamma = whole.gamma = numbers<double>(std::size_t(channels), 2);
+          plain.beta = whole.beta = numbers<double>(std::size_t(channels), 3);
+          whole.cpu = edl::basic_cpu<double>({.threads = threads});
+          plain.train(), whole.train();
+          edl::shape const out = whole.chain.out();
+          auto const dy = numbers<double>(whole.y.size(), 4);
+          // By the definition: where each result comes from, and with it what the gradient is.
+          std::vector<double> expected(whole.y.size(), -1e300), dz(x.size());
+          std::vector<std::size_t> from(whole.y.size());
+          auto const c = std::size_t(channels);
+          for (std::size_t s = 0; s < 5; ++s)
+            for (std::size_t i = 0; i < std::size_t(in.height); ++i)
+              for (std::size_t j = 0; j < std::size_t(in.width); ++j)
+                for (std::size_t k = 0; k < c; ++k) {
+                  std::size_t const a = i / std::size_t(window), b = j / std::size_t(window);
+                  if (a >= std::size_t(out.height) || b >= std::size_t(out.width)) continue;
+                  std::size_t const at = ((s * 7 + i) * 6 + j) * c + k,
+                                    to =
+                                        ((s * std::size_t(out.height) + a) * std::size_t(out.width) + b) * c +
+                                        k;
+                  double const z = relu ? std::max(plain.y[at], 0.0) : plain.y[at];
+                  if (z > expected[to]) expected[to] = z, from[to] = at;
+                }
+          for (std::size_t i = 0; i < dy.size(); ++i)
+            if (!relu || expected[i] > 0) dz[from[i]] = dy[i];
+          CHECK(greatest_difference(whole.y, expected) < 1e-12);
+          plain.backward(dz), whole.backward(dy);
+          CHECK(greatest_difference(whole.dx, plain.dx) < 1e-12);
+          CHECK(greatest_difference(whole.dgamma, plain.dgamma) < 1e-12);
+          CHECK(greatest_difference(whole.dbeta, plain.dbeta) < 1e-12);
+          // What a relu left: its gradient is taken along.
+          whole.chain.after_relu = true;
+          whole.backward(dy);
+          for (std::size_t i = 0; i < x.size(); ++i) plain.dx[i] *= x[i] > 0;
+          CHECK(greatest_difference(whole.dx, plain.dx) < 1e-12);
+        }
+}
+
+TEST_CASE("a number that is none is not hidden by pooling") {
+  norm<float> n{.chain = {{2, 4, 1}, false, false, 2}, .batch = 1, .x = {1, 2, 3, 4, 5, 6, 7, 8}};
+  n.x[1] = std::numeric_limits<float>::quiet_NaN();
+  batch_norm_evaluate(n.cpu, n.chain, 1, 0.f, n.x, n.gamma, n.beta, n.mean, n.variance, n.y, n.kept);
+  CHECK(std::isnan(n.y[0]));
+  CHECK(n.y[1] == 8);
 }

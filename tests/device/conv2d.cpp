@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
+#include "edl/device/cpu.hpp"
 
 namespace {
 
@@ -37,7 +38,7 @@ struct naive {
 };
 
 template <class T>
-void compare(edl::conv_geometry g, int batch, double tolerance) {
+void compare(edl::conv_geometry g, int batch, double tolerance, edl::cpu_options o = {}) {
   auto const x = numbers<T>(std::size_t(batch) * g.in.size(), 1);
   auto const w = numbers<T>(g.patch() * std::size_t(g.out.channels), 2);
   auto const bias = numbers<T>(std::size_t(g.out.channels), 3),
@@ -53,12 +54,11 @@ void compare(edl::conv_geometry g, int batch, double tolerance) {
     dw[std::size_t(weight)] += double(dy[std::size_t(out)]) * double(x[std::size_t(in)]);
   });
 
-  edl::basic_cpu<T> cpu;
-  std::vector<T> scratch(g.scratch(batch), T(1e9)), out(y.size(), T(1e9)), gx(x.size(), T(1e9)),
-      gw(w.size(), T(1e9)), gb(bias.size(), T(1e9));
-  conv2d_forward(cpu, g, batch, x, w, bias, out, scratch);
+  edl::basic_cpu<T> cpu(o);
+  std::vector<T> out(y.size(), T(1e9)), gx(x.size(), T(1e9)), gw(w.size(), T(1e9)), gb(bias.size(), T(1e9));
+  conv2d_forward(cpu, g, batch, edl::activation::none, x, w, bias, out);
   CHECK(greatest_difference(out, y) < tolerance);
-  conv2d_backward(cpu, g, batch, x, w, dy, gx, gw, gb, scratch);
+  conv2d_backward(cpu, g, batch, x, w, dy, gx, gw, gb);
   CHECK(greatest_difference(gx, dx) < tolerance);
   CHECK(greatest_difference(gw, dw) < tolerance);
   CHECK(greatest_difference(gb, db) < tolerance);
@@ -66,10 +66,13 @@ void compare(edl::conv_geometry g, int batch, double tolerance) {
   // What nobody needs is not computed, and nothing else changes.
   auto const before = gw;
   std::ranges::fill(gw, T(0));
-  conv2d_backward(cpu, g, batch, x, w, dy, {}, gw, {}, scratch);
+  conv2d_backward(cpu, g, batch, x, w, dy, {}, gw, {});
   CHECK(gw == before);
-  conv2d_forward(cpu, g, batch, x, w, {}, out, scratch);
+  conv2d_forward(cpu, g, batch, edl::activation::none, x, w, {}, out);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] -= double(bias[i % bias.size()]);
+  CHECK(greatest_difference(out, y) < tolerance);
+  for (double& v : y) v = std::max(v, 0.0);
+  conv2d_forward(cpu, g, batch, edl::activation::relu, x, w, {}, out);
   CHECK(greatest_difference(out, y) < tolerance);
 }
 
@@ -92,8 +95,48 @@ TEST_CASE("convolutions agree with the definition, whatever the stride, the bord
     CAPTURE(g.in.height);
     CAPTURE(g.stride.height);
     CAPTURE(g.groups);
-    compare<double>(g, 3, 1e-11);
-    compare<float>(g, 3, 2e-3);
+    for (int threads : {1, 2, 4}) {
+      compare<double>(g, 3, 1e-11, {.threads = threads});
+      for (bool libraries : {false, true})
+        compare<float>(g, 3, 2e-3, {.threads = threads, .libraries = libraries});
+    }
+  }
+}
+
+TEST_CASE("any convolution agrees with the definition, with the library's kernels and with edl's own") {
+  edl::random_stream const random(20, 0);
+  std::uint64_t drawn = 0;
+  auto const upto = [&](int n) { return int(random.below(std::uint64_t(n), drawn++)) + 1; };
+  for (int i = 0; i < 60; ++i) {
+    int const groups = upto(2), own = upto(20), filters = upto(20), kernel = upto(5), stride = upto(3);
+    int const height = upto(12), width = upto(12), before = upto(kernel) - 1, batch = upto(9);
+    auto const places = [&](int in) { return (std::max(in, kernel) - kernel + before) / stride + 1; };
+    edl::conv_geometry const g{{height, width, groups * own},
+                               {places(height), places(width), groups * filters},
+                               kernel,
+                               stride,
+                               before,
+                               groups};
+    CAPTURE(i);
+    for (bool libraries : {false, true})
+      compare<float>(g, batch, 5e-3, {.threads = upto(3), .libraries = libraries});
+  }
+}
+
+TEST_CASE("equal numbers of threads give equal bits") {
+  edl::conv_geometry const g{{9, 9, 3}, {9, 9, 8}, 3, 1, 1, 1};
+  auto const x = numbers<float>(13 * g.in.size(), 1), w = numbers<float>(27 * 8, 2),
+             dy = numbers<float>(13 * g.out.size(), 3);
+  for (bool libraries : {false, true}) {
+    std::vector<float> first[2], again[2];
+    for (auto* out : {first, again}) {
+      edl::cpu cpu({.threads = 3, .libraries = libraries});
+      out[0].resize(dy.size()), out[1].resize(w.size());
+      conv2d_forward(cpu, g, 13, edl::activation::none, x, w, {}, out[0]);
+      conv2d_backward(cpu, g, 13, x, w, dy, {}, out[1], {});
+    }
+    CHECK(first[0] == again[0]);
+    CHECK(first[1] == again[1]);
   }
 }
 

@@ -24,7 +24,7 @@ TEST_CASE("a dense layer and its gradients, by the definition") {
     }
   edl::basic_cpu<double> cpu;
   std::vector<double> out(y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
-  dense_forward(cpu, rows, inputs, outputs, x, w, b, out);
+  dense_forward(cpu, rows, inputs, outputs, edl::activation::none, x, w, b, out);
   dense_backward(cpu, rows, inputs, outputs, x, w, dy, gx, gw, gb);
   CHECK(greatest_difference(out, y) < 1e-14);
   CHECK(greatest_difference(gx, dx) < 1e-14);

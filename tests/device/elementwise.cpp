@@ -12,10 +12,14 @@ TEST_CASE("copies and sums, also onto an operand") {
   std::vector<float> y(3);
   copy(cpu, a, y);
   CHECK(y == a);
-  add(cpu, a, b, y);
+  add(cpu, edl::activation::none, a, b, y);
   CHECK(y == std::vector<float>{11, 22, 33});
-  add(cpu, y, y, y);
+  add(cpu, edl::activation::none, y, y, y);
   CHECK(y == std::vector<float>{22, 44, 66});
+  std::vector<float> many(1000), sum(1000);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = float(i) - 500;
+  add(cpu, edl::activation::relu, many, many, sum);
+  for (std::size_t i = 0; i < many.size(); ++i) CHECK(sum[i] == (i < 500 ? 0 : 2 * float(i) - 1000));
 }
 
 TEST_CASE("columns go into and out of a wider matrix") {

@@ -22,7 +22,7 @@ double error_of(std::size_t m, std::size_t n, std::size_t k, bool ta, bool tb, s
         expected[i * cs + j] +=
             double(ta ? a[l * as + i] : a[i * as + l]) * double(tb ? b[j * bs + l] : b[l * bs + j]);
   edl::basic_cpu<T> cpu;
-  edl::multiply_add<T>(cpu, m, n, k, {a.data(), as, ta}, {b.data(), bs, tb}, c.data(), cs);
+  edl::multiply_add<T>(cpu, 0, m, n, k, {a.data(), as, ta}, {b.data(), bs, tb}, c.data(), cs);
   return greatest_difference(c, expected);
 }
 
@@ -54,6 +54,6 @@ TEST_CASE("a product beyond the workspace is cut into blocks") {
 TEST_CASE("an empty product leaves the result alone") {
   edl::basic_cpu<float> cpu;
   float c = 7;
-  edl::multiply_add<float>(cpu, 1, 1, 0, {nullptr, 0}, {nullptr, 1}, &c, 1);
+  edl::multiply_add<float>(cpu, 0, 1, 1, 0, {nullptr, 0}, {nullptr, 1}, &c, 1);
   CHECK(c == 7);
 }

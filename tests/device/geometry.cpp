@@ -8,7 +8,6 @@ TEST_CASE("a convolution takes as many samples into a product as keep it efficie
   CHECK(g.patch() == 3 * 3 * 4);
   CHECK(g.positions() == 26 * 26);
   CHECK(g.samples_at_once(64) == 1);
-  CHECK(g.scratch(64) == 26 * 26 * 36);
   g.out = {4, 4, 4};
   CHECK(g.samples_at_once(64) == 32);
   CHECK(g.samples_at_once(5) == 5);
@@ -17,7 +16,11 @@ TEST_CASE("a convolution takes as many samples into a product as keep it efficie
 TEST_CASE("only a 1x1 kernel at every place needs no patches") {
   edl::conv_geometry g{{8, 8, 3}, {8, 8, 4}, 1, 1, 0, 1};
   CHECK(g.pointwise());
-  CHECK(g.scratch(4) == 0);
   g.stride = 2;
   CHECK_FALSE(g.pointwise());
+}
+
+TEST_CASE("a chain that pools leaves out what fills no window") {
+  CHECK(edl::norm_chain{.in = {5, 4, 3}, .window = 2}.out() == edl::shape{2, 2, 3});
+  CHECK(edl::norm_chain{.in = {5, 4, 3}}.out() == edl::shape{5, 4, 3});
 }

@@ -47,8 +47,9 @@ struct harness {
     std::ranges::fill(gradients, poison);
     std::ranges::fill(scratch, poison);
     edl::nn::pass<edl::basic_cpu<double>> p{cpu, mode, random, scratch};
-    l.backward(p, {in, out, batch, x, y, dy, parameters, state, with_dx ? std::span(dx) : std::span<double>(),
-                   gradients, saved});
+    auto spent = dy;  // a layer may leave something else in it
+    l.backward(p, {in, out, batch, x, y, spent, parameters, state,
+                   with_dx ? std::span(dx) : std::span<double>(), gradients, saved});
   }
   /// Σ y · dy: its derivatives are what `backward` computes.
   double value() {

@@ -7,6 +7,7 @@
 #include "edl/nn/dense.hpp"
 #include "edl/nn/identity.hpp"
 #include "edl/nn/max_pool.hpp"
+#include "edl/nn/relu.hpp"
 #include "edl/nn/sequential.hpp"
 #include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
@@ -21,6 +22,10 @@ TEST_CASE("gradients of branches") {
       {3, 4, 2});
   check_gradients(nn::sum(nn::dense{.units = 3}, nn::sequential(nn::tanh{}, nn::dense{.units = 3}),
                           nn::dense{.units = 3}),
+                  {1, 2, 2});
+  // A branch that ends in a fused relu spends its gradient; the others get their own.
+  check_gradients(nn::sum(nn::sequential(nn::dense{.units = 3}, nn::relu{}), nn::dense{.units = 3},
+                          nn::sequential(nn::dense{.units = 3}, nn::relu{})),
                   {1, 2, 2});
   check_gradients(nn::concat(nn::sum(nn::tanh{}, nn::identity{}), nn::tanh{}), {2, 1, 3});
 }

@@ -107,6 +107,9 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.truth("skip_damaged", j.skip_damaged, "count damaged records and files instead of stopping");
   d.value("--loader_threads", j.loader_threads, "threads that read and decode ahead of the step")
       ->check(CLI::Range(1, 256));
+  d.value("--num_threads", j.num_threads,
+          "threads that a worker computes with; 0: as many as it is granted cores, or its share of them")
+      ->check(CLI::Range(0, 1024));
   d.value("--max_task_retries", j.max_task_retries, "how often a task that fails is tried")
       ->check(CLI::Range(1, 1000));
   d.app.option_defaults()->group("Model");
@@ -114,6 +117,8 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
           "a checkpoint (its version-N directory) or an exported model.safetensors to start from");
   d.app.option_defaults()->group("Log");
+  d.value("--profile", j.profile,
+          "directory for where each worker's time goes, layer by layer: a table, and a trace for Perfetto");
   d.value("--log_level", level, "least severity that is logged")
       ->transform(CLI::IsMember({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, CLI::ignore_case));
   d.value("--log_file_path", j.log_file_path, "append the log of every process to this file as well");

@@ -213,12 +213,13 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log,
   make_directories(j);
   records const r = open_records(j, log);
   detail::local_links links(p, j, r, log);
-  auto const trainer = p.make_trainer(j.minibatch_size, j.seed);
+  auto const trainer = p.make_trainer(trainer_options_of(j, 1));
   worker::session session(j, *trainer, *p.rule, r.view(), links, links, log, predictions_of(j, p, 0));
   links.watch(session.seen());
   session.stop_when(interrupted);
   bool const complete = session.run();
   links.close(complete);
+  write_profile(j, *trainer, "local", log);
   return complete ? 0 : 1;
 }
 

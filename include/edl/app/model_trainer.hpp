@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #include "edl/data/example.hpp"
 #include "edl/device/cpu.hpp"
 #include "edl/nn/model.hpp"
+#include "edl/nn/trace.hpp"
 #include "edl/worker/trainer.hpp"
 
 namespace edl::app {
@@ -41,7 +43,10 @@ class model_trainer final : public worker::trainer {
   static constexpr std::size_t labels = sample_type::labels;
 
  public:
-  model_trainer(int max_batch, std::uint64_t seed) : net_({.max_batch = max_batch, .seed = seed}) {}
+  explicit model_trainer(worker::trainer_options const& o)
+      : net_({.max_batch = o.max_batch, .seed = o.seed, .device = {.threads = o.threads}}) {
+    if (o.profile) net_.set_trace(&trace_.emplace(traced_calls));
+  }
 
   data::batch make_batch() const override {
     return data::make_batch(net_.max_batch(), network::input.size(), classes ? 0 : labels,
@@ -77,6 +82,8 @@ class model_trainer final : public worker::trainer {
   view<float> gradients() const override { return const_cast<network&>(net_).gradients(); }
   std::size_t totals() const override { return traits::metrics::totals; }
 
+  nn::trace const* profile() const override { return trace_ ? &*trace_ : nullptr; }
+
   double train(data::batch const& b, std::uint64_t step) override {
     if (b.rows == 0) {
       for (float& g : net_.gradients()) g = 0;
@@ -111,7 +118,10 @@ class model_trainer final : public worker::trainer {
       return view<float>(b.targets).first(std::size_t(b.rows) * labels);
   }
 
+  static constexpr std::size_t traced_calls = 20'000;
+
   network net_;
+  std::optional<nn::trace> trace_;
 };
 
 }  // namespace edl::app

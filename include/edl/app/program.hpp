@@ -22,8 +22,8 @@ struct program {
   std::size_t outputs = 0;  ///< numbers that the network gives for one record
   std::unique_ptr<update_rule> rule;
 
-  /// The model bound to memory for minibatches of at most `max_batch` records.
-  std::function<std::unique_ptr<worker::trainer>(int max_batch, std::uint64_t seed)> make_trainer;
+  /// The model bound to memory.
+  std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
 
   /// Initial values of elements [first, first + values.size()) of the arena.
   std::function<void(std::uint64_t seed, std::size_t first, std::span<float> values)> initialise;

@@ -69,6 +69,7 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
                      {{"EDL_ROLE", who.what == platform::role::server ? "ps" : "worker"},
                       {"EDL_JOB_NAME", s.job_name},
                       {"EDL_JOB_TOKEN", s.token},
+                      {"EDL_PLATFORM", "process"},
                       {"MASTER_ADDR", address},
                       {who.what == platform::role::server ? "PS_ID" : "WORKER_ID", std::to_string(who.id)},
                       {"WORKER_NUM", std::to_string(j.num_workers)}});
@@ -122,7 +123,9 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
     master::coordinator const& decisions = server.decisions();
     while (!alone) {
       if (!over) view.update(decisions.progress(), std::chrono::steady_clock::now());
-      alone = over && decisions.workers().all().empty() && decisions.servers().all().empty();
+      // Servers that are our own children are ended by us.
+      alone = over && decisions.workers().all().empty() &&
+              (s.platform == "process" || decisions.servers().all().empty());
       timer.expires_after(over ? 10ms : 200ms);
       co_await timer.async_wait(asio::use_awaitable);
     }
@@ -200,7 +203,7 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   using namespace detail;
   job const& j = a.job;
   records const r = open_records(j, log);
-  auto const trainer = p.make_trainer(j.minibatch_size, j.seed);
+  auto const trainer = p.make_trainer(trainer_options_of(j, s.platform == "process" ? j.num_workers : 1));
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
   member self(node, master, member::kind::worker, s.id);
@@ -225,6 +228,7 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
     if (!self.lost()) self.leave();
     return done;
   }();
+  write_profile(j, *trainer, fmt::format("worker-{}", s.id), log);
   if (!complete && self.lost()) throw error("the master has given this worker up or cannot be reached");
   log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");
   return 0;

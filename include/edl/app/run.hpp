@@ -21,8 +21,8 @@ int run(int argc, char** argv) {
   p.layout = network::layout();
   p.outputs = network::output.size();
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
-  p.make_trainer = [](int max_batch, std::uint64_t seed) -> std::unique_ptr<worker::trainer> {
-    return std::make_unique<app::model_trainer<Model>>(max_batch, seed);
+  p.make_trainer = [](worker::trainer_options const& o) -> std::unique_ptr<worker::trainer> {
+    return std::make_unique<app::model_trainer<Model>>(o);
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);

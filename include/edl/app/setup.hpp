@@ -15,6 +15,7 @@
 #include "edl/ps/store.hpp"
 #include "edl/wire/manifest.hpp"
 #include "edl/worker/session.hpp"
+#include "edl/worker/trainer.hpp"
 
 namespace edl::app {
 
@@ -39,6 +40,14 @@ master::job_options master_options(job const& j, records const& r, logger const&
 
 /// The part of a manifest that says which job a checkpoint is of.
 wire::manifest describe(job const& j, records const& r);
+
+/// How a worker computes. Its threads are what the command line says, or its share of the cores that are
+/// granted to it and to `workers` − 1 others.
+worker::trainer_options trainer_options_of(job const& j, int workers);
+
+/// With --profile: where the time of this process's passes went, as `name`.txt and `name`.json. Throws error
+/// where they cannot be written.
+void write_profile(job const& j, worker::trainer const& t, std::string const& name, logger const& log);
 
 /// How pushes become steps.
 std::unique_ptr<ps::policy> policy_of(job const& j);

@@ -9,11 +9,14 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "edl/app/setup.hpp"
+#include "edl/core/cores.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/nn/metric/values.hpp"
+#include "edl/nn/trace.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/model_file.hpp"
 
@@ -80,6 +83,7 @@ EDL_INLINE void make_directories(job const& j) {
     if (!path.empty() && ::access(path.c_str(), W_OK) != 0)
       throw usage_error(fmt::format("{}={}: cannot write there: {}", flag, path, std::strerror(errno)));
   };
+  make("--profile", j.profile);
   if (j.what == command::train) {
     make("--checkpoint_dir", j.checkpoint_dir);
     make("--output", j.output);
@@ -145,6 +149,26 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
     o.start.applied = {};  // its values, not its past
   }
   return o;
+}
+
+EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers) {
+  return {.max_batch = j.minibatch_size,
+          .seed = j.seed,
+          .threads = j.num_threads > 0 ? j.num_threads : std::max(1, granted_cores() / std::max(1, workers)),
+          .profile = !j.profile.empty()};
+}
+
+EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::string const& name,
+                              logger const& log) {
+  nn::trace const* const trace = t.profile();
+  if (!trace) return;
+  std::ostringstream table, events;
+  trace->write_table(table);
+  trace->write_events(events);
+  std::string const path = j.profile + "/" + name;
+  detail::write_whole(path + ".txt", table.str());
+  detail::write_whole(path + ".json", events.str());
+  log.info(fmt::format("time by layer written to {0}.txt, a trace for Perfetto to {0}.json", path));
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {

@@ -32,6 +32,7 @@ struct job {
   std::uint64_t evaluation_steps = 0;
   std::uint64_t log_loss_steps = 100;
   int loader_threads = 1;
+  int num_threads = 0;  ///< that a worker computes with; 0: by the cores that it is granted
 
   int num_workers = 0;
   int num_ps_pods = 0;
@@ -48,6 +49,7 @@ struct job {
   int keep_checkpoint_max = 0;     ///< 0: all
   std::string output;              ///< directory of the trained model
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
+  std::string profile;                             ///< directory for where the workers' time went
 
   std::string host = "127.0.0.1";  ///< where this process listens
   std::uint16_t port = 0;          ///< of the master; 0: any

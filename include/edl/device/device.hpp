@@ -8,6 +8,7 @@
 #include "edl/core/random.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/device/activation.hpp"
 #include "edl/device/geometry.hpp"
 
 namespace edl {
@@ -26,23 +27,25 @@ template <class D>
 concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& pool, std::size_t n,
                           int batch, typename D::scalar s, reads<typename D::scalar> in,
                           writes<typename D::scalar> out, random_stream const& random,
-                          std::span<std::byte> mask, std::span<std::byte const> kept) {
+                          std::span<std::byte> mask, std::span<std::byte const> kept, activation f,
+                          norm_chain const& norm) {
   typename D::scalar;
+  typename D::options;  // D(options): what of the machine it may use
   typename D::buffer;  // memory the device computes on: buffer(size), .span(), movable
-  // x, kernel, bias (may be empty) → y; scratch
-  conv2d_forward(d, conv, batch, in, in, in, out, out);
-  // x, kernel, dy → dx (may be empty), dkernel, dbias (may be empty); scratch
-  conv2d_backward(d, conv, batch, in, in, in, out, out, out, out);
+  // x, kernel, bias (may be empty) → y
+  conv2d_forward(d, conv, batch, f, in, in, in, out);
+  // x, kernel, dy before the activation → dx (may be empty), dkernel, dbias (may be empty)
+  conv2d_backward(d, conv, batch, in, in, in, out, out, out);
   // rows, inputs, outputs; x, kernel, bias (may be empty) → y
-  dense_forward(d, n, n, n, in, in, in, out);
-  // x, kernel, dy → dx (may be empty), dkernel, dbias (may be empty)
+  dense_forward(d, n, n, n, f, in, in, in, out);
+  // x, kernel, dy before the activation → dx (may be empty), dkernel, dbias (may be empty)
   dense_backward(d, n, n, n, in, in, in, out, out, out);
   max_pool_forward(d, pool, batch, in, out);
   max_pool_backward(d, pool, batch, in, in, in, out);  // x, y, dy → dx
   average_pool_forward(d, pool, batch, in, out);
   average_pool_backward(d, pool, batch, in, out);
   relu_forward(d, in, out);
-  relu_backward(d, in, in, out);  // y, dy → dx, as for all activations
+  relu_backward(d, in, in, out);  // y, dy → dx, as for all activations; dx may be dy
   leaky_relu_forward(d, s, in, out);
   leaky_relu_backward(d, s, in, in, out);
   sigmoid_forward(d, in, out);
@@ -51,17 +54,16 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   tanh_backward(d, in, in, out);
   softmax_forward(d, n, n, in, out);  // rows, classes
   softmax_backward(d, n, n, in, in, out);
-  // rows, channels, momentum, epsilon; x, gamma, beta → running mean, running variance, y, kept
-  batch_norm_train(d, n, n, s, s, in, in, in, out, out, out, out);
-  // x, gamma, beta, running mean, running variance → y, kept
-  batch_norm_evaluate(d, n, n, s, in, in, in, in, in, out, out);
-  // x, gamma, dy, kept → dx (may be empty), dgamma, dbeta
-  batch_norm_train_backward(d, n, n, in, in, in, in, out, out, out);
-  batch_norm_evaluate_backward(d, n, n, in, in, in, in, out, out, out);
+  // momentum, epsilon; x, gamma, beta → running mean, running variance, y, kept
+  batch_norm_train(d, norm, batch, s, s, in, in, in, out, out, out, out);
+  // epsilon; x, gamma, beta, running mean, running variance → y, kept
+  batch_norm_evaluate(d, norm, batch, s, in, in, in, in, in, out, out);
+  // through the batch's statistics?; x, gamma, beta, dy, kept → dx (may be empty), dgamma, dbeta
+  batch_norm_backward(d, norm, batch, true, in, in, in, in, in, out, out, out);
   dropout_forward(d, s, random, in, out, mask);
   dropout_backward(d, s, kept, in, out);
   copy(d, in, out);
-  add(d, in, in, out);                   // y = a + b; y may be either
+  add(d, f, in, in, out);                // y = f(a + b); y may be either
   copy_columns(d, n, n, in, n, out, n);  // rows, columns; x, its stride → y, its stride
 };
 

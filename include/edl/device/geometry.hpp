@@ -14,6 +14,17 @@ struct pool_geometry {
   extent window, stride, before;
 };
 
+/// A batch normalisation and what is done with it in one pass over memory: its input may be what a relu left,
+/// whose gradient is then taken along; its result may be cut off at zero, and then pooled by the greatest of
+/// windows that lie side by side (`window` > 1; what does not fill one is left out).
+struct norm_chain {
+  shape in;
+  bool after_relu = false, relu = false;
+  int window = 1;
+
+  constexpr shape out() const { return {in.height / window, in.width / window, in.channels}; }
+};
+
 /// A convolution of one sample, channels last. The kernel is {height, width, in.channels / groups,
 /// out.channels}.
 struct conv_geometry {
@@ -37,11 +48,6 @@ struct conv_geometry {
   constexpr int samples_at_once(int batch) const {
     std::size_t const enough = 512 / (positions() ? positions() : 1);
     return enough < 1 ? 1 : enough > std::size_t(batch) ? batch : int(enough);
-  }
-
-  /// Scalars of scratch that a convolution may use.
-  constexpr std::size_t scratch(int batch) const {
-    return pointwise() ? 0 : std::size_t(samples_at_once(batch)) * positions() * patch();
   }
 };
 

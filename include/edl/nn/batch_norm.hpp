@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/geometry.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
 
@@ -29,25 +30,33 @@ struct batch_norm {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    auto const c = std::size_t(a.in.channels), rows = a.x.size() / c;
+    forward(p, a, {a.in});
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    backward(p, a, {a.in});
+  }
+
+  /// The same with what the chain adds.
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain const& chain) const {
+    auto const c = std::size_t(a.in.channels);
     carver parameters(a.parameters);
     carver state(a.state);
     auto const gamma = parameters.next(c), beta = parameters.next(c);
     auto const mean = state.next(c), variance = state.next(c);
     if (p.mode == mode::training)
-      batch_norm_train(p.device, rows, c, momentum, epsilon, a.x, gamma, beta, mean, variance, a.y, a.saved);
+      batch_norm_train(p.device, chain, a.batch, momentum, epsilon, a.x, gamma, beta, mean, variance, a.y,
+                       a.saved);
     else
-      batch_norm_evaluate(p.device, rows, c, epsilon, a.x, gamma, beta, mean, variance, a.y, a.saved);
+      batch_norm_evaluate(p.device, chain, a.batch, epsilon, a.x, gamma, beta, mean, variance, a.y, a.saved);
   }
   template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    auto const c = std::size_t(a.in.channels), rows = a.x.size() / c;
-    auto const gamma = a.parameters.first(c);
-    auto const dgamma = a.gradients.first(c), dbeta = a.gradients.subspan(c, c);
-    if (p.mode == mode::training)
-      batch_norm_train_backward(p.device, rows, c, a.x, gamma, a.dy, a.saved, a.dx, dgamma, dbeta);
-    else
-      batch_norm_evaluate_backward(p.device, rows, c, a.x, gamma, a.dy, a.saved, a.dx, dgamma, dbeta);
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain const& chain) const {
+    auto const c = std::size_t(a.in.channels);
+    batch_norm_backward(p.device, chain, a.batch, p.mode == mode::training, a.x, a.parameters.first(c),
+                        a.parameters.subspan(c, c), a.dy, a.saved, a.dx, a.gradients.first(c),
+                        a.gradients.subspan(c, c));
   }
 };
 

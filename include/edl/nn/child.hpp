@@ -21,15 +21,10 @@ struct forward_shares {
 
   template <layer L>
   forward_args<T> next(L const& l, shape in, view<T> x, std::span<T> y) {
-    auto const n = count(l, in);
-    return {in,
-            l.output(in),
-            batch,
-            x,
-            parameters.next(n.parameters),
-            state.next(n.state),
-            y,
-            saved.aligned(saved_by(l, in, batch))};
+    return next(count(l, in), l.output(in), saved_by(l, in, batch), in, x, y);
+  }
+  forward_args<T> next(variable_counts n, shape out, std::size_t kept, shape in, view<T> x, std::span<T> y) {
+    return {in, out, batch, x, parameters.next(n.parameters), state.next(n.state), y, saved.aligned(kept)};
   }
 };
 
@@ -47,9 +42,11 @@ struct backward_shares {
 
   template <layer L>
   backward_args<T> next(L const& l, shape in, view<T> x, view<T> y) {
-    auto const n = count(l, in);
+    return next(count(l, in), l.output(in), saved_by(l, in, batch), in, x, y);
+  }
+  backward_args<T> next(variable_counts n, shape out, std::size_t kept, shape in, view<T> x, view<T> y) {
     return {in,
-            l.output(in),
+            out,
             batch,
             x,
             y,
@@ -58,24 +55,26 @@ struct backward_shares {
             state.next(n.state),
             {},
             gradients.next(n.parameters),
-            saved.aligned(saved_by(l, in, batch))};
+            saved.aligned(kept)};
   }
 };
 
-/// Runs a container's child number `index` with its own random stream.
-template <layer L, class D>
+/// Runs a container's child (a layer, or a step of several) number `index` with its own random stream.
+template <class L, class D>
 void forward_child(pass<D> const& p, std::size_t index, L const& l,
                    forward_args<typename D::scalar> const& a) {
-  pass<D> own{p.device, p.mode, p.random.child(index), p.scratch};
+  trace::scope const timed(p.trace, trace::direction::forward, index, name_of<L>(), a.in, a.out);
+  pass<D> own{p.device, p.mode, p.random.child(index), p.scratch, p.trace};
   l.forward(own, a);
 }
 
 /// The same on the way back; does nothing where nobody needs a gradient.
-template <layer L, class D>
+template <class L, class D>
 void backward_child(pass<D> const& p, std::size_t index, L const& l,
                     backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch) {
   if (a.dx.empty() && a.gradients.empty()) return;
-  pass<D> own{p.device, p.mode, p.random.child(index), scratch};
+  trace::scope const timed(p.trace, trace::direction::backward, index, name_of<L>(), a.in, a.out);
+  pass<D> own{p.device, p.mode, p.random.child(index), scratch, p.trace};
   l.backward(own, a);
 }
 

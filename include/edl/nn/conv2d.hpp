@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/activation.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
@@ -41,13 +42,14 @@ struct conv2d {
     visit(variable_spec{"kernel", kernel_dims(in), kernel_initializer});
     if (use_bias) visit(variable_spec{"bias", {filters}, bias_initializer});
   }
-  constexpr std::size_t scratch(shape in, int batch) const { return geometry(in).scratch(batch); }
+
+  static constexpr bool activates = true;
 
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     carver parameters(a.parameters);
     auto const w = parameters.next(kernel_dims(a.in).size());
-    conv2d_forward(p.device, geometry(a.in), a.batch, a.x, w, parameters.rest(), a.y, p.scratch);
+    conv2d_forward(p.device, geometry(a.in), a.batch, f, a.x, w, parameters.rest(), a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
@@ -55,7 +57,7 @@ struct conv2d {
     carver gradients(a.gradients);
     auto const w = parameters.next(kernel_dims(a.in).size());
     auto const dw = gradients.next(w.size());
-    conv2d_backward(p.device, geometry(a.in), a.batch, a.x, w, a.dy, a.dx, dw, gradients.rest(), p.scratch);
+    conv2d_backward(p.device, geometry(a.in), a.batch, a.x, w, a.dy, a.dx, dw, gradients.rest());
   }
 
   constexpr extents kernel_dims(shape in) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/activation.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
 
@@ -24,11 +25,14 @@ struct dense {
     if (use_bias) visit(variable_spec{"bias", {units}, bias_initializer});
   }
 
+  static constexpr bool activates = true;
+
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     carver parameters(a.parameters);
     auto const w = parameters.next(a.in.size() * a.out.size());
-    dense_forward(p.device, std::size_t(a.batch), a.in.size(), a.out.size(), a.x, w, parameters.rest(), a.y);
+    dense_forward(p.device, std::size_t(a.batch), a.in.size(), a.out.size(), f, a.x, w, parameters.rest(),
+                  a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {

@@ -11,6 +11,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/nn/initializer.hpp"
+#include "edl/nn/trace.hpp"
 
 namespace edl::nn {
 
@@ -30,6 +31,7 @@ struct pass {
   edl::mode mode = edl::mode::training;
   random_stream random;
   std::span<typename Device::scalar> scratch;
+  nn::trace* trace = nullptr;  ///< where the time of the layers within goes, if anybody asks
 };
 
 /// Data of a forward pass over `batch` samples. Parameters and state stand in the order of the layer's
@@ -50,7 +52,8 @@ template <class T>
 struct backward_args {
   shape in, out;
   int batch = 0;
-  view<T> x, y, dy;
+  view<T> x, y;
+  std::span<T> dy;  ///< only a layer that says `spends_dy` may leave something else in it
   view<T> parameters, state;
   std::span<T> dx;         ///< to be overwritten; empty if nobody needs it
   std::span<T> gradients;  ///< to be overwritten; as long as `parameters`
@@ -65,6 +68,15 @@ concept layer = std::copyable<L> && requires(L const& l, shape in) {
   { l.check(in) } -> std::same_as<fit>;
   { l.output(in) } -> std::same_as<shape>;
 };
+
+/// What a layer is called: its `name`, or "layer".
+template <class L>
+constexpr std::string_view name_of() {
+  if constexpr (requires { std::string_view(L::name); })
+    return L::name;
+  else
+    return "layer";
+}
 
 /// A layer made of layers: `children(in, visit)` calls visit(layer, its input, its role) in order, for as
 /// long as visit returns true; `child<I>` is the type of the I-th. A role is a name, or empty where the type
@@ -100,6 +112,15 @@ constexpr std::size_t scratch_of(L const& l, shape in, int batch) {
   else
     return 0;
 }
+
+/// Whether a layer's `backward` leaves something else in `dy`.
+template <layer L>
+constexpr bool spends_dy = [] {
+  if constexpr (requires { L::spends_dy; })
+    return bool(L::spends_dy);
+  else
+    return false;
+}();
 
 /// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the
 /// arena.

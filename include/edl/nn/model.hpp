@@ -12,9 +12,11 @@
 
 namespace edl {
 
+template <device Device>
 struct model_options {
   int max_batch = 1;       ///< samples that a pass takes at most
   std::uint64_t seed = 1;  ///< of the initial variables and of dropout
+  typename Device::options device{};
 };
 
 /// What a model occupies, in bytes.
@@ -54,14 +56,14 @@ class model {
 
  public:
   using scalar = typename Device::scalar;
-  using options = model_options;
+  using options = model_options<Device>;
 
   static constexpr shape input = Net.input;
   static constexpr shape output = fits() ? Net.body.output(Net.input) : shape{};
   static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
 
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
-  explicit model(options o = {}) : max_batch_(o.max_batch), seed_(o.seed) {
+  explicit model(options o = {}) : device_(o.device), max_batch_(o.max_batch), seed_(o.seed) {
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
     variables_ = buffer(parameter_count + state_count);
@@ -133,18 +135,24 @@ class model {
   }
   model_memory memory() const { return memory(max_batch_); }
 
+  /// From now on passes are timed, layer by layer; null: no more. `to` outlives its use.
+  void set_trace(nn::trace* to) { trace_ = to; }
+
   int max_batch() const { return max_batch_; }
   Device& device() { return device_; }
 
  private:
   using buffer = typename Device::buffer;
 
-  nn::pass<Device> pass() { return {device_, what_, random_stream{mix(seed_, 1), step_}, scratch_.span()}; }
+  nn::pass<Device> pass() {
+    return {device_, what_, random_stream{mix(seed_, 1), step_}, scratch_.span(), trace_};
+  }
 
   Device device_;
   int max_batch_ = 1, batch_ = 0;
   std::uint64_t seed_ = 1, step_ = 0;
   mode what_ = mode::training;
+  nn::trace* trace_ = nullptr;
   buffer variables_, gradients_, saved_, scratch_, y_, dy_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "edl/device/activation.hpp"
 #include "edl/nn/child.hpp"
 
 namespace edl::nn {
@@ -66,7 +67,7 @@ struct parallel {
       } else if (index == 0) {
         copy(p.device, y, a.y);
       } else {
-        add(p.device, a.y, y, a.y);
+        add(p.device, activation::none, a.y, y, a.y);
       }
       ++index;
     };
@@ -89,10 +90,13 @@ struct parallel {
         copy_columns(p.device, y.size() / c, c, a.dy.subspan(channel), std::size_t(a.out.channels), slice, c);
         call.dy = slice.first(y.size());
         channel += c;
+      } else if (nn::spends_dy<std::remove_cvref_t<decltype(b)>>) {
+        call.dy = slice;
+        copy(p.device, a.dy, slice);
       }
       call.dx = index == 0 ? a.dx : other.first(a.dx.size());
       backward_child(p, index, b, call, scratch.rest());
-      if (index > 0 && !a.dx.empty()) add(p.device, a.dx, other, a.dx);
+      if (index > 0 && !a.dx.empty()) add(p.device, activation::none, a.dx, other, a.dx);
       ++index;
     };
     std::apply([&](auto const&... b) { (one(b), ...); }, branches);

@@ -68,14 +68,6 @@ constexpr bool explain() {
     return layer_receives<index, child, Found.input, Found.why, inside<Outer...>>::checked;
 }
 
-template <layer L>
-constexpr std::string_view name_of() {
-  if constexpr (requires { std::string_view(L::name); })
-    return L::name;
-  else
-    return "layer";
-}
-
 /// Names are paths; a name that stands twice in one container is numbered from the second on, as Keras does.
 template <layer L, class Visit>
 void for_each_named(L const& l, shape in, std::string const& prefix, Visit&& visit) {

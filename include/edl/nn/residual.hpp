@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/activation.hpp"
 #include "edl/nn/child.hpp"
 #include "edl/nn/identity.hpp"
 
@@ -35,30 +36,38 @@ struct shortcut {
     return (projects ? 2 : 1) * one + saved_by_children(*this, in, batch);
   }
   constexpr std::size_t scratch(shape in, int batch) const {
-    return rounded(std::size_t(batch) * in.size()) + scratch_of_children(*this, in, batch);
+    return (projects ? rounded(std::size_t(batch) * in.size()) : 0) +
+           (nn::spends_dy<Body> ? rounded(std::size_t(batch) * output(in).size()) : 0) +
+           scratch_of_children(*this, in, batch);
   }
+  static constexpr bool activates = true;
+  static constexpr bool spends_dy = nn::spends_dy<Projection>;
 
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     forward_shares shares(a);
     auto const left = shares.keep(a.out);
     forward_child(p, 0, body, shares.next(body, a.in, a.x, left));
     if constexpr (projects) {
       auto const right = shares.keep(a.out);
       forward_child(p, 1, projection, shares.next(projection, a.in, a.x, right));
-      add(p.device, left, right, a.y);
+      add(p.device, f, left, right, a.y);
     } else {
-      add(p.device, left, a.x, a.y);
+      add(p.device, f, left, a.x, a.y);
     }
   }
 
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     carver scratch(p.scratch);
-    auto const other = scratch.aligned(a.x.size());
+    auto const other = scratch.aligned(projects ? a.x.size() : 0);
     backward_shares shares(a);
     auto left = shares.next(body, a.in, a.x, shares.kept(a.out));
     left.dy = a.dy;
+    if constexpr (nn::spends_dy<Body>) {  // it is needed again
+      left.dy = scratch.aligned(a.dy.size());
+      copy(p.device, a.dy, left.dy);
+    }
     left.dx = a.dx;
     backward_child(p, 0, body, left, scratch.rest());
     if constexpr (projects) {
@@ -66,9 +75,9 @@ struct shortcut {
       right.dy = a.dy;
       right.dx = other.first(a.dx.size());
       backward_child(p, 1, projection, right, scratch.rest());
-      if (!a.dx.empty()) add(p.device, a.dx, other, a.dx);
+      if (!a.dx.empty()) add(p.device, activation::none, a.dx, other, a.dx);
     } else if (!a.dx.empty()) {
-      add(p.device, a.dx, a.dy, a.dx);
+      add(p.device, activation::none, a.dx, a.dy, a.dx);
     }
   }
 };

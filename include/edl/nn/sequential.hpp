@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "edl/nn/child.hpp"
+#include "edl/nn/fuse.hpp"
 #include "edl/nn/input.hpp"
 
 namespace edl::nn {
@@ -34,31 +35,44 @@ struct chain {
     };
     std::apply([&](auto const&... l) { (void)(one(l) && ...); }, layers);
   }
-  /// The results between the layers, and what the layers keep.
+  /// What computes it.
+  constexpr auto steps() const { return fuse(layers); }
+  using steps_type = decltype(fuse(std::declval<std::tuple<Layers...> const&>()));
+  static constexpr std::size_t length = std::tuple_size_v<steps_type>;
+  static constexpr bool spends_dy = std::tuple_element_t<length - 1, steps_type>::spends_dy;
+
+  /// The results between the steps, and what the steps keep.
   constexpr std::size_t saved(shape in, int batch) const {
-    std::size_t n = saved_by_children(*this, in, batch), index = 0;
-    each_output(in, [&](shape s) { n += ++index < depth ? rounded(std::size_t(batch) * s.size()) : 0; });
+    std::size_t n = 0, index = 0;
+    each_step(in, [&](auto const& s, shape from) {
+      n += rounded(s.saved(from, batch));
+      if (++index < length) n += rounded(std::size_t(batch) * s.output(from).size());
+    });
     return n;
   }
-  /// Two gradients between layers, the one that comes and the one that goes, and what a layer uses.
+  /// Two gradients between steps, the one that comes and the one that goes, and what a step uses.
   constexpr std::size_t scratch(shape in, int batch) const {
-    return 2 * widest(in, batch) + scratch_of_children(*this, in, batch);
+    std::size_t most = 0;
+    each_step(in, [&](auto const& s, shape from) {
+      std::size_t const n = s.scratch(from, batch);
+      most = n > most ? n : most;
+    });
+    return 2 * widest(in, batch) + most;
   }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     forward_shares shares(a);
     auto x = a.x;
-    shape in = a.in;
-    std::size_t index = 0;
-    auto const one = [&](auto const& l) {
-      shape const out = l.output(in);
-      auto const y = index + 1 < depth ? shares.keep(out) : a.y;
-      forward_child(p, index++, l, shares.next(l, in, x, y));
+    std::size_t index = 0, place = 0;
+    each_step(a.in, [&](auto const& s, shape in) {
+      shape const out = s.output(in);
+      auto const y = ++index < length ? shares.keep(out) : a.y;
+      auto const call = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, y);
+      forward_child(p, place, s, call);
+      place += s.width;
       x = y;
-      in = out;
-    };
-    std::apply([&](auto const&... l) { (one(l), ...); }, layers);
+    });
   }
 
   template <class D>
@@ -68,43 +82,51 @@ struct chain {
     auto const n = widest(a.in, a.batch);
     std::array<std::span<T>, 2> const between{scratch.next(n), scratch.next(n)};
     backward_shares shares(a);
-    std::array<backward_args<T>, depth> calls;
+    std::array<backward_args<T>, length> calls;
+    std::array<std::size_t, length> places;
     auto x = a.x;
-    shape in = a.in;
-    std::size_t index = 0;
+    std::size_t index = 0, place = 0;
     bool wanted = !a.dx.empty();  // nothing before the first trained layer needs a gradient
-    auto const bind = [&](auto const& l) {
-      shape const out = l.output(in);
-      view<T> const y = index + 1 < depth ? shares.kept(out) : a.y;
-      auto& call = calls[index] = shares.next(l, in, x, y);
+    // A gradient's place is known before it is: binding needs the order of the steps, running the reverse.
+    each_step(a.in, [&](auto const& s, shape in) {
+      shape const out = s.output(in);
+      view<T> const y = index + 1 < length ? shares.kept(out) : a.y;
+      auto& call = calls[index] = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, y);
       if (index == 0)
         call.dx = a.dx;
       else if (wanted)
         call.dx = between[index % 2].first(x.size());
       wanted = wanted || !call.gradients.empty();
       if (index > 0) calls[index - 1].dy = call.dx;
+      places[index++] = place;
+      place += s.width;
       x = y;
-      in = out;
-      ++index;
-    };
-    // A gradient's place is known before it is: binding needs the order of the layers, running the reverse.
-    std::apply([&](auto const&... l) { (bind(l), ...); }, layers);
-    calls[depth - 1].dy = a.dy;
+    });
+    calls[length - 1].dy = a.dy;
+    auto const all = steps();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (backward_child(p, depth - 1 - I, std::get<depth - 1 - I>(layers), calls[depth - 1 - I],
+      (backward_child(p, places[length - 1 - I], std::get<length - 1 - I>(all), calls[length - 1 - I],
                       scratch.rest()),
        ...);
     }
-    (std::make_index_sequence<depth>{});
+    (std::make_index_sequence<length>{});
   }
 
+  /// visit(step, its input), in order.
   template <class Visit>
-  constexpr void each_output(shape in, Visit&& visit) const {
-    std::apply([&](auto const&... l) { ((in = l.output(in), visit(in)), ...); }, layers);
+  constexpr void each_step(shape in, Visit&& visit) const {
+    std::apply([&](auto const&... s) { ((visit(s, in), in = s.output(in)), ...); }, steps());
+  }
+  template <class Step>
+  static constexpr variable_counts count(Step const& s, shape in) {
+    return nn::count(s.source(), in);
   }
   constexpr std::size_t widest(shape in, int batch) const {
     std::size_t most = 0, index = 0;
-    each_output(in, [&](shape s) { most = ++index < depth && s.size() > most ? s.size() : most; });
+    each_step(in, [&](auto const& s, shape from) {
+      std::size_t const n = s.output(from).size();
+      most = ++index < length && n > most ? n : most;
+    });
     return rounded(std::size_t(batch) * most);
   }
 };

@@ -13,7 +13,18 @@ namespace edl {
 
 class example;
 
+namespace nn {
+class trace;
+}
+
 namespace worker {
+
+struct trainer_options {
+  int max_batch = 1;       ///< records of a minibatch at most
+  std::uint64_t seed = 1;  ///< of dropout
+  int threads = 1;         ///< that compute
+  bool profile = false;    ///< time the passes, layer by layer
+};
 
 /// A model bound to memory, as a worker sees it whatever the model: one virtual call per step, so that the
 /// rest of the worker is compiled once. Thread safety: `make_batch` and `feed` are safe from any thread; the
@@ -47,6 +58,9 @@ class trainer {
 
   /// Doubles that `evaluate` adds to.
   virtual std::size_t totals() const = 0;
+
+  /// Where the time went, if it was to be looked at.
+  virtual nn::trace const* profile() const { return nullptr; }
 };
 
 }  // namespace worker

@@ -8,67 +8,84 @@
 namespace edl {
 namespace detail {
 
-template <class T>
-auto read_array(std::span<T> s) {
-  return Eigen::Map<Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, 1> const>(s.data(),
-                                                                                   Eigen::Index(s.size()));
+/// to[i] = f(i) for all elements, on all threads.
+template <class T, class F>
+void each_element(basic_cpu<T>& cpu, std::span<T> y, F&& f) {
+  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+    T* const to = y.data();
+#pragma GCC ivdep  // what is read may be what is written, at the same index
+    for (std::size_t i = begin; i < end; ++i) to[i] = f(i);
+  });
 }
 
 template <class T>
-auto write_array(std::span<T> s) {
-  return Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>(s.data(), Eigen::Index(s.size()));
+using element_array = Eigen::Array<T, Eigen::Dynamic, 1>;
+template <class T>
+using element_view = Eigen::Map<element_array<T> const>;
+
+/// work(first element, count) for all elements, on all threads.
+template <class T, class Work>
+void each_share(basic_cpu<T>& cpu, std::span<T> y, Work&& work) {
+  cpu.share(y.size(), cpu.parts(y.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    work(begin, Eigen::Index(end - begin),
+         Eigen::Map<element_array<T>>(y.data() + begin, Eigen::Index(end - begin)));
+  });
 }
 
 }  // namespace detail
 
 template <class T>
-void relu_forward(basic_cpu<T>&, reads<T> x, writes<T> y) {
-  T const* const from = x.data();
-  T* __restrict const to = y.data();
-  for (std::size_t i = 0; i < y.size(); ++i) to[i] = from[i] < T(0) ? T(0) : from[i];
+void relu_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
+  detail::each_element<T>(cpu, y,
+                          [from = x.data()](std::size_t i) { return from[i] < T(0) ? T(0) : from[i]; });
 }
 
 template <class T>
-void relu_backward(basic_cpu<T>&, reads<T> y, reads<T> dy, writes<T> dx) {
-  T const *const out = y.data(), *const from = dy.data();
-  T* __restrict const to = dx.data();
-  for (std::size_t i = 0; i < dx.size(); ++i) to[i] = out[i] > T(0) ? from[i] : T(0);
+void relu_backward(basic_cpu<T>& cpu, reads<T> y, reads<T> dy, writes<T> dx) {
+  detail::each_element<T>(
+      cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) { return out[i] > T(0) ? from[i] : T(0); });
 }
 
 template <class T>
-void leaky_relu_forward(basic_cpu<T>&, std::type_identity_t<T> slope, reads<T> x, writes<T> y) {
-  T const* const from = x.data();
-  T* __restrict const to = y.data();
-  for (std::size_t i = 0; i < y.size(); ++i) to[i] = from[i] * (from[i] > T(0) ? T(1) : slope);
+void leaky_relu_forward(basic_cpu<T>& cpu, std::type_identity_t<T> slope, reads<T> x, writes<T> y) {
+  detail::each_element<T>(
+      cpu, y, [slope, from = x.data()](std::size_t i) { return from[i] * (from[i] > T(0) ? T(1) : slope); });
 }
 
 template <class T>
-void leaky_relu_backward(basic_cpu<T>&, std::type_identity_t<T> slope, reads<T> y, reads<T> dy,
+void leaky_relu_backward(basic_cpu<T>& cpu, std::type_identity_t<T> slope, reads<T> y, reads<T> dy,
                          writes<T> dx) {
-  T const *const out = y.data(), *const from = dy.data();
-  T* __restrict const to = dx.data();
-  for (std::size_t i = 0; i < dx.size(); ++i) to[i] = from[i] * (out[i] > T(0) ? T(1) : slope);
+  detail::each_element<T>(cpu, dx, [slope, out = y.data(), from = dy.data()](std::size_t i) {
+    return from[i] * (out[i] > T(0) ? T(1) : slope);
+  });
 }
 
 template <class T>
-void sigmoid_forward(basic_cpu<T>&, reads<T> x, writes<T> y) {
-  detail::write_array(y) = T(0.5) * (detail::read_array(x) * T(0.5)).tanh() + T(0.5);
+void sigmoid_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
+  detail::each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
+    to = T(0.5) * (detail::element_view<T>(x.data() + at, n) * T(0.5)).tanh() + T(0.5);
+  });
 }
 
 template <class T>
-void sigmoid_backward(basic_cpu<T>&, reads<T> y, reads<T> dy, writes<T> dx) {
-  auto const out = detail::read_array(y);
-  detail::write_array(dx) = detail::read_array(dy) * out * (T(1) - out);
+void sigmoid_backward(basic_cpu<T>& cpu, reads<T> y, reads<T> dy, writes<T> dx) {
+  detail::each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
+    return from[i] * out[i] * (T(1) - out[i]);
+  });
 }
 
 template <class T>
-void tanh_forward(basic_cpu<T>&, reads<T> x, writes<T> y) {
-  detail::write_array(y) = detail::read_array(x).tanh();
+void tanh_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
+  detail::each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
+    to = detail::element_view<T>(x.data() + at, n).tanh();
+  });
 }
 
 template <class T>
-void tanh_backward(basic_cpu<T>&, reads<T> y, reads<T> dy, writes<T> dx) {
-  detail::write_array(dx) = detail::read_array(dy) * (T(1) - detail::read_array(y).square());
+void tanh_backward(basic_cpu<T>& cpu, reads<T> y, reads<T> dy, writes<T> dx) {
+  detail::each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
+    return from[i] * (T(1) - out[i] * out[i]);
+  });
 }
 
 #ifndef EDL_HEADER_ONLY

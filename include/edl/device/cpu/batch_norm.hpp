@@ -2,35 +2,30 @@
 #pragma once
 
 #include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/geometry.hpp"
 
 namespace edl {
 
 /// y = gamma · (x − mean) / √(variance + epsilon) + beta, each channel by the mean and (biased) variance of
-/// all rows. Moves the running values: running ← momentum · running + (1 − momentum) · this batch's. `kept`
-/// takes 2 · channels: mean and 1 / √(variance + epsilon).
+/// all positions of the batch, then what `c` says. Moves the running values: running ← momentum · running +
+/// (1 − momentum) · this batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
 template <class T>
-void batch_norm_train(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels,
-                      std::type_identity_t<T> momentum, std::type_identity_t<T> epsilon, reads<T> x,
-                      reads<T> gamma, reads<T> beta, writes<T> running_mean, writes<T> running_variance,
-                      writes<T> y, writes<T> kept);
+void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> momentum,
+                      std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
+                      writes<T> running_mean, writes<T> running_variance, writes<T> y, writes<T> kept);
 
 /// The same by the running values, which stay as they are.
 template <class T>
-void batch_norm_evaluate(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels,
-                         std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
-                         reads<T> running_mean, reads<T> running_variance, writes<T> y, writes<T> kept);
+void batch_norm_evaluate(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> epsilon,
+                         reads<T> x, reads<T> gamma, reads<T> beta, reads<T> running_mean,
+                         reads<T> running_variance, writes<T> y, writes<T> kept);
 
-/// Gradients after `batch_norm_train`, through the batch's statistics. An empty `dx` is not computed.
+/// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where they
+/// are constants). An empty `dx` is not computed.
 template <class T>
-void batch_norm_train_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels, reads<T> x,
-                               reads<T> gamma, reads<T> dy, reads<T> kept, writes<T> dx, writes<T> dgamma,
-                               writes<T> dbeta);
-
-/// Gradients after `batch_norm_evaluate`, where the statistics are constants.
-template <class T>
-void batch_norm_evaluate_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels, reads<T> x,
-                                  reads<T> gamma, reads<T> dy, reads<T> kept, writes<T> dx, writes<T> dgamma,
-                                  writes<T> dbeta);
+void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool through, reads<T> x,
+                         reads<T> gamma, reads<T> beta, reads<T> dy, reads<T> kept, writes<T> dx,
+                         writes<T> dgamma, writes<T> dbeta);
 
 }  // namespace edl
 

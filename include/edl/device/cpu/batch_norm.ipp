@@ -1,182 +1,321 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "edl/device/cpu/batch_norm.hpp"
+#include "edl/device/cpu/lanes.hpp"
+#include "edl/device/cpu/rows.hpp"
 
 namespace edl {
 namespace detail {
 
+/// Mean and sum of squared deviations of each channel over some rows, in one pass over memory: blocks of rows
+/// are summed as they differ from their first, and joined by Chan's formula (1979), so that a large mean
+/// costs no digits of the variance.
 template <class T>
-using channel_array = Eigen::Array<T, Eigen::Dynamic, 1>;
-template <class T>
-using channel_view = Eigen::Map<channel_array<T> const>;
-template <class T>
-using channel_span = Eigen::Map<channel_array<T>>;
-
-/// Channels are taken in parts, so that the sums of one part stay in the device's workspace.
-template <class Work>
-void for_each_part(std::size_t channels, Work&& work) {
-  constexpr std::size_t part = 1024;
-  for (std::size_t begin = 0; begin < channels; begin += part)
-    work(begin, Eigen::Index(std::min(part, channels - begin)));
-}
-
-/// Mean and biased variance of each channel, in one pass over memory: blocks of rows that stay in a cache are
-/// summed twice, and blocks joined by Chan's formula (1979), so that a large mean costs no digits of the
-/// variance.
-template <class T>
-void channel_moments(std::size_t rows, std::size_t stride, T const* x, Eigen::Index n, channel_span<T> mean,
-                     channel_span<T> variance, T* workspace) {
+void channel_moments(std::size_t rows, std::size_t n, T const* x, T* mean, T* squares) {
   constexpr std::size_t block = 64;
-  channel_span<T> sum(workspace, n), squares(workspace + n, n);
-  mean.setZero();
-  variance.setZero();
+  std::fill_n(mean, n, T(0));
+  std::fill_n(squares, n, T(0));
   for (std::size_t i = 0; i < rows; i += block) {
-    std::size_t const end = std::min(i + block, rows);
-    sum.setZero();
-    for (std::size_t r = i; r < end; ++r) sum += channel_view<T>(x + r * stride, n);
-    sum *= T(1) / T(end - i);
-    squares.setZero();
-    for (std::size_t r = i; r < end; ++r) squares += (channel_view<T>(x + r * stride, n) - sum).square();
-    T const share = T(end - i) / T(end);
-    sum -= mean;
-    mean += sum * share;
-    variance += squares + sum.square() * (T(i) * share);
-  }
-  variance *= T(1) / T(rows);
-}
-
-/// y = x · a + b, each channel by its own.
-template <class T>
-void scale_channels(std::size_t rows, std::size_t stride, T const* x, Eigen::Index n, channel_span<T> a,
-                    channel_span<T> b, T* y) {
-  for (std::size_t r = 0; r < rows; ++r)
-    channel_span<T>(y + r * stride, n) = channel_view<T>(x + r * stride, n) * a + b;
-}
-
-/// Gradients of normalising by given statistics or, if `through`, by the batch's own.
-template <class T>
-void normalise_backward(basic_cpu<T>& cpu, bool through, std::size_t rows, std::size_t channels, view<T> x,
-                        view<T> gamma, view<T> dy, view<T> kept, std::span<T> dx, std::span<T> dgamma,
-                        std::span<T> dbeta) {
-  for_each_part(channels, [&](std::size_t c, Eigen::Index n) {
-    channel_view<T> const mean(kept.data() + c, n), inverse(kept.data() + channels + c, n),
-        scale(gamma.data() + c, n);
-    channel_span<T> sum(dbeta.data() + c, n), product(dgamma.data() + c, n);
-    T* const workspace = cpu.left().data();
-    channel_span<T> part_sum(workspace, n), part_product(workspace + n, n);
-    sum.setZero();
-    product.setZero();
-    constexpr std::size_t block = 64;
-    for (std::size_t i = 0; i < rows;) {
-      part_sum.setZero();
-      part_product.setZero();
-      for (std::size_t const end = std::min(i + block, rows); i < end; ++i) {
-        channel_view<T> const g(dy.data() + i * channels + c, n), in(x.data() + i * channels + c, n);
-        part_sum += g;
-        part_product += g * (in - mean);
+    std::size_t const size = std::min(block, rows - i);
+    T const weight = T(1) / T(size), share = T(size) / T(i + size), both = T(i) * share;
+    by_lanes<T>(n, [&]<class V>(std::size_t c) {
+      T const* from = x + i * n + c;
+      V const shift = load<V>(from);
+      V sum[2]{}, square[2]{};
+      for (std::size_t r = 0; r + 2 <= size; r += 2, from += 2 * n) {
+        V const a = load<V>(from) - shift, b = load<V>(from + n) - shift;
+        sum[0] += a, sum[1] += b;
+        square[0] += a * a, square[1] += b * b;
       }
-      sum += part_sum;
-      product += part_product;
-    }
-    product *= inverse;
-    if (dx.empty()) return;
-    channel_span<T> a(workspace, n), b(workspace + n, n), d(workspace + 2 * n, n);
-    a = scale * inverse;
-    if (through) {  // dx = a · (dy − Σdy / N − x̂ · Σ(dy · x̂) / N), as dy · a + x · b + d
-      T const share = T(1) / T(rows);
-      b = -a * product * inverse * share;
-      d = -a * sum * share - b * mean;
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      channel_view<T> const g(dy.data() + r * channels + c, n);
-      channel_span<T> out(dx.data() + r * channels + c, n);
-      if (through)
-        out = g * a + channel_view<T>(x.data() + r * channels + c, n) * b + d;
-      else
-        out = g * a;
-    }
+      if (size % 2) {
+        V const a = load<V>(from) - shift;
+        sum[0] += a, square[0] += a * a;
+      }
+      V const total = sum[0] + sum[1], off = shift + total * weight - load<V>(mean + c);
+      store<V>(squares + c,
+               load<V>(squares + c) + (square[0] + square[1] - total * total * weight) + off * off * both);
+      store<V>(mean + c, load<V>(mean + c) + off * share);
+    });
+  }
+}
+
+/// Visits the windows of samples [begin, end): visit(element of y, element of x of the window's first
+/// position).
+template <class Visit>
+void for_each_norm_window(norm_chain const& c, std::size_t begin, std::size_t end, Visit&& visit) {
+  shape const out = c.out();
+  auto const n = std::size_t(c.in.channels), w = std::size_t(c.window), row = n * std::size_t(c.in.width);
+  std::size_t to = begin * out.size();
+  for (std::size_t s = begin; s < end; ++s)
+    for (std::size_t i = 0; i < std::size_t(out.height); ++i)
+      for (std::size_t j = 0; j < std::size_t(out.width); ++j, to += n)
+        visit(to, s * c.in.size() + i * w * row + j * w * n);
+}
+
+/// Visits the positions of a window, relative to the first.
+template <class Visit>
+void for_each_position(norm_chain const& c, Visit&& visit) {
+  auto const n = std::size_t(c.in.channels), row = n * std::size_t(c.in.width);
+  for (int i = 0; i < c.window; ++i)
+    for (int j = 0; j < c.window; ++j) visit(std::size_t(i) * row + std::size_t(j) * n);
+}
+
+/// y = x · a + b, then what the chain says, for samples [begin, end).
+template <class T>
+void normalise(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* a, T const* b,
+               T* y) {
+  std::size_t const n = std::size_t(c.in.channels);
+  T const floor = c.relu ? T(0) : -std::numeric_limits<T>::infinity();
+  if (c.window == 1) {
+    std::size_t const rows = c.in.size() / n;
+    for (std::size_t r = begin * rows; r < end * rows; ++r)
+      by_lanes<T>(n, [&]<class V>(std::size_t k) {
+        V const z = load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k);
+        store<V>(y + r * n + k, z < floor ? V{} + floor : z);
+      });
+    return;
+  }
+  for_each_norm_window(c, begin, end, [&](std::size_t to, std::size_t from) {
+    by_lanes<T>(n, [&]<class V>(std::size_t k) {
+      V const scale = load<V>(a + k), offset = load<V>(b + k);
+      V most = V{} + floor;
+      for_each_position(c, [&](std::size_t at) {
+        V const z = load<V>(x + from + at + k) * scale + offset;
+        most = (z > most) | (z != z) ? z : most;  // a NaN stays
+      });
+      store<V>(y + to + k, most);
+    });
+  });
+}
+
+/// What a channel's gradients need, one array of `channels` after the other.
+template <class T>
+struct norm_arrays {
+  T const *scale, *offset, *mean;  // z = x · scale + offset
+  T const *of_dy, *of_x, *rest;    // dx = dz · of_dy + x · of_x + rest
+};
+
+/// Adds Σ dz and Σ dz · (x − mean) of samples [begin, end).
+template <class T>
+void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* dy,
+                   norm_arrays<T> const& m, T* sum, T* product) {
+  std::size_t const n = std::size_t(c.in.channels);
+  if (c.window > 1) {
+    for_each_norm_window(c, begin, end, [&](std::size_t to, std::size_t from) {
+      by_lanes<T>(n, [&]<class V>(std::size_t k) {
+        V const scale = load<V>(m.scale + k), offset = load<V>(m.offset + k);
+        V most = V{} - std::numeric_limits<T>::infinity(), where = load<V>(x + from + k);
+        for_each_position(c, [&](std::size_t at) {
+          V const in = load<V>(x + from + at + k), z = in * scale + offset;
+          where = z > most ? in : where;
+          most = z > most ? z : most;
+        });
+        V g = load<V>(dy + to + k);
+        if (c.relu) g = most > T(0) ? g : V{};
+        store<V>(sum + k, load<V>(sum + k) + g);
+        store<V>(product + k, load<V>(product + k) + g * (where - load<V>(m.mean + k)));
+      });
+    });
+    return;
+  }
+  // In blocks, so that the error grows with the root of their number.
+  constexpr std::size_t block = 64;
+  std::size_t const rows = c.in.size() / n, last = end * rows;
+  for (std::size_t first = begin * rows; first < last; first += block) {
+    std::size_t const size = std::min(block, last - first);
+    by_lanes<T>(n, [&]<class V>(std::size_t k) {
+      V const mean = load<V>(m.mean + k), scale = load<V>(m.scale + k), offset = load<V>(m.offset + k);
+      V s[2]{}, p[2]{};
+      T const *in = x + first * n + k, *out = dy + first * n + k;
+      auto const add = [&](int to) {
+        V const here = load<V>(in);
+        V g = load<V>(out);
+        if (c.relu) g = here * scale + offset > T(0) ? g : V{};
+        s[to] += g;
+        p[to] += g * (here - mean);
+        in += n;
+        out += n;
+      };
+      for (std::size_t r = 0; r + 2 <= size; r += 2) add(0), add(1);
+      if (size % 2) add(0);
+      store<V>(sum + k, load<V>(sum + k) + (s[0] + s[1]));
+      store<V>(product + k, load<V>(product + k) + (p[0] + p[1]));
+    });
+  }
+}
+
+/// Gradients with respect to x of samples [begin, end).
+template <class T>
+void write_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* dy,
+                     norm_arrays<T> const& m, T* dx) {
+  std::size_t const n = std::size_t(c.in.channels);
+  auto const finish = [&]<class V>(std::size_t k, V const& in, V const& g) {
+    V const d = g * load<V>(m.of_dy + k) + in * load<V>(m.of_x + k) + load<V>(m.rest + k);
+    return c.after_relu ? (in > T(0) ? d : V{}) : d;
+  };
+  if (c.window == 1) {
+    std::size_t const rows = c.in.size() / n;
+    for (std::size_t r = begin * rows; r < end * rows; ++r)
+      by_lanes<T>(n, [&]<class V>(std::size_t k) {
+        V const in = load<V>(x + r * n + k);
+        V g = load<V>(dy + r * n + k);
+        if (c.relu) g = in * load<V>(m.scale + k) + load<V>(m.offset + k) > T(0) ? g : V{};
+        store<V>(dx + r * n + k, finish.template operator()<V>(k, in, g));
+      });
+    return;
+  }
+  if (c.in.height % c.window || c.in.width % c.window) {  // what no window covers has no dz
+    std::size_t const rows = c.in.size() / n;
+    for (std::size_t r = begin * rows; r < end * rows; ++r)
+      by_lanes<T>(n, [&]<class V>(std::size_t k) {
+        store<V>(dx + r * n + k, finish.template operator()<V>(k, load<V>(x + r * n + k), V{}));
+      });
+  }
+  for_each_norm_window(c, begin, end, [&](std::size_t to, std::size_t from) {
+    by_lanes<T>(n, [&]<class V>(std::size_t k) {
+      V const scale = load<V>(m.scale + k), offset = load<V>(m.offset + k);
+      V most = V{} - std::numeric_limits<T>::infinity();
+      for_each_position(c, [&](std::size_t at) {
+        V const z = load<V>(x + from + at + k) * scale + offset;
+        most = z > most ? z : most;
+      });
+      V left = load<V>(dy + to + k);  // taken by the first of equal greatest
+      if (c.relu) left = most > T(0) ? left : V{};
+      for_each_position(c, [&](std::size_t at) {
+        V const in = load<V>(x + from + at + k);
+        V const g = in * scale + offset >= most ? left : V{};
+        left -= g;
+        store<V>(dx + from + at + k, finish.template operator()<V>(k, in, g));
+      });
+    });
+  });
+}
+
+template <class T>
+int norm_parts(basic_cpu<T> const& cpu, norm_chain const& c, int batch) {
+  return std::min(cpu.parts(std::size_t(batch), 1), cpu.parts(std::size_t(batch) * c.in.size(), 16 * 1024));
+}
+
+/// Computes y from the statistics in `kept`.
+template <class T>
+void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> x, view<T> gamma,
+                     view<T> beta, std::span<T> y, view<T> kept) {
+  auto const n = std::size_t(c.in.channels);
+  T *const a = cpu.room(0, 0, 2 * n).data(), *const b = a + n;
+  for (std::size_t k = 0; k < n; ++k) {
+    a[k] = gamma[k] * kept[n + k];
+    b[k] = beta[k] - kept[k] * a[k];
+  }
+  cpu.share(std::size_t(batch), norm_parts(cpu, c, batch), [&](std::size_t begin, std::size_t end, int) {
+    normalise<T>(c, begin, end, x.data(), a, b, y.data());
   });
 }
 
 }  // namespace detail
 
 template <class T>
-void batch_norm_train(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels,
-                      std::type_identity_t<T> momentum, std::type_identity_t<T> epsilon, reads<T> x,
-                      reads<T> gamma, reads<T> beta, writes<T> running_mean, writes<T> running_variance,
-                      writes<T> y, writes<T> kept) {
-  detail::for_each_part(channels, [&](std::size_t c, Eigen::Index n) {
-    detail::channel_span<T> mean(kept.data() + c, n), inverse(kept.data() + channels + c, n);
-    detail::channel_span<T> carried_mean(running_mean.data() + c, n), carried(running_variance.data() + c, n);
-    detail::channel_moments<T>(rows, channels, x.data() + c, n, mean, inverse, cpu.left().data());
-    carried_mean = carried_mean * momentum + mean * (T(1) - momentum);
-    carried = carried * momentum + inverse * (T(1) - momentum);
-    inverse = (inverse + epsilon).sqrt().inverse();
-    detail::channel_span<T> a(cpu.left().data(), n), b(cpu.left().data() + n, n);
-    a = detail::channel_view<T>(gamma.data() + c, n) * inverse;
-    b = detail::channel_view<T>(beta.data() + c, n) - mean * a;
-    detail::scale_channels<T>(rows, channels, x.data() + c, n, a, b, y.data() + c);
+void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> momentum,
+                      std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
+                      writes<T> running_mean, writes<T> running_variance, writes<T> y, writes<T> kept) {
+  auto const n = std::size_t(c.in.channels), rows = c.in.size() / n;
+  int const parts = detail::norm_parts(cpu, c, batch);
+  cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
+    T* const own = cpu.room(t, 1, 2 * n).data();
+    detail::channel_moments<T>((end - begin) * rows, n, x.data() + begin * c.in.size(), own, own + n);
   });
+  T *const mean = kept.data(), *const inverse = kept.data() + n;
+  for (std::size_t k = 0; k < n; ++k) {
+    T m = 0, squares = 0, count = 0;
+    for (int t = 0; t < parts; ++t) {
+      T const* const own = cpu.room(t, 1, 2 * n).data();
+      auto const share = std::size_t(batch) * std::size_t(t + 1) / std::size_t(parts) -
+                         std::size_t(batch) * std::size_t(t) / std::size_t(parts);
+      T const size = T(share * rows), all = count + size, off = own[k] - m;
+      m += off * (size / all);
+      squares += own[n + k] + off * off * (count * (size / all));
+      count = all;
+    }
+    T const variance = squares / count;
+    running_mean[k] = running_mean[k] * momentum + m * (T(1) - momentum);
+    running_variance[k] = running_variance[k] * momentum + variance * (T(1) - momentum);
+    mean[k] = m;
+    inverse[k] = T(1) / std::sqrt(variance + epsilon);
+  }
+  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, y, kept);
 }
 
 template <class T>
-void batch_norm_evaluate(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels,
-                         std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
-                         reads<T> running_mean, reads<T> running_variance, writes<T> y, writes<T> kept) {
-  detail::for_each_part(channels, [&](std::size_t c, Eigen::Index n) {
-    detail::channel_span<T> mean(kept.data() + c, n), inverse(kept.data() + channels + c, n);
-    mean = detail::channel_view<T>(running_mean.data() + c, n);
-    inverse = (detail::channel_view<T>(running_variance.data() + c, n) + epsilon).sqrt().inverse();
-    detail::channel_span<T> a(cpu.left().data(), n), b(cpu.left().data() + n, n);
-    a = detail::channel_view<T>(gamma.data() + c, n) * inverse;
-    b = detail::channel_view<T>(beta.data() + c, n) - mean * a;
-    detail::scale_channels<T>(rows, channels, x.data() + c, n, a, b, y.data() + c);
+void batch_norm_evaluate(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> epsilon,
+                         reads<T> x, reads<T> gamma, reads<T> beta, reads<T> running_mean,
+                         reads<T> running_variance, writes<T> y, writes<T> kept) {
+  auto const n = std::size_t(c.in.channels);
+  for (std::size_t k = 0; k < n; ++k) {
+    kept[k] = running_mean[k];
+    kept[n + k] = T(1) / std::sqrt(running_variance[k] + epsilon);
+  }
+  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, y, kept);
+}
+
+template <class T>
+void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool through, reads<T> x,
+                         reads<T> gamma, reads<T> beta, reads<T> dy, reads<T> kept, writes<T> dx,
+                         writes<T> dgamma, writes<T> dbeta) {
+  auto const n = std::size_t(c.in.channels);
+  T* const arrays = cpu.room(0, 0, 6 * n).data();
+  for (std::size_t k = 0; k < n; ++k) {
+    arrays[k] = gamma[k] * kept[n + k];
+    arrays[n + k] = beta[k] - kept[k] * arrays[k];
+    arrays[2 * n + k] = kept[k];
+  }
+  detail::norm_arrays<T> const m{arrays,         arrays + n,     arrays + 2 * n,
+                                 arrays + 3 * n, arrays + 4 * n, arrays + 5 * n};
+  int const parts = detail::norm_parts(cpu, c, batch);
+  auto const sums = [&](int t) { return cpu.room(t, 1, 2 * n).data(); };
+  cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
+    std::fill_n(sums(t), 2 * n, T(0));
+    detail::sum_gradients<T>(c, begin, end, x.data(), dy.data(), m, sums(t), sums(t) + n);
   });
-}
-
-template <class T>
-void batch_norm_train_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels, reads<T> x,
-                               reads<T> gamma, reads<T> dy, reads<T> kept, writes<T> dx, writes<T> dgamma,
-                               writes<T> dbeta) {
-  detail::normalise_backward<T>(cpu, true, rows, channels, x, gamma, dy, kept, dx, dgamma, dbeta);
-}
-
-template <class T>
-void batch_norm_evaluate_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t channels, reads<T> x,
-                                  reads<T> gamma, reads<T> dy, reads<T> kept, writes<T> dx, writes<T> dgamma,
-                                  writes<T> dbeta) {
-  detail::normalise_backward<T>(cpu, false, rows, channels, x, gamma, dy, kept, dx, dgamma, dbeta);
+  detail::add_parts(cpu, parts, 2 * n, sums);
+  T const share = T(1) / T(std::size_t(batch) * (c.in.size() / n));
+  for (std::size_t k = 0; k < n; ++k) {
+    T const inverse = kept[n + k], a = arrays[k];
+    dbeta[k] = sums(0)[k];
+    dgamma[k] = sums(0)[n + k] * inverse;
+    // dx = a · (dz − Σ dz / N − x̂ · Σ (dz · x̂) / N)
+    T const b = through ? -a * dgamma[k] * inverse * share : T(0);
+    arrays[3 * n + k] = a;
+    arrays[4 * n + k] = b;
+    arrays[5 * n + k] = through ? -a * dbeta[k] * share - b * kept[k] : T(0);
+  }
+  if (dx.empty()) return;
+  cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int) {
+    detail::write_gradients<T>(c, begin, end, x.data(), dy.data(), m, dx.data());
+  });
 }
 
 #ifndef EDL_HEADER_ONLY
-template void batch_norm_train(basic_cpu<float>&, std::size_t, std::size_t, float, float, view<float>,
+template void batch_norm_train(basic_cpu<float>&, norm_chain const&, int, float, float, view<float>,
                                view<float>, view<float>, std::span<float>, std::span<float>, std::span<float>,
                                std::span<float>);
-template void batch_norm_evaluate(basic_cpu<float>&, std::size_t, std::size_t, float, view<float>,
-                                  view<float>, view<float>, view<float>, view<float>, std::span<float>,
-                                  std::span<float>);
-template void batch_norm_train_backward(basic_cpu<float>&, std::size_t, std::size_t, view<float>, view<float>,
-                                        view<float>, view<float>, std::span<float>, std::span<float>,
-                                        std::span<float>);
-template void batch_norm_evaluate_backward(basic_cpu<float>&, std::size_t, std::size_t, view<float>,
-                                           view<float>, view<float>, view<float>, std::span<float>,
-                                           std::span<float>, std::span<float>);
-template void batch_norm_train(basic_cpu<double>&, std::size_t, std::size_t, double, double, view<double>,
+template void batch_norm_train(basic_cpu<double>&, norm_chain const&, int, double, double, view<double>,
                                view<double>, view<double>, std::span<double>, std::span<double>,
                                std::span<double>, std::span<double>);
-template void batch_norm_evaluate(basic_cpu<double>&, std::size_t, std::size_t, double, view<double>,
+template void batch_norm_evaluate(basic_cpu<float>&, norm_chain const&, int, float, view<float>, view<float>,
+                                  view<float>, view<float>, view<float>, std::span<float>, std::span<float>);
+template void batch_norm_evaluate(basic_cpu<double>&, norm_chain const&, int, double, view<double>,
                                   view<double>, view<double>, view<double>, view<double>, std::span<double>,
                                   std::span<double>);
-template void batch_norm_train_backward(basic_cpu<double>&, std::size_t, std::size_t, view<double>,
-                                        view<double>, view<double>, view<double>, std::span<double>,
-                                        std::span<double>, std::span<double>);
-template void batch_norm_evaluate_backward(basic_cpu<double>&, std::size_t, std::size_t, view<double>,
-                                           view<double>, view<double>, view<double>, std::span<double>,
-                                           std::span<double>, std::span<double>);
+template void batch_norm_backward(basic_cpu<float>&, norm_chain const&, int, bool, view<float>, view<float>,
+                                  view<float>, view<float>, view<float>, std::span<float>, std::span<float>,
+                                  std::span<float>);
+template void batch_norm_backward(basic_cpu<double>&, norm_chain const&, int, bool, view<double>,
+                                  view<double>, view<double>, view<double>, view<double>, std::span<double>,
+                                  std::span<double>, std::span<double>);
 #endif
 
 }  // namespace edl

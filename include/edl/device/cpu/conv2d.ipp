@@ -6,6 +6,7 @@
 
 #include "edl/device/cpu/conv2d.hpp"
 #include "edl/device/cpu/gemm.hpp"
+#include "edl/device/cpu/onednn.hpp"
 #include "edl/device/cpu/rows.hpp"
 
 namespace edl {
@@ -62,80 +63,92 @@ void scatter_patches(conv_geometry const& g, int group, T const* patches, T* x) 
       [](std::ptrdiff_t, std::ptrdiff_t) {});
 }
 
-/// A run of samples and a group: what one product works on.
+/// Products of a share of the batch: work(first sample, samples, group), some samples at a time.
 template <class Work>
-void for_each_product(conv_geometry const& g, int batch, Work&& work) {
-  int const most = g.samples_at_once(batch);
-  for (int first = 0; first < batch; first += most)
-    for (int group = 0; group < g.groups; ++group)
-      work(std::size_t(first), std::size_t(std::min(most, batch - first)), group);
+void for_each_product(conv_geometry const& g, std::size_t begin, std::size_t end, Work&& work) {
+  auto const most = std::size_t(g.samples_at_once(int(end - begin)));
+  for (std::size_t first = begin; first < end; first += most)
+    for (int group = 0; group < g.groups; ++group) work(first, std::min(most, end - first), group);
+}
+
+/// The matrix of patches of some samples: the samples themselves, or gathered into the thread's own memory.
+template <class T>
+T const* patches_of(basic_cpu<T>& cpu, int thread, conv_geometry const& g, int group, std::size_t samples,
+                    T const* x) {
+  if (g.pointwise()) return x;
+  std::size_t const size = g.positions() * g.patch();
+  T* const patches = cpu.room(thread, 0, samples * size).data();
+  for (std::size_t s = 0; s < samples; ++s) gather_patches(g, group, x + s * g.in.size(), patches + s * size);
+  return patches;
 }
 
 }  // namespace detail
 
 template <class T>
-void conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads<T> x, reads<T> kernel,
-                    reads<T> bias, writes<T> y, writes<T> scratch) {
+void conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activation f, reads<T> x,
+                    reads<T> kernel, reads<T> bias, writes<T> y) {
+  if constexpr (std::same_as<T, float>)
+    if (detail::onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y)) return;
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
-  fill_rows(cpu, std::size_t(batch) * positions, filters, bias, y);
-  detail::for_each_product(g, batch, [&](std::size_t first, std::size_t samples, int group) {
-    T const* patches = x.data() + first * g.in.size();
-    if (!g.pointwise()) {
-      for (std::size_t s = 0; s < samples; ++s)
-        detail::gather_patches(g, group, x.data() + (first + s) * g.in.size(),
-                               scratch.data() + s * positions * patch);
-      patches = scratch.data();
-    }
-    std::size_t const offset = std::size_t(group) * own;
-    multiply_add<T>(cpu, samples * positions, own, patch, {patches, patch}, {kernel.data() + offset, filters},
-                    y.data() + first * g.out.size() + offset, filters);
-  });
+  std::ranges::fill(y, T(0));
+  cpu.share(std::size_t(batch), cpu.parts(std::size_t(batch), 1),
+            [&](std::size_t begin, std::size_t end, int t) {
+              detail::for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
+                T const* const patches =
+                    detail::patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
+                std::size_t const offset = std::size_t(group) * own;
+                multiply_add<T>(cpu, t, samples * positions, own, patch, {patches, patch},
+                                {kernel.data() + offset, filters}, y.data() + first * g.out.size() + offset,
+                                filters);
+              });
+            });
+  if (!bias.empty() || f != activation::none)
+    finish_rows(cpu, std::size_t(batch) * positions, filters, f, bias, y);
 }
 
 template <class T>
 void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads<T> x, reads<T> kernel,
-                     reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias, writes<T> scratch) {
+                     reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias) {
+  if constexpr (std::same_as<T, float>)
+    if (detail::onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, dkernel, dbias)) return;
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
   if (!dbias.empty()) sum_rows(cpu, std::size_t(batch) * positions, filters, dy, dbias);
-  std::ranges::fill(dkernel, T(0));
   std::ranges::fill(dx, T(0));
-  detail::for_each_product(g, batch, [&](std::size_t first, std::size_t samples, int group) {
-    std::size_t const offset = std::size_t(group) * own, rows = samples * positions;
-    T const* const in = x.data() + first * g.in.size();
-    T const* const from = dy.data() + first * g.out.size() + offset;
-    T const* patches = in;
-    if (!g.pointwise()) {
-      for (std::size_t s = 0; s < samples; ++s)
-        detail::gather_patches(g, group, in + s * g.in.size(), scratch.data() + s * positions * patch);
-      patches = scratch.data();
-    }
-    multiply_add<T>(cpu, patch, own, rows, {patches, patch, true}, {from, filters}, dkernel.data() + offset,
-                    filters);
-    if (dx.empty()) return;
-    T* const to = dx.data() + first * g.in.size();
-    T* const into = g.pointwise() ? to : scratch.data();
-    if (!g.pointwise()) std::fill_n(into, rows * patch, T(0));
-    multiply_add<T>(cpu, rows, patch, own, {from, filters}, {kernel.data() + offset, filters, true}, into,
-                    patch);
-    if (!g.pointwise())
-      for (std::size_t s = 0; s < samples; ++s)
-        detail::scatter_patches(g, group, into + s * positions * patch, to + s * g.in.size());
+  int const parts = cpu.parts(std::size_t(batch), 1);
+  auto const sums = [&](int t) { return t == 0 ? dkernel.data() : cpu.room(t, 1, dkernel.size()).data(); };
+  cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
+    std::fill_n(sums(t), dkernel.size(), T(0));
+    detail::for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
+      std::size_t const offset = std::size_t(group) * own, rows = samples * positions;
+      T const* const from = dy.data() + first * g.out.size() + offset;
+      T const* const patches = detail::patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
+      multiply_add<T>(cpu, t, patch, own, rows, {patches, patch, true}, {from, filters}, sums(t) + offset,
+                      filters);
+      if (dx.empty()) return;
+      T* const to = dx.data() + first * g.in.size();
+      T* const into = g.pointwise() ? to : cpu.room(t, 0, rows * patch).data();
+      if (!g.pointwise()) std::fill_n(into, rows * patch, T(0));
+      multiply_add<T>(cpu, t, rows, patch, own, {from, filters}, {kernel.data() + offset, filters, true},
+                      into, patch);
+      if (!g.pointwise())
+        for (std::size_t s = 0; s < samples; ++s)
+          detail::scatter_patches(g, group, into + s * positions * patch, to + s * g.in.size());
+    });
   });
+  detail::add_parts(cpu, parts, dkernel.size(), sums);
 }
 
 #ifndef EDL_HEADER_ONLY
-template void conv2d_forward(basic_cpu<float>&, conv_geometry const&, int, view<float>, view<float>,
-                             view<float>, std::span<float>, std::span<float>);
-template void conv2d_forward(basic_cpu<double>&, conv_geometry const&, int, view<double>, view<double>,
-                             view<double>, std::span<double>, std::span<double>);
+template void conv2d_forward(basic_cpu<float>&, conv_geometry const&, int, activation, view<float>,
+                             view<float>, view<float>, std::span<float>);
+template void conv2d_forward(basic_cpu<double>&, conv_geometry const&, int, activation, view<double>,
+                             view<double>, view<double>, std::span<double>);
 template void conv2d_backward(basic_cpu<float>&, conv_geometry const&, int, view<float>, view<float>,
-                              view<float>, std::span<float>, std::span<float>, std::span<float>,
-                              std::span<float>);
+                              view<float>, std::span<float>, std::span<float>, std::span<float>);
 template void conv2d_backward(basic_cpu<double>&, conv_geometry const&, int, view<double>, view<double>,
-                              view<double>, std::span<double>, std::span<double>, std::span<double>,
-                              std::span<double>);
+                              view<double>, std::span<double>, std::span<double>, std::span<double>);
 #endif
 
 }  // namespace edl

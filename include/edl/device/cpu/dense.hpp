@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/activation.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
 namespace edl {
 
-/// y (rows × outputs) = x (rows × inputs) · kernel (inputs × outputs) + bias. `bias` may be empty.
+/// y (rows × outputs) = f(x (rows × inputs) · kernel (inputs × outputs) + bias). `bias` may be empty.
 template <class T>
-void dense_forward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, reads<T> x,
-                   reads<T> kernel, reads<T> bias, writes<T> y);
+void dense_forward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
+                   reads<T> x, reads<T> kernel, reads<T> bias, writes<T> y);
 
-/// Gradients of a dense layer. An empty `dx` or `dbias` is not computed.
+/// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed.
 template <class T>
 void dense_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, reads<T> x,
                     reads<T> kernel, reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias);

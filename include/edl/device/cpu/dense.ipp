@@ -10,31 +10,28 @@
 namespace edl {
 
 template <class T>
-void dense_forward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, reads<T> x,
-                   reads<T> kernel, reads<T> bias, writes<T> y) {
-  fill_rows(cpu, rows, outputs, bias, y);
-  multiply_add<T>(cpu, rows, outputs, inputs, {x.data(), inputs}, {kernel.data(), outputs}, y.data(),
-                  outputs);
+void dense_forward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
+                   reads<T> x, reads<T> kernel, reads<T> bias, writes<T> y) {
+  multiply<T>(cpu, rows, outputs, inputs, {x.data(), inputs}, {kernel.data(), outputs}, y.data(), outputs);
+  if (!bias.empty() || f != activation::none) finish_rows(cpu, rows, outputs, f, bias, y);
 }
 
 template <class T>
 void dense_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, reads<T> x,
                     reads<T> kernel, reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias) {
   if (!dbias.empty()) sum_rows(cpu, rows, outputs, dy, dbias);
-  std::ranges::fill(dkernel, T(0));
-  multiply_add<T>(cpu, inputs, outputs, rows, {x.data(), inputs, true}, {dy.data(), outputs}, dkernel.data(),
-                  outputs);
+  multiply<T>(cpu, inputs, outputs, rows, {x.data(), inputs, true}, {dy.data(), outputs}, dkernel.data(),
+              outputs);
   if (dx.empty()) return;
-  std::ranges::fill(dx, T(0));
-  multiply_add<T>(cpu, rows, inputs, outputs, {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(),
-                  inputs);
+  multiply<T>(cpu, rows, inputs, outputs, {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(),
+              inputs);
 }
 
 #ifndef EDL_HEADER_ONLY
-template void dense_forward(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, view<float>,
+template void dense_forward(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, activation, view<float>,
                             view<float>, view<float>, std::span<float>);
-template void dense_forward(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, view<double>,
-                            view<double>, view<double>, std::span<double>);
+template void dense_forward(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, activation,
+                            view<double>, view<double>, view<double>, std::span<double>);
 template void dense_backward(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, view<float>,
                              view<float>, view<float>, std::span<float>, std::span<float>, std::span<float>);
 template void dense_backward(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, view<double>,

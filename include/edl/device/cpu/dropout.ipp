@@ -46,38 +46,43 @@ void draw_blocks(random_stream const& random, std::uint64_t first, std::array<st
 }  // namespace detail
 
 template <class T>
-void dropout_forward(basic_cpu<T>&, std::type_identity_t<T> rate, random_stream const& random, reads<T> x,
+void dropout_forward(basic_cpu<T>& cpu, std::type_identity_t<T> rate, random_stream const& random, reads<T> x,
                      writes<T> y, std::span<std::byte> mask) {
   // uniform(i) >= rate, without the conversion: both sides in units of 2^-24.
   auto const least = std::uint32_t(std::ceil(double(rate) * 0x1p24));
   T const scale = T(1) / (T(1) - rate);
   // With fewer blocks the compiler unrolls the rounds instead of making vectors of them.
   constexpr std::size_t blocks = 64, lanes = 4 * blocks;
-  std::array<std::uint32_t, lanes> drawn;
-  for (std::size_t begin = 0; begin < y.size(); begin += lanes) {
-    detail::draw_blocks(random, begin / 4, drawn);
-    std::size_t const n = std::min(lanes, y.size() - begin);
-    T const* const from = x.data() + begin;
-    T* __restrict const to = y.data() + begin;
-    std::byte* __restrict const kept = mask.data() + begin;
-    for (std::size_t i = 0; i < n; ++i) {
-      bool const keep = (drawn[i] >> 8) >= least;
-      to[i] = from[i] * (keep ? scale : T(0));
-      kept[i] = std::byte(keep);
+  std::size_t const groups = (y.size() + lanes - 1) / lanes;
+  // By value: what is written may be anything, but not what stands in registers.
+  cpu.share(groups, cpu.parts(groups, 16), [=](std::size_t first, std::size_t last, int) {
+    std::array<std::uint32_t, lanes> drawn;
+    for (std::size_t begin = first * lanes; begin < std::min(last * lanes, y.size()); begin += lanes) {
+      detail::draw_blocks(random, begin / 4, drawn);
+      std::size_t const n = std::min(lanes, y.size() - begin);
+      T const* const from = x.data() + begin;
+      T* __restrict const to = y.data() + begin;
+      std::byte* __restrict const kept = mask.data() + begin;
+      for (std::size_t i = 0; i < n; ++i) {
+        bool const keep = (drawn[i] >> 8) >= least;
+        to[i] = from[i] * (keep ? scale : T(0));
+        kept[i] = std::byte(keep);
+      }
     }
-  }
+  });
 }
 
 template <class T>
-void dropout_backward(basic_cpu<T>&, std::type_identity_t<T> rate, std::span<std::byte const> mask,
+void dropout_backward(basic_cpu<T>& cpu, std::type_identity_t<T> rate, std::span<std::byte const> mask,
                       reads<T> dy, writes<T> dx) {
   T const scale = T(1) / (T(1) - rate);
   T const* const from = dy.data();
   T* __restrict const to = dx.data();
-  std::byte const* const kept = mask.data();
-  for (std::size_t i = 0; i < dx.size(); ++i) {
-    to[i] = from[i] * (kept[i] != std::byte{} ? scale : T(0));
-  }
+  auto const* const kept = reinterpret_cast<std::uint8_t const*>(mask.data());
+  cpu.share(dx.size(), cpu.parts(dx.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+#pragma GCC ivdep
+    for (std::size_t i = begin; i < end; ++i) to[i] = from[i] * (scale * T(int(kept[i])));
+  });
 }
 
 #ifndef EDL_HEADER_ONLY

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/activation.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
 namespace edl {
@@ -8,9 +9,9 @@ namespace edl {
 template <class T>
 void copy(basic_cpu<T>& cpu, reads<T> x, writes<T> y);
 
-/// y = a + b, where y may be a or b.
+/// y = f(a + b), where y may be a or b.
 template <class T>
-void add(basic_cpu<T>& cpu, reads<T> a, reads<T> b, writes<T> y);
+void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y);
 
 /// Copies a matrix of `rows` × `columns` whose rows stand `x_stride` and `y_stride` elements apart: the
 /// channels of one branch into or out of a concatenation.

@@ -1,38 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <algorithm>
+#include <limits>
 
 #include "edl/device/cpu/elementwise.hpp"
+#include "edl/device/cpu/lanes.hpp"
 
 namespace edl {
 
 template <class T>
-void copy(basic_cpu<T>&, reads<T> x, writes<T> y) {
-  std::ranges::copy(x, y.begin());
+void copy(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
+  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    std::copy_n(x.data() + begin, end - begin, y.data() + begin);
+  });
 }
 
 template <class T>
-void add(basic_cpu<T>&, reads<T> a, reads<T> b, writes<T> y) {
-  using array = Eigen::Array<T, Eigen::Dynamic, 1>;
-  auto const n = Eigen::Index(y.size());
-  Eigen::Map<array>(y.data(), n) =
-      Eigen::Map<array const>(a.data(), n) + Eigen::Map<array const>(b.data(), n);
+void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y) {
+  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    T const floor = f == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
+    T const *const p = a.data() + begin, *const q = b.data() + begin;
+    T* const to = y.data() + begin;
+    detail::by_lanes<T>(end - begin, [&]<class V>(std::size_t i) {
+      V const z = detail::load<V>(p + i) + detail::load<V>(q + i);
+      detail::store<V>(to + i, z < floor ? V{} + floor : z);
+    });
+  });
 }
 
 template <class T>
-void copy_columns(basic_cpu<T>&, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_stride,
+void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_stride,
                   writes<T> y, std::size_t y_stride) {
-  for (std::size_t i = 0; i < rows; ++i)
-    std::copy_n(x.data() + i * x_stride, columns, y.data() + i * y_stride);
+  cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i)
+      std::copy_n(x.data() + i * x_stride, columns, y.data() + i * y_stride);
+  });
 }
 
 #ifndef EDL_HEADER_ONLY
 template void copy(basic_cpu<float>&, view<float>, std::span<float>);
 template void copy(basic_cpu<double>&, view<double>, std::span<double>);
-template void add(basic_cpu<float>&, view<float>, view<float>, std::span<float>);
-template void add(basic_cpu<double>&, view<double>, view<double>, std::span<double>);
+template void add(basic_cpu<float>&, activation, view<float>, view<float>, std::span<float>);
+template void add(basic_cpu<double>&, activation, view<double>, view<double>, std::span<double>);
 template void copy_columns(basic_cpu<float>&, std::size_t, std::size_t, view<float>, std::size_t,
                            std::span<float>, std::size_t);
 template void copy_columns(basic_cpu<double>&, std::size_t, std::size_t, view<double>, std::size_t,

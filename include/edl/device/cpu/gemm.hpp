@@ -13,10 +13,16 @@ struct matrix {
   bool transposed = false;
 };
 
-/// c (m × n, rows `c_stride` apart) += a (m × k) · b (k × n), after any transposition. Allocates nothing.
+/// c (m × n, rows `c_stride` apart) += a (m × k) · b (k × n), after any transposition, on the calling thread,
+/// which is number `thread` of the device's. Allocates nothing.
 template <class T>
-void multiply_add(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b,
-                  T* c, std::size_t c_stride);
+void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
+                  matrix<T> b, T* c, std::size_t c_stride);
+
+/// c = a · b likewise, on all of the device's threads, by its library's product where it has one.
+template <class T>
+void multiply(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b, T* c,
+              std::size_t c_stride);
 
 }  // namespace edl
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "edl/device/cpu/gemm.hpp"
+#include "edl/device/cpu/onednn.hpp"
 
 namespace edl {
 namespace detail {
@@ -14,14 +15,14 @@ namespace detail {
 template <class T>
 class packing : public Eigen::internal::level3_blocking<T, T> {
  public:
-  packing(basic_cpu<T>& cpu, Eigen::Index m, Eigen::Index n, Eigen::Index k) {
+  packing(basic_cpu<T>& cpu, int thread, Eigen::Index m, Eigen::Index n, Eigen::Index k) {
     constexpr Eigen::Index deepest = 320, multiple = 8;
     Eigen::Index const parts = std::max<Eigen::Index>((k + deepest - 1) / deepest, 1);
     this->m_kc = std::min(k, ((k + parts - 1) / parts + multiple - 1) / multiple * multiple);
     this->m_mc = even(m, Eigen::Index(basic_cpu<T>::packed_left) / this->m_kc, 24);
     this->m_nc = even(n, Eigen::Index(basic_cpu<T>::packed_right) / this->m_kc, 4);
-    this->m_blockA = cpu.left().data();
-    this->m_blockB = cpu.right().data();
+    this->m_blockA = cpu.left(thread).data();
+    this->m_blockB = cpu.right(thread).data();
   }
 
  private:
@@ -35,9 +36,9 @@ class packing : public Eigen::internal::level3_blocking<T, T> {
 
 /// Column-major result, as Eigen's kernel wants it.
 template <int Left, int Right, class T>
-void run_product(basic_cpu<T>& cpu, Eigen::Index m, Eigen::Index n, Eigen::Index k, matrix<T> a, matrix<T> b,
-                 T* c, std::size_t c_stride) {
-  packing<T> blocks(cpu, m, n, k);
+void run_product(basic_cpu<T>& cpu, int thread, Eigen::Index m, Eigen::Index n, Eigen::Index k, matrix<T> a,
+                 matrix<T> b, T* c, std::size_t c_stride) {
+  packing<T> blocks(cpu, thread, m, n, k);
   Eigen::internal::general_matrix_matrix_product<Eigen::Index, T, Left, false, T, Right, false,
                                                  Eigen::ColMajor, 1>::run(m, n, k, a.data,
                                                                           Eigen::Index(a.stride), b.data,
@@ -49,13 +50,13 @@ void run_product(basic_cpu<T>& cpu, Eigen::Index m, Eigen::Index n, Eigen::Index
 }  // namespace detail
 
 template <class T>
-void multiply_add(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b,
-                  T* c, std::size_t c_stride) {
+void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
+                  matrix<T> b, T* c, std::size_t c_stride) {
   if (m == 0 || n == 0 || k == 0) return;
   // By rows, c = a · b; by columns, the same memory is c' = b' · a'.
   constexpr int plain = Eigen::ColMajor, turned = Eigen::RowMajor;
   auto const call = [&](auto run) {
-    run(cpu, Eigen::Index(n), Eigen::Index(m), Eigen::Index(k), b, a, c, c_stride);
+    run(cpu, thread, Eigen::Index(n), Eigen::Index(m), Eigen::Index(k), b, a, c, c_stride);
   };
   if (b.transposed)
     a.transposed ? call(detail::run_product<turned, turned, T>) : call(detail::run_product<turned, plain, T>);
@@ -63,10 +64,50 @@ void multiply_add(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k
     a.transposed ? call(detail::run_product<plain, turned, T>) : call(detail::run_product<plain, plain, T>);
 }
 
+namespace detail {
+
+template <class T>
+void multiply_alone(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
+                    matrix<T> b, T* c, std::size_t c_stride) {
+  if constexpr (std::same_as<T, float>)
+    // The call alone costs more than a small product.
+    if (cpu.libraries() && m * n * k >= 32 * 1024 && onednn_multiply(m, n, k, a, b, c, c_stride)) return;
+  for (std::size_t i = 0; i < m; ++i) std::fill_n(c + i * c_stride, n, T(0));
+  multiply_add<T>(cpu, thread, m, n, k, a, b, c, c_stride);
+}
+
+}  // namespace detail
+
+template <class T>
+void multiply(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b, T* c,
+              std::size_t c_stride) {
+  constexpr std::size_t worthwhile = 256 * 1024;  // multiplications per thread
+  bool const by_columns = n >= m;
+  std::size_t const extent = by_columns ? n : m, unit = 16;
+  std::size_t const units = (extent + unit - 1) / unit;
+  int const parts = std::min(cpu.parts(units, 1), cpu.parts(m * n * k, worthwhile));
+  cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
+    begin *= unit;
+    end = std::min(end * unit, extent);
+    if (by_columns)
+      detail::multiply_alone<T>(cpu, t, m, end - begin, k, a,
+                                {b.data + begin * (b.transposed ? b.stride : 1), b.stride, b.transposed},
+                                c + begin, c_stride);
+    else
+      detail::multiply_alone<T>(cpu, t, end - begin, n, k,
+                                {a.data + begin * (a.transposed ? 1 : a.stride), a.stride, a.transposed}, b,
+                                c + begin * c_stride, c_stride);
+  });
+}
+
 #ifndef EDL_HEADER_ONLY
-template void multiply_add(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, matrix<float>,
+template void multiply(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>,
+                       float*, std::size_t);
+template void multiply(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, matrix<double>,
+                       matrix<double>, double*, std::size_t);
+template void multiply_add(basic_cpu<float>&, int, std::size_t, std::size_t, std::size_t, matrix<float>,
                            matrix<float>, float*, std::size_t);
-template void multiply_add(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, matrix<double>,
+template void multiply_add(basic_cpu<double>&, int, std::size_t, std::size_t, std::size_t, matrix<double>,
                            matrix<double>, double*, std::size_t);
 #endif
 

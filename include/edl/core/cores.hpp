@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+namespace edl {
+
+/// How many threads this process can keep busy: the cores that it may run on, or fewer where its control
+/// group (v2 or v1, or one that contains it) grants less time than that; at least 1. A pod with `cpu=0.4`
+/// gets 1, one with `cpu=2.5` gets 2.
+int granted_cores();
+
+/// The same by files that stand in for /proc/self/cgroup and /sys/fs/cgroup. What cannot be read grants
+/// everything.
+int granted_cores(int cores, std::filesystem::path const& membership, std::filesystem::path const& groups);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/core/cores.ipp"
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "edl/core/cores.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl {
+namespace detail {
+
+/// Cores that one group grants; nothing where it sets no limit.
+inline std::optional<double> quota_of(std::filesystem::path const& group) {
+  double quota = 0, period = 0;
+  if (std::ifstream v2(group / "cpu.max"); v2 >> quota >> period && period > 0) return quota / period;
+  std::ifstream v1_quota(group / "cpu.cfs_quota_us"), v1_period(group / "cpu.cfs_period_us");
+  if (v1_quota >> quota && v1_period >> period && quota > 0 && period > 0) return quota / period;
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+EDL_INLINE int granted_cores(int cores, std::filesystem::path const& membership,
+                             std::filesystem::path const& groups) {
+  double least = std::max(cores, 1);
+  std::ifstream in(membership);
+  for (std::string line; std::getline(in, line);) {  // hierarchy:controllers:path
+    auto const first = line.find(':');
+    auto const second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    std::string const controllers = line.substr(first + 1, second - first - 1);
+    bool const v2 = controllers.empty();
+    if (!v2 && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+    auto const root = v2 ? groups : groups / controllers;
+    // Every group above limits as well. In a container the path is that of the host, and the root is ours.
+    for (std::filesystem::path at = std::filesystem::path(line.substr(second + 1)).relative_path();;
+         at = at.parent_path()) {
+      if (auto const quota = detail::quota_of(root / at)) least = std::min(least, *quota);
+      if (at.empty()) break;
+    }
+  }
+  return std::max(1, int(least));
+}
+
+EDL_INLINE int granted_cores() {
+  cpu_set_t allowed;
+  int const cores = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  return granted_cores(cores, "/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+}  // namespace edl

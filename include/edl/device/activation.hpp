@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace edl {
+
+/// What an operation may do to its result before it is stored.
+enum class activation { none, relu };
+
+}  // namespace edl

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace edl::detail {
+
+/// A vector register's worth of `T`s, wherever in memory they lie. It has the operators of a number, and a
+/// comparison of two chooses lane by lane: a > b ? c : d.
+template <class T>
+struct lanes {
+  static constexpr std::size_t count = 32 / sizeof(T);
+  typedef T type __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+};
+
+template <class V, class T>
+V const& load(T const* from) {
+  return *reinterpret_cast<V const*>(from);
+}
+
+template <class V, class T>
+void store(T* to, V const& v) {
+  *reinterpret_cast<V*>(to) = v;
+}
+
+/// work.operator()<V>(index) for all of [0, n): V is a vector of `T`s, or `T` for those that are left over.
+template <class T, class Work>
+void by_lanes(std::size_t n, Work&& work) {
+  using vector = typename lanes<T>::type;
+  std::size_t i = 0;
+  for (; i + lanes<T>::count <= n; i += lanes<T>::count) work.template operator()<vector>(i);
+  for (; i < n; ++i) work.template operator()<T>(i);
+}
+
+}  // namespace edl::detail

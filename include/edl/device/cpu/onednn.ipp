@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/core/inline.hpp"
+#include "edl/device/cpu/onednn.hpp"
+
+#ifdef EDL_ONEDNN
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <dnnl.hpp>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "edl/device/cpu/rows.hpp"
+
+#if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int);
+}
+#endif
+
+namespace edl::detail {
+
+/// While it lives, oneDNN uses the calling thread alone: the shares of a batch are ours to cut.
+class alone {
+ public:
+#if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
+  alone() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~alone() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+
+ private:
+  int before_;
+#endif
+};
+
+enum class conv_pass { forward, data, weights };
+
+struct conv_key {
+  conv_geometry g;
+  int samples;
+  conv_pass pass;
+  bool bias;
+  activation f;
+
+  friend bool operator==(conv_key const& a, conv_key const& b) {
+    return a.g.in == b.g.in && a.g.out == b.g.out && a.g.kernel == b.g.kernel && a.g.stride == b.g.stride &&
+           a.g.before == b.g.before && a.g.groups == b.g.groups && a.samples == b.samples &&
+           a.pass == b.pass && a.bias == b.bias && a.f == b.f;
+  }
+};
+
+/// One direction of one convolution over some samples.
+class conv_kernel {
+ public:
+  conv_kernel(conv_key const& k, dnnl::engine const& on, int threads) : key(k), engine_(on) {
+    using dnnl::memory;
+    using tag = memory::format_tag;
+    constexpr auto type = memory::data_type::f32;
+    auto const& g = k.g;
+    memory::dims const in{k.samples, g.in.channels, g.in.height, g.in.width},
+        out{k.samples, g.out.channels, g.out.height, g.out.width}, stride{g.stride.height, g.stride.width},
+        before{g.before.height, g.before.width},
+        after{rest(g.in.height, g.out.height, g.kernel.height, g.stride.height, g.before.height),
+              rest(g.in.width, g.out.width, g.kernel.width, g.stride.width, g.before.width)};
+    memory::dim const all = g.out.channels, inner = g.in.channels / g.groups, row = g.kernel.width * inner * all;
+    memory::dims dims{all, inner, g.kernel.height, g.kernel.width}, strides{1, all, row, inner * all};
+    if (g.groups > 1) {
+      dims = {g.groups, all / g.groups, inner, g.kernel.height, g.kernel.width};
+      strides = {all / g.groups, 1, all, row, inner * all};
+    }
+    memory::desc const x(in, type, tag::nhwc), y(out, type, tag::nhwc), any(dims, type, tag::any),
+        b = k.bias ? memory::desc({all}, type, tag::x) : memory::desc();
+    plain = memory::desc(dims, type, strides);
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    using dnnl::algorithm, dnnl::prop_kind;
+    dnnl::convolution_forward::desc const forward(prop_kind::forward_training, algorithm::convolution_direct,
+                                                  x, any, b, y, stride, before, after);
+    if (k.pass == conv_pass::forward) {
+      if (k.f == activation::relu) {
+        dnnl::post_ops then;
+        then.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
+        attributes.set_post_ops(then);
+      }
+      dnnl::convolution_forward::primitive_desc const d(forward, attributes, engine_);
+      take(d, d.weights_desc(), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST}, {x, b, y},
+           threads);
+      return;
+    }
+    dnnl::convolution_forward::primitive_desc const hint(forward, engine_);
+    if (k.pass == conv_pass::data) {
+      dnnl::convolution_backward_data::primitive_desc const d(
+          {algorithm::convolution_direct, x, any, y, stride, before, after}, attributes, engine_, hint);
+      take(d, d.weights_desc(), {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, 0, DNNL_ARG_DIFF_SRC}, {y, {}, x},
+           threads);
+    } else {
+      dnnl::convolution_backward_weights::primitive_desc const d(
+          {algorithm::convolution_direct, x, any, b, y, stride, before, after}, attributes, engine_, hint);
+      take(d, d.diff_weights_desc(),
+           {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST}, {x, b, y}, threads);
+    }
+  }
+
+  /// In the order of `take`: what comes in, the bias or its gradient, and the result.
+  void run(int thread, float const* first, float* weights, float const* bias, float const* last,
+           std::span<float> scratch) {
+    own& o = threads_[std::size_t(thread)];
+    o.memories[0].set_data_handle(const_cast<float*>(first));
+    o.memories[1].set_data_handle(weights);
+    if (key.bias) o.memories[2].set_data_handle(const_cast<float*>(bias));
+    o.memories[3].set_data_handle(const_cast<float*>(last));
+    o.memories[4].set_data_handle(scratch.data());
+    alone const here;
+    primitive_.execute(o.stream, o.arguments);
+  }
+
+  /// The kernel as this convolution likes it, made of the caller's.
+  float* laid_out(view<float> kernel) {
+    if (packed == plain) return const_cast<float*>(kernel.data());
+    reorder(plain, kernel.data(), packed, room.span().data(), to_);
+    return room.span().data();
+  }
+  /// The way back, for gradients.
+  void lay_back(float const* from, std::span<float> kernel) {
+    if (packed != plain) reorder(packed, from, plain, kernel.data(), back_);
+  }
+
+  conv_key const key;
+  dnnl::memory::desc plain, packed;
+  std::size_t packed_size = 0, scratch_size = 0;  // floats
+  aligned_buffer<float> room;                     // for the kernel in that layout
+
+ private:
+  struct own {
+    dnnl::stream stream;
+    std::array<dnnl::memory, 5> memories;
+    std::unordered_map<int, dnnl::memory> arguments;
+  };
+
+  static dnnl::memory::dim rest(int in, int out, int kernel, int stride, int before) {
+    return std::max(0, (out - 1) * stride + kernel - in - before);
+  }
+
+  template <class Descriptor>
+  void take(Descriptor const& d, dnnl::memory::desc const& weights, std::array<int, 4> const& names,
+            std::array<dnnl::memory::desc, 3> const& others, int threads) {
+    primitive_ = dnnl::primitive(d);
+    packed = weights;
+    packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
+    scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
+    if (packed != plain) room = aligned_buffer<float>(packed_size);
+    dnnl::memory::desc const descriptors[5] = {others[0], packed, others[1], others[2], d.scratchpad_desc()};
+    int const all[5] = {names[0], names[1], names[2], names[3], DNNL_ARG_SCRATCHPAD};
+    threads_.resize(std::size_t(threads));
+    for (own& o : threads_) {
+      o.stream = dnnl::stream(engine_);
+      for (std::size_t i = 0; i < 5; ++i) {
+        if (i == 2 && !key.bias) continue;
+        o.memories[i] = dnnl::memory(descriptors[i], engine_, nullptr);
+        o.arguments.emplace(all[i], o.memories[i]);
+      }
+    }
+  }
+
+  struct reordering {
+    dnnl::memory from, to;
+    dnnl::reorder work;
+  };
+  void reorder(dnnl::memory::desc const& a, float const* from, dnnl::memory::desc const& b, float* to,
+               std::unique_ptr<reordering>& kept) {
+    alone const here;
+    if (!kept) {
+      dnnl::memory const x(a, engine_, nullptr), y(b, engine_, nullptr);
+      kept = std::make_unique<reordering>(reordering{x, y, dnnl::reorder(x, y)});
+    }
+    kept->from.set_data_handle(const_cast<float*>(from));
+    kept->to.set_data_handle(to);
+    kept->work.execute(threads_[0].stream, kept->from, kept->to);
+  }
+
+  dnnl::engine engine_;
+  dnnl::primitive primitive_;
+  std::vector<own> threads_;
+  std::unique_ptr<reordering> to_, back_;
+};
+
+struct onednn_store final : kernel_store {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  std::deque<conv_kernel> convolutions;
+
+  conv_kernel* find(conv_key const& key, int threads) {
+    for (conv_kernel& k : convolutions)
+      if (k.key == key) return &k;
+    alone const here;
+    return &convolutions.emplace_back(key, engine, threads);
+  }
+};
+
+inline onednn_store& store_of(basic_cpu<float>& cpu) {
+  if (!cpu.kernels()) cpu.kernels() = std::make_unique<onednn_store>();
+  return static_cast<onednn_store&>(*cpu.kernels());
+}
+
+/// The kernels for the shares of a batch: two sizes at most.
+struct conv_shares {
+  conv_shares(basic_cpu<float>& cpu, conv_key key, int batch) : parts(cpu.parts(std::size_t(batch), 1)) {
+    auto const sized = [&](int samples) {
+      key.samples = samples;
+      return store_of(cpu).find(key, cpu.threads());
+    };
+    small = sized(batch / parts);
+    large = sized((batch + parts - 1) / parts);
+  }
+  conv_kernel& of(std::size_t samples) const {
+    return std::size_t(small->key.samples) == samples ? *small : *large;
+  }
+  std::size_t scratch() const { return std::max(small->scratch_size, large->scratch_size); }
+
+  int parts;
+  conv_kernel *small = nullptr, *large = nullptr;
+};
+
+EDL_INLINE bool has_onednn() { return true; }
+
+EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
+                                      view<float> x, view<float> kernel, view<float> bias,
+                                      std::span<float> y) {
+  if (!cpu.libraries()) return false;
+  conv_shares const shares(cpu, {g, 0, conv_pass::forward, !bias.empty(), f}, batch);
+  float* const weights = shares.small->laid_out(kernel);
+  float* const others = shares.large == shares.small ? weights : shares.large->laid_out(kernel);
+  cpu.share(std::size_t(batch), shares.parts, [&](std::size_t begin, std::size_t end, int t) {
+    conv_kernel& k = shares.of(end - begin);
+    k.run(t, x.data() + begin * g.in.size(), &k == shares.small ? weights : others, bias.data(),
+          y.data() + begin * g.out.size(), cpu.room(t, 0, k.scratch_size));
+  });
+  return true;
+}
+
+EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry const& g, int batch,
+                                       view<float> x, view<float> kernel, view<float> dy, std::span<float> dx,
+                                       std::span<float> dkernel, std::span<float> dbias) {
+  if (!cpu.libraries()) return false;
+  conv_shares const shares(cpu, {g, 0, conv_pass::weights, !dbias.empty(), activation::none}, batch);
+  // Both sizes of share must sum in one layout.
+  if (shares.small->packed != shares.large->packed) return false;
+  std::size_t const size = shares.small->packed_size, filters = std::size_t(g.out.channels);
+  bool const direct = shares.small->packed == shares.small->plain;
+  auto const sums = [&](int t) {
+    return t == 0 && direct ? dkernel.data() : cpu.room(t, 1, size + filters).data();
+  };
+  auto const bias_sums = [&](int t) {
+    return t == 0 ? dbias.data() : cpu.room(t, 1, size + filters).data() + size;
+  };
+  std::optional<conv_shares> data;
+  float *weights = nullptr, *others = nullptr;
+  if (!dx.empty()) {
+    data.emplace(cpu, conv_key{g, 0, conv_pass::data, false, activation::none}, batch);
+    weights = data->small->laid_out(kernel);
+    others = data->large == data->small ? weights : data->large->laid_out(kernel);
+  }
+  cpu.share(std::size_t(batch), shares.parts, [&](std::size_t begin, std::size_t end, int t) {
+    conv_kernel& k = shares.of(end - begin);
+    float const* const out = dy.data() + begin * g.out.size();
+    k.run(t, x.data() + begin * g.in.size(), sums(t), bias_sums(t), out, cpu.room(t, 0, k.scratch_size));
+    if (!data) return;
+    conv_kernel& d = data->of(end - begin);
+    d.run(t, out, &d == data->small ? weights : others, nullptr, dx.data() + begin * g.in.size(),
+          cpu.room(t, 0, d.scratch_size));
+  });
+  add_parts(cpu, shares.parts, size, sums);
+  if (!dbias.empty()) add_parts(cpu, shares.parts, filters, bias_sums);
+  shares.small->lay_back(sums(0), dkernel);
+  return true;
+}
+
+EDL_INLINE bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b,
+                                float* c, std::size_t c_stride) {
+  alone const here;
+  return dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', dnnl_dim_t(m), dnnl_dim_t(n),
+                    dnnl_dim_t(k), 1, a.data, dnnl_dim_t(a.stride), b.data, dnnl_dim_t(b.stride), 0, c,
+                    dnnl_dim_t(c_stride)) == dnnl_success;
+}
+
+}  // namespace edl::detail
+
+#else
+
+namespace edl::detail {
+
+EDL_INLINE bool has_onednn() { return false; }
+EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>&, conv_geometry const&, int, activation, view<float>,
+                                      view<float>, view<float>, std::span<float>) {
+  return false;
+}
+EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>&, conv_geometry const&, int, view<float>, view<float>,
+                                       view<float>, std::span<float>, std::span<float>, std::span<float>) {
+  return false;
+}
+EDL_INLINE bool onednn_multiply(std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>, float*,
+                                std::size_t) {
+  return false;
+}
+
+}  // namespace edl::detail
+
+#endif

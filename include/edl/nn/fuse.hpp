@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <tuple>
+
+#include "edl/device/activation.hpp"
+#include "edl/nn/batch_norm.hpp"
+#include "edl/nn/carve.hpp"
+#include "edl/nn/max_pool.hpp"
+#include "edl/nn/relu.hpp"
+
+namespace edl::nn {
+
+/// A layer that can apply an activation to its result before it is stored: `forward(pass, args, activation)`.
+/// Its `backward` wants the gradient before the activation.
+template <class L>
+concept activates = layer<L> && L::activates;
+
+/// How a chain computes one of its layers, or several as one. A step has the variables, random streams and
+/// results of the layers that it stands for; only what lies between them is never stored.
+template <layer L>
+struct step {
+  L l;
+
+  static constexpr std::string_view name = name_of<L>();
+  static constexpr std::size_t width = 1;  ///< layers
+  static constexpr bool spends_dy = nn::spends_dy<L>;
+
+  constexpr L const& source() const { return l; }
+  constexpr shape output(shape in) const { return l.output(in); }
+  constexpr std::size_t saved(shape in, int batch) const { return saved_by(l, in, batch); }
+  constexpr std::size_t scratch(shape in, int batch) const { return scratch_of(l, in, batch); }
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    l.forward(p, a);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    l.backward(p, a);
+  }
+};
+
+/// A layer and the relu after it. `Masked`: the next step takes the relu's gradient along.
+template <activates L, bool Masked>
+struct relu_step {
+  L l;
+
+  static constexpr std::string_view name = name_of<L>();
+  static constexpr std::size_t width = 2;
+  static constexpr bool spends_dy = !Masked || nn::spends_dy<L>;
+
+  constexpr L const& source() const { return l; }
+  constexpr shape output(shape in) const { return l.output(in); }
+  constexpr std::size_t saved(shape in, int batch) const { return saved_by(l, in, batch); }
+  constexpr std::size_t scratch(shape in, int batch) const { return scratch_of(l, in, batch); }
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    l.forward(p, a, activation::relu);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    if constexpr (!Masked) relu_backward(p.device, a.y, a.dy, a.dy);
+    l.backward(p, a);
+  }
+};
+
+/// What no pooling is.
+struct no_pool {};
+
+/// A batch normalisation, the relu after it if any, and the pooling after that if any.
+template <bool AfterRelu, bool Relu, class Pool>
+struct norm_step {
+  batch_norm l;
+  Pool pool;
+
+  static constexpr std::string_view name = batch_norm::name;
+  static constexpr bool pools = std::same_as<Pool, max_pool>;
+  static constexpr std::size_t width = 1 + Relu + pools;
+  static constexpr bool spends_dy = false;
+
+  constexpr batch_norm const& source() const { return l; }
+  /// The pooling's window where it is done on the way; 1 where there is none, or it is done by itself.
+  constexpr int window(shape in) const {
+    if constexpr (pools) {
+      auto const g = pool.geometry(in);
+      bool const side_by_side = g.window.height == g.window.width && g.window == g.stride &&
+                                g.before == extent{0} && g.out.height == in.height / g.window.height &&
+                                g.out.width == in.width / g.window.width;
+      return side_by_side ? g.window.height : 1;
+    } else {
+      return 1;
+    }
+  }
+  constexpr bool apart(shape in) const { return pools && window(in) == 1; }
+  constexpr norm_chain chain(shape in) const { return {in, AfterRelu, Relu, window(in)}; }
+  constexpr shape output(shape in) const {
+    if constexpr (pools)
+      return pool.output(in);
+    else
+      return in;
+  }
+  constexpr std::size_t saved(shape in, int batch) const {
+    return rounded(l.saved(in, batch)) + (apart(in) ? std::size_t(batch) * in.size() : 0);
+  }
+  constexpr std::size_t scratch(shape in, int batch) const {
+    return apart(in) ? std::size_t(batch) * in.size() : 0;
+  }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> a) const {
+    carver saved(a.saved);
+    auto const y = a.y;
+    a.saved = saved.aligned(l.saved(a.in, a.batch));
+    if (apart(a.in)) a.y = saved.rest();
+    l.forward(p, a, chain(a.in));
+    if constexpr (pools)
+      if (apart(a.in)) max_pool_forward(p.device, pool.geometry(a.in), a.batch, a.y, y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> a) const {
+    carver saved(a.saved);
+    a.saved = saved.aligned(l.saved(a.in, a.batch));
+    if constexpr (pools)
+      if (apart(a.in)) {
+        auto const between = p.scratch.first(std::size_t(a.batch) * a.in.size());
+        max_pool_backward(p.device, pool.geometry(a.in), a.batch, saved.rest(), a.y, a.dy, between);
+        a.dy = between;
+      }
+    l.backward(p, a, chain(a.in));
+  }
+};
+
+namespace detail {
+
+template <std::size_t I, class Wanted, class... Layers>
+constexpr bool is_at() {
+  if constexpr (I < sizeof...(Layers))
+    return std::same_as<std::tuple_element_t<I, std::tuple<Layers...>>, Wanted>;
+  else
+    return false;
+}
+
+/// Steps for the layers from number `I` on. `AfterRelu`: what comes in was cut off at zero by the step
+/// before, and the gradient of that is ours.
+template <std::size_t I, bool AfterRelu, class... Layers>
+constexpr auto steps_from(std::tuple<Layers...> const& layers) {
+  if constexpr (I == sizeof...(Layers)) {
+    return std::tuple<>{};
+  } else {
+    using here = std::tuple_element_t<I, std::tuple<Layers...>>;
+    auto const& l = std::get<I>(layers);
+    constexpr bool relu_next = is_at<I + 1, relu, Layers...>();
+    if constexpr (std::same_as<here, batch_norm>) {
+      constexpr std::size_t after = I + 1 + relu_next;
+      if constexpr (is_at<after, max_pool, Layers...>())
+        return std::tuple_cat(
+            std::tuple(norm_step<AfterRelu, relu_next, max_pool>{l, std::get<after>(layers)}),
+            steps_from<after + 1, false>(layers));
+      else
+        return std::tuple_cat(std::tuple(norm_step<AfterRelu, relu_next, no_pool>{l, {}}),
+                              steps_from<after, false>(layers));
+    } else if constexpr (activates<here> && relu_next) {
+      constexpr bool masked = is_at<I + 2, batch_norm, Layers...>();
+      return std::tuple_cat(std::tuple(relu_step<here, masked>{l}), steps_from<I + 2, masked>(layers));
+    } else {
+      return std::tuple_cat(std::tuple(step<here>{l}), steps_from<I + 1, false>(layers));
+    }
+  }
+}
+
+}  // namespace detail
+
+/// The steps that compute these layers one after the other.
+template <layer... Layers>
+constexpr auto fuse(std::tuple<Layers...> const& layers) {
+  return detail::steps_from<0, false>(layers);
+}
+
+}  // namespace edl::nn

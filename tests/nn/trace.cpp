@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/nn/trace.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "device/draw.hpp"
+#include "nn/networks.hpp"
+
+namespace nn = edl::nn;
+using way = nn::trace::direction;
+
+TEST_CASE("a trace knows who was called within whom, how often and for how long") {
+  nn::trace t(3);
+  for (int i = 0; i < 2; ++i) {
+    nn::trace::scope const outer(&t, way::forward, 4, "residual", {8, 8, 3}, {8, 8, 6});
+    nn::trace::scope const inner(&t, way::forward, 0, "dense", {1, 1, 3}, {1, 1, 6});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  { nn::trace::scope const none(nullptr, way::forward, 0, "nobody", {}, {}); }
+  { nn::trace::scope const back(&t, way::backward, 4, "residual", {8, 8, 3}, {8, 8, 6}); }
+  REQUIRE(t.entries().size() == 3);
+  CHECK(t.entries()[0].name == "residual_4");
+  CHECK(t.entries()[1].name == "residual_4/dense_0");
+  CHECK(t.entries()[0].calls == 2);
+  CHECK(t.entries()[0].total >= t.entries()[1].total);
+  CHECK(t.entries()[1].total >= std::chrono::milliseconds(2));
+  CHECK(t.entries()[2].way == way::backward);
+
+  std::ostringstream table, events;
+  t.write_table(table);
+  CHECK(table.str().find("residual_4/dense_0") != std::string::npos);
+  CHECK(table.str().find("8x8x3") != std::string::npos);
+  t.write_events(events);
+  auto const json = nlohmann::json::parse(events.str());
+  CHECK(json["traceEvents"].size() == 3);  // of five
+  CHECK(json["traceEvents"][0]["name"] == "residual_4/dense_0");
+  CHECK(json["traceEvents"][0]["ph"] == "X");
+  CHECK(json["traceEvents"][0]["dur"] > 900);
+}
+
+TEST_CASE("a model tells where its time goes, and what is computed as one is one entry") {
+  edl::model<mnist, edl::cpu> m({.max_batch = 2});
+  nn::trace t;
+  m.set_trace(&t);
+  auto const x = numbers<float>(2 * m.input.size(), 1);
+  m.forward(x, 2, edl::mode::training);
+  m.backward(x, 2);
+  m.set_trace(nullptr);
+  m.forward(x, 2, edl::mode::evaluation);
+  std::vector<std::string> names;
+  for (auto const& e : t.entries()) names.push_back(e.name);
+  CHECK(names == std::vector<std::string>{"conv2d_0", "conv2d_2", "batch_normalization_4", "dropout_6",
+                                          "dense_7", "dense_7", "dropout_6", "batch_normalization_4",
+                                          "conv2d_2", "conv2d_0"});
+  for (auto const& e : t.entries()) CHECK(e.calls == 1);
+}
