@@ -129,6 +129,7 @@ struct process {
 
 struct options {
   environment env;
+  std::string program = EDL_TINY;
   rlim_t file_bytes = RLIM_INFINITY;  ///< no process of the job may write a larger file, as on a full disk
 };
 
@@ -139,7 +140,7 @@ class run {
   explicit run(std::vector<std::string> arguments, options o = {}) {
     static int number = 0;
     mark_ = "EDL_TEST_RUN=" + std::to_string(::getpid()) + "-" + std::to_string(++number);
-    arguments.insert(arguments.begin(), EDL_TINY);
+    arguments.insert(arguments.begin(), o.program);
     std::vector<std::string> variables{mark_};
     for (char** e = ::environ; *e; ++e) variables.emplace_back(*e);
     for (auto const& [name, value] : o.env) variables.push_back(name + "=" + value);
@@ -167,7 +168,7 @@ class run {
       }
       rlimit const none{0, 0};
       ::setrlimit(RLIMIT_CORE, &none);
-      ::execve(EDL_TINY, argv.data(), env.data());
+      ::execve(argv[0], argv.data(), env.data());
       ::_exit(127);
     }
   }

@@ -13,6 +13,7 @@
 #include "edl/app/model_traits.hpp"
 #include "edl/app/sample.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/random.hpp"
 #include "edl/data/example.hpp"
 #include "edl/device/cpu.hpp"
 #include "edl/nn/model.hpp"
@@ -44,7 +45,7 @@ class model_trainer final : public worker::trainer {
 
  public:
   explicit model_trainer(worker::trainer_options const& o)
-      : net_({.max_batch = o.max_batch, .seed = o.seed, .device = {.threads = o.threads}}) {
+      : seed_(o.seed), net_({.max_batch = o.max_batch, .seed = o.seed, .device = {.threads = o.threads}}) {
     if (o.profile) net_.set_trace(&trace_.emplace(traced_calls));
   }
 
@@ -64,6 +65,8 @@ class model_trainer final : public worker::trainer {
     }
     if (s.features.size() != network::input.size())
       detail::refuse_features(s.features.size(), network::input.size());
+    if constexpr (traits::augments)
+      if (m == mode::training) Model::augmentation(network::input, b.feature_row(row), stream_of(b, row));
     if (m == mode::prediction) return;
     if constexpr (classes) {
       auto const label = std::int64_t(s.label);
@@ -108,6 +111,11 @@ class model_trainer final : public worker::trainer {
   }
 
  private:
+  /// A record's own random numbers in an epoch, whoever reads it and whenever.
+  random_stream stream_of(data::batch const& b, int row) const {
+    task_key const& t = b.identity.key.task;
+    return {mix(mix(seed_, 2), mix(t.epoch, t.index)), b.records[std::size_t(row)]};
+  }
   static view<float> features(data::batch const& b) {
     return view<float>(b.features).first(std::size_t(b.rows) * b.feature_size);
   }
@@ -120,6 +128,7 @@ class model_trainer final : public worker::trainer {
 
   static constexpr std::size_t traced_calls = 20'000;
 
+  std::uint64_t seed_;
   network net_;
   std::optional<nn::trace> trace_;
 };

@@ -8,6 +8,7 @@
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/data/augment.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
@@ -36,6 +37,9 @@ struct names_metrics {
 struct names_schedule {
   int schedule;
 };
+struct names_augmentation {
+  int augmentation;
+};
 struct names_on_predictions {
   int on_predictions;
 };
@@ -55,6 +59,10 @@ concept has_metrics = derivable<Model> && !requires {
 template <class Model>
 concept has_schedule = derivable<Model> && !requires {
   &beside<Model, names_schedule>::schedule;
+};
+template <class Model>
+concept has_augmentation = derivable<Model> && !requires {
+  &beside<Model, names_augmentation>::augmentation;
 };
 template <class Model>
 concept has_on_predictions = derivable<Model> && !requires {
@@ -97,6 +105,12 @@ concept good_schedule = requires {
   requires learning_rate_schedule<std::decay_t<decltype(Model::schedule)>>;
 }
 &&(std::is_function_v<decltype(Model::schedule)> || requires { requires constant<Model::schedule>; });
+
+template <class Model>
+concept good_augmentation = requires {
+  requires constant<Model::augmentation>;
+  requires augmentation<std::remove_cvref_t<decltype(Model::augmentation)>>;
+};
 
 template <class Model>
 concept good_feed = requires(example const& record, sample<Model>& into, mode m) {
@@ -182,6 +196,10 @@ struct model_traits {
       "edl: the model's `schedule` should be `static float schedule(std::uint64_t version)` or a static "
       "constexpr object called like that");
 
+  static_assert(
+      detail::good_augmentation<Model> || !detail::has_augmentation<Model>,
+      "edl: the model's `augmentation` should be `static constexpr auto augmentation = edl::augment(...)`");
+
   using loss_type = decltype(detail::loss_of<Model>());
   using label = typename loss_type::label;
   using optimizer_type = decltype(detail::optimizer_of<Model>());
@@ -199,6 +217,7 @@ struct model_traits {
   /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise).
   static rule_type make_rule() { return {detail::optimizer_of<Model>(), detail::schedule_of<Model>()}; }
 
+  static constexpr bool augments = detail::good_augmentation<Model>;
   static constexpr bool takes_predictions = detail::good_on_predictions<Model>;
 };
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples train: short runs that must reach a mark far below that of the whole recipe.
+#include <string>
+
+#include "app/job.hpp"
+
+using job::has, job::slurp;
+using namespace std::chrono_literals;
+
+namespace {
+
+[[maybe_unused]] double last_accuracy(std::string const& log) {
+  auto const at = log.rfind("{'accuracy': ");
+  return at == std::string::npos ? 0 : std::stod(log.substr(at + 13));
+}
+
+/// CIFAR-10's files with pictures of noise around a colour of their class.
+[[maybe_unused]] void write_colours(std::string const& path, std::uint64_t records, std::uint64_t seed) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream out(path, std::ios::binary);
+  edl::random_stream const random(seed, 0);
+  for (std::uint64_t i = 0; i < records; ++i) {
+    auto const label = random.below(10, i);
+    std::string record(1, char(label));
+    for (std::uint64_t channel = 0; channel < 3; ++channel)
+      for (std::uint64_t p = 0; p < 1024; ++p)
+        record += char(20 * ((label * (channel + 3)) % 10) + random.bits((i * 3 + channel) * 1024 + p) % 60);
+    out << record;
+  }
+}
+
+}  // namespace
+
+#ifdef EDL_MNIST
+TEST_CASE("the MNIST example learns digits, by itself and with servers") {
+  job::scratch const dir;
+  for (std::vector<std::string> const& processes :
+       {std::vector<std::string>{}, {"--num_ps_pods=1", "--num_workers=1"}}) {
+    std::vector<std::string> flags{"train", "--training_data=synthetic:train",
+                                   "--validation_data=synthetic:test", "--max_step=80"};
+    flags.insert(flags.end(), processes.begin(), processes.end());
+    job::run j(flags, {.program = EDL_MNIST});
+    CHECK(j.wait(600s) == 0);
+    CAPTURE(j.log());
+    CHECK(last_accuracy(j.log()) > 0.8);
+  }
+}
+#endif
+
+#ifdef EDL_CIFAR10
+TEST_CASE("the CIFAR-10 example learns colours") {
+  job::scratch const dir;
+  write_colours(dir / "cifar/data_batch_1.bin", 2560, 1);
+  write_colours(dir / "cifar/test_batch.bin", 256, 2);
+  job::run j({"train", "--training_data=" + dir / "cifar/train", "--validation_data=" + dir / "cifar/test",
+              "--num_epochs=2", "--profile=" + dir / "profile"},
+             {.program = EDL_CIFAR10});
+  CHECK(j.wait(600s) == 0);
+  CAPTURE(j.log());
+  CHECK(last_accuracy(j.log()) > 0.5);
+  CHECK(has(slurp(dir / "profile/local.txt"), "conv2d_0"));
+}
+#endif
