@@ -14,8 +14,8 @@ enum class severity { debug, info, warning, error, critical };
 /// and shared objects: safe; a line is written whole.
 class logger {
  public:
-  /// A logger to the open file descriptor `fd`, and to `also` unless it is negative, that drops what is less than `least`. `name` is the process
-  /// in the job, e.g. "worker-0"; empty leaves it out of the lines.
+  /// A logger to the open file descriptor `fd`, and to `also` unless it is negative, that drops what is less
+  /// than `least`. `name` is the process in the job, e.g. "worker-0"; empty leaves it out of the lines.
   explicit logger(severity least = severity::info, std::string name = {}, int fd = 2, int also = -1);
 
   void debug(std::string_view text, std::source_location at = std::source_location::current()) const {
@@ -31,7 +31,8 @@ class logger {
     write(severity::error, text, at);
   }
 
-  void log(severity s, std::string_view text, std::source_location at = std::source_location::current()) const {
+  void log(severity s, std::string_view text,
+           std::source_location at = std::source_location::current()) const {
     write(s, text, at);
   }
 

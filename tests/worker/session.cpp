@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/worker/session.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/data/example_builder.hpp"
+#include "edl/optim/rule.hpp"
+#include "edl/optim/sgd.hpp"
+
+using edl::task_kind;
+using edl::worker::assignment;
+using edl::worker::outcome;
+
+namespace {
+
+/// One shard of records 0, 1, 2, …; those in `bad` cannot be read.
+class numbers_source : public edl::data::source {
+ public:
+  explicit numbers_source(std::uint64_t n, std::set<std::uint64_t> bad = {})
+      : shards_{{"numbers", n}}, bad_(std::move(bad)) {}
+  std::vector<edl::data::shard> const& shards() const override { return shards_; }
+  std::unique_ptr<edl::data::reader> open() const override {
+    struct reading : edl::data::reader {
+      numbers_source const& from;
+      explicit reading(numbers_source const& s) : from(s) {}
+      void read(std::size_t, std::uint64_t record, edl::example& into) override {
+        if (from.bad_.contains(record))
+          throw edl::data_error("record " + std::to_string(record) + " is torn");
+        edl::example_builder(into).integer("x", std::int64_t(record));
+      }
+    };
+    return std::make_unique<reading>(*this);
+  }
+
+ private:
+  std::vector<edl::data::shard> shards_;
+  std::set<std::uint64_t> bad_;
+};
+
+/// A model of one parameter and one number of state, which counts what it sees.
+class counting_trainer : public edl::worker::trainer {
+ public:
+  std::vector<float> arena{0, 0}, gradient{1};
+  std::vector<float> outputs;
+  std::vector<std::int32_t> seen;  // records trained on, in order
+  std::vector<std::uint64_t> steps;
+  double loss = 0.5;
+
+  edl::data::batch make_batch() const override { return edl::data::make_batch(4, 1, 0, 1); }
+  void feed(edl::example const& record, edl::data::batch& b, int row, edl::mode) const override {
+    b.class_row(row)[0] = std::int32_t(record.integer("x"));
+  }
+  std::span<float> variables() override { return arena; }
+  edl::view<float> gradients() const override { return gradient; }
+  double train(edl::data::batch const& b, std::uint64_t step) override {
+    seen.insert(seen.end(), b.classes.begin(), b.classes.begin() + b.rows);
+    steps.push_back(step);
+    arena[1] += 1;
+    return loss;
+  }
+  void evaluate(edl::data::batch const& b, std::span<double> totals) override { totals[0] += b.rows; }
+  edl::view<float> predict(edl::data::batch const& b) override {
+    outputs.assign(b.classes.begin(), b.classes.begin() + b.rows);
+    return outputs;
+  }
+  std::size_t totals() const override { return 1; }
+};
+
+/// Gives out what stands in `work`, then says that the job is finished.
+struct scripted_master : edl::worker::master_link {
+  std::deque<assignment> work;
+  std::vector<outcome> outcomes;
+
+  assignment next() override {
+    assignment a;
+    a.what = task_kind::finished;
+    if (work.empty()) return a;
+    a = work.front();
+    work.pop_front();
+    return a;
+  }
+  bool report(outcome const& o) override {
+    outcomes.push_back(o);
+    return true;
+  }
+};
+
+struct scripted_parameters : edl::worker::parameter_link {
+  struct push_made {
+    edl::minibatch_key key;
+    std::uint64_t version;
+    float state_change;
+  };
+  std::vector<push_made> pushes;
+  std::uint64_t version = 7, frozen = 0;
+  int pulls = 0, stale = 0, roll_back_at = -1;
+  std::uint32_t held = 0;  // what the servers have of a task that was begun
+
+  std::uint64_t pull(std::span<float> variables) override {
+    ++pulls;
+    std::ranges::fill(variables, float(version));
+    return version;
+  }
+  void pull_frozen(std::uint64_t v, std::span<float> variables) override {
+    frozen = v;
+    std::ranges::fill(variables, float(v));
+  }
+  edl::worker::pushed push(edl::minibatch_key const& m, std::uint64_t v, edl::view<float>,
+                           edl::view<float> change) override {
+    if (int(pushes.size()) == roll_back_at) {
+      roll_back_at = -1;
+      throw edl::worker::rolled_back("a server was lost");
+    }
+    if (stale > 0) return --stale, edl::worker::pushed{true, ++version};
+    pushes.push_back({m, v, change[0]});
+    return {false, ++version};
+  }
+  std::uint32_t position(edl::task_key const&, std::uint32_t) override { return held; }
+};
+
+struct bench {
+  edl::job j;
+  numbers_source from{100};
+  counting_trainer model;
+  edl::rule<edl::sgd> rule{edl::sgd{.learning_rate = 0.5f}};
+  scripted_master master;
+  scripted_parameters parameters;
+  std::vector<float> predicted;
+
+  bench() { j.minibatch_size = 4, j.shuffle = false; }
+
+  assignment task(std::uint64_t begin, std::uint64_t end, task_kind what = task_kind::training) {
+    assignment a;
+    a.what = what;
+    a.lease = 100 + begin;
+    a.task = {0, std::uint32_t(begin)};
+    a.shard_name = "numbers";
+    a.begin = begin, a.end = end;
+    return a;
+  }
+  bool run(std::function<bool()> stop = {}) {
+    edl::worker::session s(j, model, rule, {&from, &from, &from}, master, parameters,
+                           edl::logger(edl::severity::critical),
+                           [this](assignment const&, edl::view<float> y) {
+                             predicted.insert(predicted.end(), y.begin(), y.end());
+                           });
+    s.stop_when(std::move(stop));
+    return s.run();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("tasks are worked off in order, every minibatch pushed under its name") {
+  bench b;
+  b.master.work = {b.task(0, 10), b.task(20, 24)};
+  CHECK(b.run());
+  CHECK(b.model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23});
+  REQUIRE(b.parameters.pushes.size() == 4);
+  CHECK(b.parameters.pushes[2].key == edl::minibatch_key{{0, 0}, 2, 3});
+  CHECK(b.parameters.pushes[3].key == edl::minibatch_key{{0, 20}, 0, 1});
+  CHECK(b.parameters.pulls == 4);
+  for (auto const& p : b.parameters.pushes) CHECK(p.state_change == 1);
+  CHECK(std::set<std::uint64_t>(b.model.steps.begin(), b.model.steps.end()).size() == 4);
+  REQUIRE(b.master.outcomes.size() == 2);
+  CHECK(b.master.outcomes[0].lease == 100);
+  CHECK(b.master.outcomes[0].error.empty());
+  CHECK_FALSE(b.master.outcomes[0].returned);
+}
+
+TEST_CASE("a task that was begun goes on where every server has it, and tells what was left out before") {
+  bench b;
+  b.from = numbers_source(100, {1, 9});
+  b.j.skip_damaged = true;
+  b.parameters.held = 2;
+  auto a = b.task(0, 12);
+  a.resumed = true, a.applied = 1;
+  b.master.work = {a};
+  CHECK(b.run());
+  CHECK(b.model.seen == std::vector<std::int32_t>{8, 10, 11});
+  REQUIRE(b.master.outcomes.size() == 1);
+  CHECK(b.master.outcomes[0].skipped == 2);
+  CHECK(b.master.outcomes[0].applied == 3);
+
+  b.parameters.held = 3;  // nothing is left to do but to say so
+  b.master.work = {a};
+  CHECK(b.run());
+  CHECK(b.model.seen.size() == 3);
+  CHECK(b.master.outcomes[1].skipped == 2);
+}
+
+TEST_CASE("a gradient that came too late is computed again on newer parameters") {
+  bench b;
+  b.parameters.stale = 2;
+  b.master.work = {b.task(0, 4)};
+  CHECK(b.run());
+  CHECK(b.model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
+  CHECK(b.model.steps[0] == b.model.steps[2]);  // the same random numbers
+  CHECK(b.parameters.pulls == 3);
+  REQUIRE(b.parameters.pushes.size() == 1);
+  CHECK(b.parameters.pushes[0].version == 9);
+  CHECK(b.parameters.pushes[0].state_change == 1);
+
+  b.parameters.stale = 1000;
+  b.master.work = {b.task(0, 4)};
+  CHECK_THROWS_WITH_AS(b.run(), doctest::Contains("--sync_version_tolerance"), edl::error);
+}
+
+TEST_CASE("a loss that is no number fails the task, and the next one goes on") {
+  bench b;
+  b.model.loss = std::numeric_limits<double>::quiet_NaN();
+  b.master.work = {b.task(0, 8), b.task(8, 12)};
+  CHECK(b.run());
+  CHECK(b.parameters.pushes.empty());
+  REQUIRE(b.master.outcomes.size() == 2);
+  for (outcome const& o : b.master.outcomes) {
+    CHECK(o.error.find("the loss is nan at version 7") != std::string::npos);
+    CHECK(o.applied == 0);
+  }
+}
+
+TEST_CASE("a record that cannot be read fails its task alone") {
+  bench b;
+  b.from = numbers_source(100, {5});
+  b.master.work = {b.task(0, 12), b.task(12, 16)};
+  CHECK(b.run());
+  CHECK(b.model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 12, 13, 14, 15});
+  REQUIRE(b.master.outcomes.size() == 2);
+  CHECK(b.master.outcomes[0].error.find("record 5 is torn") != std::string::npos);
+  CHECK(b.master.outcomes[0].applied == 1);
+  CHECK(b.master.outcomes[1].error.empty());
+}
+
+TEST_CASE("told to stop, it hands back what it has leased, with how far it got") {
+  bench b;
+  b.master.work = {b.task(0, 12), b.task(12, 24), b.task(24, 36)};
+  CHECK_FALSE(b.run([&] { return b.parameters.pushes.size() == 2; }));
+  REQUIRE(b.master.outcomes.size() == 2);
+  CHECK(b.master.outcomes[0].returned);
+  CHECK(b.master.outcomes[0].applied == 2);
+  CHECK(b.master.outcomes[1].returned);
+  CHECK(b.master.outcomes[1].applied == 0);
+  CHECK(b.master.work.size() == 1);  // never leased
+}
+
+TEST_CASE("when the servers went back, what was leased is dropped and asked for anew") {
+  bench b;
+  b.parameters.roll_back_at = 1;
+  b.master.work = {b.task(0, 8), b.task(8, 12), b.task(0, 8)};
+  CHECK(b.run());
+  // One minibatch of the first lease, the second refused; then only what is leased again.
+  CHECK(b.model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7});
+  REQUIRE(b.master.outcomes.size() == 1);
+  CHECK(b.master.outcomes[0].lease == 100);
+}
+
+TEST_CASE("evaluation is of the frozen version, and training pulls again after it") {
+  bench b;
+  auto e = b.task(0, 6, task_kind::evaluation);
+  e.version = 5;
+  b.master.work = {e, b.task(8, 12)};
+  CHECK(b.run());
+  CHECK(b.parameters.frozen == 5);
+  REQUIRE(b.master.outcomes.size() == 2);
+  CHECK(b.master.outcomes[0].metrics == std::vector<double>{6});
+  CHECK(b.parameters.pulls == 1);
+}
+
+TEST_CASE("predictions are given out task by task, in the order of the records") {
+  bench b;
+  b.master.work = {b.task(4, 14, task_kind::prediction)};
+  CHECK(b.run());
+  CHECK(b.predicted == std::vector<float>{4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
+  CHECK(b.parameters.pushes.empty());
+}
+
+TEST_CASE("between pulls it makes its own steps") {
+  bench b;
+  b.j.get_model_steps = 3;
+  b.master.work = {b.task(0, 24)};
+  CHECK(b.run());
+  CHECK(b.parameters.pulls == 2);
+  CHECK(b.parameters.pushes.size() == 6);
+  for (auto const& p : b.parameters.pushes) CHECK(p.state_change == 1);  // of this step, not since the pull
+  CHECK(b.model.arena[0] == 10 - 3 * 0.5f);
+}
+
+TEST_CASE("a lease on records that are not here is an error that asks for the same files") {
+  bench b;
+  auto a = b.task(0, 4);
+  a.shard_name = "others";
+  b.master.work = {a};
+  CHECK(b.run());
+  REQUIRE(b.master.outcomes.size() == 1);
+  CHECK(b.master.outcomes[0].error.find("do all processes read the same files?") != std::string::npos);
+}
