@@ -7,16 +7,19 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <optional>
 
 #include "edl/app/command.hpp"
 #include "edl/app/flags.hpp"
 #include "edl/app/local.hpp"
 #include "edl/app/roles.hpp"
+#include "edl/app/setup.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -59,6 +62,10 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   }
   arguments a = *command.run;
   if (a.data) return run_conversion(*a.data);
+  if (a.job.explain_plan) {
+    p.explain(std::cout, trainer_options_of(a.job, std::max(1, a.job.num_workers)));
+    return 0;
+  }
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
   surroundings s = read_environment();
   if (s.job_name.empty()) s.job_name = a.job.name;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct program {
 
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
+
+  /// How the network is computed.
+  std::function<void(std::ostream& to, worker::trainer_options const&)> explain;
 
   /// Initial values of elements [first, first + values.size()) of the arena.
   std::function<void(std::uint64_t seed, std::size_t first, std::span<float> values)> initialise;

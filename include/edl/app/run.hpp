@@ -6,6 +6,7 @@
 #include "edl/app/command.hpp"
 #include "edl/app/model_trainer.hpp"
 #include "edl/app/model_traits.hpp"
+#include "edl/nn/explain.hpp"
 
 namespace edl {
 
@@ -23,6 +24,10 @@ int run(int argc, char** argv) {
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
   p.make_trainer = [](worker::trainer_options const& o) -> std::unique_ptr<worker::trainer> {
     return std::make_unique<app::model_trainer<Model>>(o);
+  };
+  p.explain = [](std::ostream& to, worker::trainer_options const& o) {
+    cpu device({.threads = o.threads});
+    nn::explain<Model::network>(to, device, o.max_batch);
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);

@@ -49,6 +49,7 @@ struct job {
   int keep_checkpoint_max = 0;     ///< 0: all
   std::string output;              ///< directory of the trained model
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
+  bool explain_plan = false;                       ///< only say how the network is computed
   std::string profile;                             ///< directory for where the workers' time went
 
   std::string host = "127.0.0.1";  ///< where this process listens

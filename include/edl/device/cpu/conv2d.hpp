@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "edl/device/activation.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
@@ -15,6 +17,10 @@ void conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activa
 template <class T>
 void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads<T> x, reads<T> kernel,
                      reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias);
+
+/// Which kernels compute a convolution forward, and backward to the input and to the kernel.
+template <class T>
+std::string describe_conv2d(basic_cpu<T>& cpu, conv_geometry const& g, int batch);
 
 }  // namespace edl
 

@@ -140,7 +140,16 @@ void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads
   detail::add_parts(cpu, parts, dkernel.size(), sums);
 }
 
+template <class T>
+std::string describe_conv2d(basic_cpu<T>& cpu, conv_geometry const& g, int batch) {
+  std::string found;
+  if constexpr (std::same_as<T, float>) found = detail::onednn_describe_conv2d(cpu, g, batch);
+  return !found.empty() ? found : g.pointwise() ? "Eigen's product" : "patches, Eigen's product";
+}
+
 #ifndef EDL_HEADER_ONLY
+template std::string describe_conv2d(basic_cpu<float>&, conv_geometry const&, int);
+template std::string describe_conv2d(basic_cpu<double>&, conv_geometry const&, int);
 template void conv2d_forward(basic_cpu<float>&, conv_geometry const&, int, activation, view<float>,
                              view<float>, view<float>, std::span<float>);
 template void conv2d_forward(basic_cpu<double>&, conv_geometry const&, int, activation, view<double>,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "edl/device/activation.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
@@ -15,6 +17,10 @@ void dense_forward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std:
 template <class T>
 void dense_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, reads<T> x,
                     reads<T> kernel, reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias);
+
+/// Which product computes a dense layer forward.
+template <class T>
+std::string describe_dense(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs);
 
 }  // namespace edl
 

@@ -27,7 +27,14 @@ void dense_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std
               inputs);
 }
 
+template <class T>
+std::string describe_dense(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs) {
+  return detail::product_is_librarys(cpu, rows, outputs, inputs) ? "oneDNN's product" : "Eigen's product";
+}
+
 #ifndef EDL_HEADER_ONLY
+template std::string describe_dense(basic_cpu<float>&, std::size_t, std::size_t, std::size_t);
+template std::string describe_dense(basic_cpu<double>&, std::size_t, std::size_t, std::size_t);
 template void dense_forward(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, activation, view<float>,
                             view<float>, view<float>, std::span<float>);
 template void dense_forward(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, activation,

@@ -67,11 +67,16 @@ void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, s
 namespace detail {
 
 template <class T>
+bool product_is_librarys(basic_cpu<T> const& cpu, std::size_t m, std::size_t n, std::size_t k) {
+  // The call alone costs more than a small product.
+  return std::same_as<T, float> && has_onednn() && cpu.libraries() && m * n * k >= 32 * 1024;
+}
+
+template <class T>
 void multiply_alone(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
                     matrix<T> b, T* c, std::size_t c_stride) {
   if constexpr (std::same_as<T, float>)
-    // The call alone costs more than a small product.
-    if (cpu.libraries() && m * n * k >= 32 * 1024 && onednn_multiply(m, n, k, a, b, c, c_stride)) return;
+    if (product_is_librarys(cpu, m, n, k) && onednn_multiply(m, n, k, a, b, c, c_stride)) return;
   for (std::size_t i = 0; i < m; ++i) std::fill_n(c + i * c_stride, n, T(0));
   multiply_add<T>(cpu, thread, m, n, k, a, b, c, c_stride);
 }
@@ -101,6 +106,8 @@ void multiply(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, ma
 }
 
 #ifndef EDL_HEADER_ONLY
+template bool detail::product_is_librarys(basic_cpu<float> const&, std::size_t, std::size_t, std::size_t);
+template bool detail::product_is_librarys(basic_cpu<double> const&, std::size_t, std::size_t, std::size_t);
 template void multiply(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>,
                        float*, std::size_t);
 template void multiply(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, matrix<double>,

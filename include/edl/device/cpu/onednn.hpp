@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "edl/device/activation.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/gemm.hpp"
@@ -17,6 +19,9 @@ bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int ba
 bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                             view<float> kernel, view<float> dy, std::span<float> dx, std::span<float> dkernel,
                             std::span<float> dbias);
+
+/// Which of oneDNN's kernels compute a convolution; empty where it does not.
+std::string onednn_describe_conv2d(basic_cpu<float>& cpu, conv_geometry const& g, int batch);
 
 /// c = a · b on the calling thread alone. False: not done.
 bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b, float* c,

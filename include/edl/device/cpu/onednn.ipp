@@ -71,7 +71,8 @@ class conv_kernel {
         before{g.before.height, g.before.width},
         after{rest(g.in.height, g.out.height, g.kernel.height, g.stride.height, g.before.height),
               rest(g.in.width, g.out.width, g.kernel.width, g.stride.width, g.before.width)};
-    memory::dim const all = g.out.channels, inner = g.in.channels / g.groups, row = g.kernel.width * inner * all;
+    memory::dim const all = g.out.channels, inner = g.in.channels / g.groups,
+                      row = g.kernel.width * inner * all;
     memory::dims dims{all, inner, g.kernel.height, g.kernel.width}, strides{1, all, row, inner * all};
     if (g.groups > 1) {
       dims = {g.groups, all / g.groups, inner, g.kernel.height, g.kernel.width};
@@ -135,6 +136,7 @@ class conv_kernel {
   }
 
   conv_key const key;
+  std::string name;  // oneDNN's, of the implementation
   dnnl::memory::desc plain, packed;
   std::size_t packed_size = 0, scratch_size = 0;  // floats
   aligned_buffer<float> room;                     // for the kernel in that layout
@@ -154,6 +156,7 @@ class conv_kernel {
   void take(Descriptor const& d, dnnl::memory::desc const& weights, std::array<int, 4> const& names,
             std::array<dnnl::memory::desc, 3> const& others, int threads) {
     primitive_ = dnnl::primitive(d);
+    name = d.impl_info_str();
     packed = weights;
     packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
     scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
@@ -283,6 +286,17 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
   return true;
 }
 
+EDL_INLINE std::string onednn_describe_conv2d(basic_cpu<float>& cpu, conv_geometry const& g, int batch) {
+  if (!cpu.libraries()) return {};
+  auto const name = [&](conv_pass pass) {
+    return conv_shares(cpu, {g, 0, pass, false, activation::none}, batch).large->name;
+  };
+  std::string const forward = name(conv_pass::forward), data = name(conv_pass::data),
+                    weights = name(conv_pass::weights);
+  return forward == data && data == weights ? "oneDNN " + forward
+                                            : "oneDNN " + forward + " | " + data + " | " + weights;
+}
+
 EDL_INLINE bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b,
                                 float* c, std::size_t c_stride) {
   alone const here;
@@ -306,6 +320,7 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>&, conv_geometry const&, 
                                        view<float>, std::span<float>, std::span<float>, std::span<float>) {
   return false;
 }
+EDL_INLINE std::string onednn_describe_conv2d(basic_cpu<float>&, conv_geometry const&, int) { return {}; }
 EDL_INLINE bool onednn_multiply(std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>, float*,
                                 std::size_t) {
   return false;

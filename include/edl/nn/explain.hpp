@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+#include "edl/nn/conv2d.hpp"
+#include "edl/nn/dense.hpp"
+#include "edl/nn/layer.hpp"
+#include "edl/nn/model.hpp"
+
+namespace edl::nn {
+namespace detail {
+
+/// What is said of a step.
+struct step_line {
+  std::size_t depth = 0, place = 0, layers = 1;
+  std::string_view name;
+  shape in, out;
+  std::size_t parameters = 0;
+  std::size_t bytes = 0;  ///< its result and what it keeps for the way back
+  std::string kernel;
+};
+
+void write_head(std::ostream& to);
+void write_line(std::ostream& to, step_line const& l);
+void write_memory(std::ostream& to, model_memory const& m);
+
+template <class L>
+concept chained = requires(L const& l, shape in) {
+  l.each_step(in, [](auto const&, shape) {});
+};
+
+template <class Device>
+struct explainer {
+  std::ostream& to;
+  Device& device;
+  int batch;
+
+  template <layer L>
+  std::string kernel_of(L const& l, shape in) {
+    if constexpr (std::same_as<L, conv2d>)
+      return describe_conv2d(device, l.geometry(in), batch);
+    else if constexpr (std::same_as<L, dense>)
+      return describe_dense(device, std::size_t(batch), in.size(), std::size_t(l.units));
+    else
+      return {};
+  }
+
+  template <layer L>
+  void within(L const& l, shape in, std::size_t depth) {
+    if constexpr (chained<L>) {
+      std::size_t place = 0;
+      l.each_step(in, [&](auto const& s, shape from) {
+        one(s.source(), from, s.output(from), s.saved(from, batch), depth, place, s.width);
+        place += s.width;
+      });
+    } else if constexpr (container<L>) {
+      std::size_t place = 0;
+      l.children(in, [&](auto const& child, shape from, std::string_view) {
+        one(child, from, child.output(from), saved_by(child, from, batch), depth, place++, 1);
+        return true;
+      });
+    }
+  }
+
+  template <layer L>
+  void one(L const& l, shape in, shape out, std::size_t saved, std::size_t depth, std::size_t place,
+           std::size_t layers) {
+    constexpr std::size_t scalar = sizeof(typename Device::scalar);
+    write_line(to, {depth, place, layers, name_of<L>(), in, out, count(l, in).parameters,
+                    (saved + std::size_t(batch) * out.size()) * scalar, kernel_of(l, in)});
+    within(l, in, depth + 1);
+  }
+};
+
+}  // namespace detail
+
+/// Says how a network is computed for `batch` samples: its steps with the layers that each takes along,
+/// shapes, parameters, memory, and the kernels that the device chose.
+template <auto const& Net, device Device>
+void explain(std::ostream& to, Device& on, int batch) {
+  detail::write_head(to);
+  detail::explainer<Device>{to, on, batch}.within(Net.body, Net.input, 0);
+  detail::write_memory(to, model<Net, Device>::memory(batch));
+}
+
+}  // namespace edl::nn
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/nn/explain.ipp"
+#endif

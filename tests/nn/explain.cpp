@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/nn/explain.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "nn/networks.hpp"
+
+TEST_CASE("a plan says what is computed as one, by what, and how much memory it takes") {
+  edl::cpu own({.libraries = false});
+  std::ostringstream said;
+  edl::nn::explain<mnist>(said, own, 64);
+  std::string const text = said.str();
+  CAPTURE(text);
+  CHECK(text.find("conv2d_0 (2 layers)") != std::string::npos);
+  CHECK(text.find("batch_normalization_4 (2 layers)") != std::string::npos);
+  CHECK(text.find("24x24x64     12x12x64") != std::string::npos);
+  CHECK(text.find("patches, Eigen's product") != std::string::npos);
+  CHECK(text.find("dense_7 ") != std::string::npos);
+  CHECK(text.find("memory, MB: variables 0.44, gradients 0.44") != std::string::npos);
+}
+
+TEST_CASE("what stands within a step is indented under it") {
+  edl::cpu device;
+  std::ostringstream said;
+  edl::nn::explain<zoo>(said, device, 4);
+  std::string const text = said.str();
+  CAPTURE(text);
+  CHECK(text.find("\nresidual_2 ") != std::string::npos);
+  CHECK(text.find("\n  sequential_0 ") != std::string::npos);
+  CHECK(text.find("\n    batch_normalization_0 (2 layers)") != std::string::npos);
+  CHECK(text.find("\n  max_pool_0 ") != std::string::npos);
+}
