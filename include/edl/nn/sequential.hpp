@@ -57,7 +57,7 @@ struct chain {
       std::size_t const n = s.scratch(from, batch);
       most = n > most ? n : most;
     });
-    return 2 * widest(in, batch) + most;
+    return widest(in, batch, 0) + widest(in, batch, 1) + most;
   }
 
   template <class D>
@@ -79,8 +79,8 @@ struct chain {
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
     carver scratch(p.scratch);
-    auto const n = widest(a.in, a.batch);
-    std::array<std::span<T>, 2> const between{scratch.next(n), scratch.next(n)};
+    std::array<std::span<T>, 2> const between{scratch.next(widest(a.in, a.batch, 0)),
+                                              scratch.next(widest(a.in, a.batch, 1))};
     backward_shares shares(a);
     std::array<backward_args<T>, length> calls;
     std::array<std::size_t, length> places;
@@ -121,11 +121,13 @@ struct chain {
   static constexpr variable_counts count(Step const& s, shape in) {
     return nn::count(s.source(), in);
   }
-  constexpr std::size_t widest(shape in, int batch) const {
+  /// The largest gradient that every other step is given, from the first or the second on; the first step's
+  /// goes elsewhere.
+  constexpr std::size_t widest(shape in, int batch, std::size_t parity) const {
     std::size_t most = 0, index = 0;
-    each_step(in, [&](auto const& s, shape from) {
-      std::size_t const n = s.output(from).size();
-      most = ++index < length && n > most ? n : most;
+    each_step(in, [&](auto const&, shape from) {
+      if (index > 0 && index % 2 == parity && from.size() > most) most = from.size();
+      ++index;
     });
     return rounded(std::size_t(batch) * most);
   }
