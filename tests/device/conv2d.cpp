@@ -123,6 +123,32 @@ TEST_CASE("any convolution agrees with the definition, with the library's kernel
   }
 }
 
+TEST_CASE("Winograd's algorithm agrees with the definition, shapes that fill no tile included") {
+  for (auto const& g : {edl::conv_geometry{{26, 26, 32}, {24, 24, 64}, 3, 1, 0, 1},
+                        edl::conv_geometry{{7, 5, 32}, {7, 5, 32}, 3, 1, 1, 1},
+                        edl::conv_geometry{{4, 4, 64}, {4, 4, 48}, 3, 1, 1, 1},
+                        edl::conv_geometry{{9, 6, 48}, {8, 5, 32}, 3, 1, {1, 1}, 1}})
+    for (int batch : {1, 3, 5})
+      for (bool winograd : {false, true})
+        compare<float>(g, batch, winograd ? 2e-2 : 5e-3, {.threads = 2, .winograd = winograd});
+  edl::random_stream const random(21, 0);
+  std::uint64_t drawn = 0;
+  auto const upto = [&](int n) { return int(random.below(std::uint64_t(n), drawn++)) + 1; };
+  for (int i = 0; i < 25; ++i) {
+    int const height = 3 + upto(14), width = 3 + upto(14), before = upto(2) - 1;
+    edl::conv_geometry const g{{height, width, 16 + 16 * upto(4)},
+                               {height + 2 * before - 2, width + 2 * before - 2, 16 + 16 * upto(4)},
+                               3,
+                               1,
+                               before,
+                               1};
+    CAPTURE(height);
+    CAPTURE(width);
+    CAPTURE(before);
+    compare<float>(g, upto(6), 2e-2, {.threads = upto(3)});
+  }
+}
+
 TEST_CASE("equal numbers of threads give equal bits") {
   edl::conv_geometry const g{{9, 9, 3}, {9, 9, 8}, 3, 1, 1, 1};
   auto const x = numbers<float>(13 * g.in.size(), 1), w = numbers<float>(27 * 8, 2),

@@ -15,7 +15,8 @@ namespace edl {
 
 struct cpu_options {
   int threads = 1;        ///< that compute, the caller among them
-  bool libraries = true;  ///< use kernels of libraries where the build has found any; false: edl's own alone
+  bool libraries = true;  ///< use kernels of libraries where the build found any; false: edl's own alone
+  bool winograd = true;   ///< let libraries convolve with fewer multiplications and a little more rounding
 };
 
 namespace detail {
@@ -39,7 +40,10 @@ class basic_cpu {
 
   basic_cpu() : basic_cpu(options{}) {}
   explicit basic_cpu(options o)
-      : team_(o.threads), libraries_(o.libraries), threads_(std::size_t(team_.size())) {
+      : team_(o.threads),
+        libraries_(o.libraries),
+        winograd_(o.winograd),
+        threads_(std::size_t(team_.size())) {
     for (auto& t : threads_) t.workspace = buffer(packed_left + packed_right);
   }
 
@@ -54,7 +58,7 @@ class basic_cpu {
     return threads_[std::size_t(thread)].workspace.span().subspan(packed_left);
   }
 
-  /// Memory that grows to the largest that was ever asked for; one of two per thread.
+  /// Memory that grows to the largest that was ever asked for; one of four per thread.
   std::span<T> room(int thread, std::size_t which, std::size_t size) {
     buffer& b = threads_[std::size_t(thread)].rooms[which];
     if (b.size() < size) b = buffer(size);
@@ -63,6 +67,7 @@ class basic_cpu {
 
   int threads() const { return team_.size(); }
   bool libraries() const { return libraries_; }
+  bool winograd() const { return winograd_; }
 
   /// Parts that `n` units of work are cut into, so that each has at least `least`.
   int parts(std::size_t n, std::size_t least) const {
@@ -82,11 +87,11 @@ class basic_cpu {
  private:
   struct per_thread {
     buffer workspace;
-    std::array<buffer, 2> rooms;
+    std::array<buffer, 4> rooms;
   };
 
   thread_team team_;
-  bool libraries_;
+  bool libraries_, winograd_;
   std::vector<per_thread> threads_;
   std::unique_ptr<detail::kernel_store> kernels_;
 };
