@@ -45,7 +45,10 @@ class model_trainer final : public worker::trainer {
 
  public:
   explicit model_trainer(worker::trainer_options const& o)
-      : seed_(o.seed), net_({.max_batch = o.max_batch, .seed = o.seed, .device = {.threads = o.threads}}) {
+      : seed_(o.seed),
+        net_({.max_batch = o.max_batch,
+              .seed = o.seed,
+              .device = {.threads = o.threads, .winograd = o.winograd}}) {
     if (o.profile) net_.set_trace(&trace_.emplace(traced_calls));
   }
 

@@ -26,7 +26,7 @@ int run(int argc, char** argv) {
     return std::make_unique<app::model_trainer<Model>>(o);
   };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
-    cpu device({.threads = o.threads});
+    cpu device({.threads = o.threads, .winograd = o.winograd});
     nn::explain<Model::network>(to, device, o.max_batch);
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {

@@ -155,6 +155,7 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers)
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,
           .threads = j.num_threads > 0 ? j.num_threads : std::max(1, granted_cores() / std::max(1, workers)),
+          .winograd = j.winograd,
           .profile = !j.profile.empty()};
 }
 

@@ -33,6 +33,7 @@ struct job {
   std::uint64_t log_loss_steps = 100;
   int loader_threads = 1;
   int num_threads = 0;  ///< that a worker computes with; 0: by the cores that it is granted
+  bool winograd = true;
 
   int num_workers = 0;
   int num_ps_pods = 0;

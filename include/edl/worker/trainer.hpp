@@ -23,6 +23,7 @@ struct trainer_options {
   int max_batch = 1;       ///< records of a minibatch at most
   std::uint64_t seed = 1;  ///< of dropout
   int threads = 1;         ///< that compute
+  bool winograd = true;    ///< convolutions may be computed with fewer multiplications and more rounding
   bool profile = false;    ///< time the passes, layer by layer
 };
 

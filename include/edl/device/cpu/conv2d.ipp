@@ -6,7 +6,7 @@
 
 #include "edl/device/cpu/conv2d.hpp"
 #include "edl/device/cpu/gemm.hpp"
-#include "edl/device/cpu/onednn.hpp"
+#include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
 
 namespace edl {

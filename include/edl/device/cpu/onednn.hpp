@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
-#include "edl/device/activation.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/gemm.hpp"
 
 namespace edl::detail {
 
-/// Whether this build found oneDNN. Where it did not, none of the functions below does anything.
+/// Whether this build found oneDNN. Where it did not, nothing is ever computed by it.
 bool has_onednn();
 
-/// The convolutions of conv2d.hpp by oneDNN: samples channels last, kernels laid out as it likes them, one
-/// share of the batch per thread. False: not done, the caller does it.
-bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
-                           view<float> x, view<float> kernel, view<float> bias, std::span<float> y);
-bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
-                            view<float> kernel, view<float> dy, std::span<float> dx, std::span<float> dkernel,
-                            std::span<float> dbias);
+/// While it lives, oneDNN uses the calling thread alone: the shares of a batch are ours to cut.
+class onednn_alone {
+ public:
+  onednn_alone();
+  ~onednn_alone();
+  onednn_alone(onednn_alone const&) = delete;
 
-/// Which of oneDNN's kernels compute a convolution; empty where it does not.
-std::string onednn_describe_conv2d(basic_cpu<float>& cpu, conv_geometry const& g, int batch);
+ private:
+  int before_ = 1;
+};
 
-/// c = a · b on the calling thread alone. False: not done.
+/// c = a · b on the calling thread alone. False: not done, the caller does it.
 bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b, float* c,
                      std::size_t c_stride);
 
