@@ -22,6 +22,18 @@ TEST_CASE("copies and sums, also onto an operand") {
   for (std::size_t i = 0; i < many.size(); ++i) CHECK(sum[i] == (i < 500 ? 0 : 2 * float(i) - 1000));
 }
 
+TEST_CASE("a masked sum is the sum where the mask is greater than zero") {
+  edl::basic_cpu<float> cpu({.threads = 2});
+  std::vector<float> a(40'000), x(a.size()), expected(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = float(i);
+    x[i] = i % 3 ? float(i % 3) : -1;
+    expected[i] = i % 3 ? 2 * float(i) : 0;
+  }
+  add_masked(cpu, a, a, x, a);
+  CHECK(a == expected);
+}
+
 TEST_CASE("columns go into and out of a wider matrix") {
   edl::basic_cpu<float> cpu;
   std::vector<float> const narrow{1, 2, 3, 4};

@@ -94,6 +94,24 @@ TEST_CASE("windows that overlap, are oblong or reach over the border are pooled 
   CHECK_FALSE(nn::norm_step<false, true, nn::max_pool>{{}, {}}.apart(in));
 }
 
+TEST_CASE("residuals after each other take each other's relu along, and join their sums") {
+  auto const body = [](int units) {
+    return nn::sequential(nn::dense{.units = units}, nn::batch_norm{}, nn::relu{}, nn::dense{.units = units},
+                          nn::batch_norm{});
+  };
+  check_fused({1, 1, 4}, nn::dense{.units = 4}, nn::relu{}, nn::residual(body(4)), nn::relu{},
+              nn::residual(body(6), nn::sequential(nn::dense{.units = 6}, nn::batch_norm{})), nn::relu{},
+              nn::residual(body(6)), nn::relu{}, nn::dense{.units = 2});
+  check_fused({1, 1, 4}, nn::dense{.units = 4}, nn::relu{},
+              nn::residual(nn::sequential(nn::dense{.units = 4}, nn::tanh{})), nn::residual(body(4)),
+              nn::tanh{});
+  using block = decltype(nn::residual(body(4)));
+  CHECK(block::joins);
+  CHECK(std::is_same_v<
+        steps_of<nn::dense, nn::relu, block, nn::relu, block>,
+        std::tuple<nn::relu_step<nn::dense, true>, nn::relu_step<block, true, true>, nn::step<block, true>>>);
+}
+
 TEST_CASE("a residual and the relu after it are one step, also where its body spends the gradient") {
   edl::shape const in{1, 1, 4};
   check_fused(in, nn::residual(nn::sequential(nn::dense{.units = 4}, nn::batch_norm{})), nn::relu{},

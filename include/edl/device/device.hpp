@@ -31,7 +31,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
                           norm_chain const& norm) {
   typename D::scalar;
   typename D::options;  // D(options): what of the machine it may use
-  typename D::buffer;  // memory the device computes on: buffer(size), .span(), movable
+  typename D::buffer;   // memory the device computes on: buffer(size), .span(), movable
   // x, kernel, bias (may be empty) → y
   conv2d_forward(d, conv, batch, f, in, in, in, out);
   // x, kernel, dy before the activation → dx (may be empty), dkernel, dbias (may be empty)
@@ -54,16 +54,17 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   tanh_backward(d, in, in, out);
   softmax_forward(d, n, n, in, out);  // rows, classes
   softmax_backward(d, n, n, in, in, out);
-  // momentum, epsilon; x, gamma, beta → running mean, running variance, y, kept
-  batch_norm_train(d, norm, batch, s, s, in, in, in, out, out, out, out);
-  // epsilon; x, gamma, beta, running mean, running variance → y, kept
-  batch_norm_evaluate(d, norm, batch, s, in, in, in, in, in, out, out);
+  // momentum, epsilon; x, gamma, beta, what is added (may be empty) → running mean, running variance, y, kept
+  batch_norm_train(d, norm, batch, s, s, in, in, in, in, out, out, out, out);
+  // epsilon; x, gamma, beta, what is added (may be empty), running mean, running variance → y, kept
+  batch_norm_evaluate(d, norm, batch, s, in, in, in, in, in, in, out, out);
   // through the batch's statistics?; x, gamma, beta, dy, kept → dx (may be empty), dgamma, dbeta
   batch_norm_backward(d, norm, batch, true, in, in, in, in, in, out, out, out);
   dropout_forward(d, s, random, in, out, mask);
   dropout_backward(d, s, kept, in, out);
   copy(d, in, out);
   add(d, f, in, in, out);                // y = f(a + b); y may be either
+  add_masked(d, in, in, in, out);        // y = x > 0 ? a + b : 0; a, b, x → y; y may be a or b
   copy_columns(d, n, n, in, n, out, n);  // rows, columns; x, its stride → y, its stride
 };
 

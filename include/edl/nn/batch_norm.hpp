@@ -37,19 +37,21 @@ struct batch_norm {
     backward(p, a, {a.in});
   }
 
-  /// The same with what the chain adds.
+  /// The same with what the chain does besides, and with `more` added before that.
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain const& chain) const {
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain const& chain,
+               view<typename D::scalar> more = {}) const {
     auto const c = std::size_t(a.in.channels);
     carver parameters(a.parameters);
     carver state(a.state);
     auto const gamma = parameters.next(c), beta = parameters.next(c);
     auto const mean = state.next(c), variance = state.next(c);
     if (p.mode == mode::training)
-      batch_norm_train(p.device, chain, a.batch, momentum, epsilon, a.x, gamma, beta, mean, variance, a.y,
-                       a.saved);
+      batch_norm_train(p.device, chain, a.batch, momentum, epsilon, a.x, gamma, beta, more, mean, variance,
+                       a.y, a.saved);
     else
-      batch_norm_evaluate(p.device, chain, a.batch, epsilon, a.x, gamma, beta, mean, variance, a.y, a.saved);
+      batch_norm_evaluate(p.device, chain, a.batch, epsilon, a.x, gamma, beta, more, mean, variance, a.y,
+                          a.saved);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain const& chain) const {

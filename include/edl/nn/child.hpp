@@ -60,12 +60,12 @@ struct backward_shares {
 };
 
 /// Runs a container's child (a layer, or a step of several) number `index` with its own random stream.
-template <class L, class D>
-void forward_child(pass<D> const& p, std::size_t index, L const& l,
-                   forward_args<typename D::scalar> const& a) {
+template <class L, class D, class... More>
+void forward_child(pass<D> const& p, std::size_t index, L const& l, forward_args<typename D::scalar> const& a,
+                   More const&... more) {
   trace::scope const timed(p.trace, trace::direction::forward, index, name_of<L>(), a.in, a.out);
   pass<D> own{p.device, p.mode, p.random.child(index), p.scratch, p.trace};
-  l.forward(own, a);
+  l.forward(own, a, more...);
 }
 
 /// The same on the way back; does nothing where nobody needs a gradient.

@@ -17,9 +17,15 @@ namespace edl::nn {
 template <class L>
 concept activates = layer<L> && L::activates;
 
+/// A layer whose `backward(pass, args, true)` takes along the gradient of the relu that its input came out
+/// of.
+template <class L>
+concept masks_input = layer<L> && L::masks_input;
+
 /// How a chain computes one of its layers, or several as one. A step has the variables, random streams and
 /// results of the layers that it stands for; only what lies between them is never stored.
-template <layer L>
+/// `AfterRelu`: the gradient of the relu before is taken along.
+template <layer L, bool AfterRelu = false>
 struct step {
   L l;
 
@@ -37,12 +43,15 @@ struct step {
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    l.backward(p, a);
+    if constexpr (AfterRelu)
+      l.backward(p, a, true);
+    else
+      l.backward(p, a);
   }
 };
 
 /// A layer and the relu after it. `Masked`: the next step takes the relu's gradient along.
-template <activates L, bool Masked>
+template <activates L, bool Masked, bool AfterRelu = false>
 struct relu_step {
   L l;
 
@@ -61,7 +70,10 @@ struct relu_step {
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     if constexpr (!Masked) relu_backward(p.device, a.y, a.dy, a.dy);
-    l.backward(p, a);
+    if constexpr (AfterRelu)
+      l.backward(p, a, true);
+    else
+      l.backward(p, a);
   }
 };
 
@@ -75,6 +87,8 @@ struct norm_step {
   Pool pool;
 
   static constexpr std::string_view name = batch_norm::name;
+  /// `forward(pass, args, more, activation)` adds something to the result before the activation.
+  static constexpr bool adds = !Relu && std::same_as<Pool, no_pool>;
   static constexpr bool pools = std::same_as<Pool, max_pool>;
   static constexpr std::size_t width = 1 + Relu + pools;
   static constexpr bool spends_dy = false;
@@ -118,6 +132,11 @@ struct norm_step {
       if (apart(a.in)) max_pool_forward(p.device, pool.geometry(a.in), a.batch, a.y, y);
   }
   template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more,
+               activation f) const requires adds {
+    l.forward(p, a, {a.in, AfterRelu, f == activation::relu}, more);
+  }
+  template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> a) const {
     carver saved(a.saved);
     a.saved = saved.aligned(l.saved(a.in, a.batch));
@@ -141,6 +160,17 @@ constexpr bool is_at() {
     return false;
 }
 
+/// Whether layer number `I` can take along the gradient of the relu before it.
+template <std::size_t I, class... Layers>
+constexpr bool masks_at() {
+  if constexpr (I < sizeof...(Layers)) {
+    using there = std::tuple_element_t<I, std::tuple<Layers...>>;
+    return std::same_as<there, batch_norm> || masks_input<there>;
+  } else {
+    return false;
+  }
+}
+
 /// Steps for the layers from number `I` on. `AfterRelu`: what comes in was cut off at zero by the step
 /// before, and the gradient of that is ours.
 template <std::size_t I, bool AfterRelu, class... Layers>
@@ -161,10 +191,11 @@ constexpr auto steps_from(std::tuple<Layers...> const& layers) {
         return std::tuple_cat(std::tuple(norm_step<AfterRelu, relu_next, no_pool>{l, {}}),
                               steps_from<after, false>(layers));
     } else if constexpr (activates<here> && relu_next) {
-      constexpr bool masked = is_at<I + 2, batch_norm, Layers...>();
-      return std::tuple_cat(std::tuple(relu_step<here, masked>{l}), steps_from<I + 2, masked>(layers));
+      constexpr bool masked = masks_at<I + 2, Layers...>();
+      return std::tuple_cat(std::tuple(relu_step<here, masked, AfterRelu>{l}),
+                            steps_from<I + 2, masked>(layers));
     } else {
-      return std::tuple_cat(std::tuple(step<here>{l}), steps_from<I + 1, false>(layers));
+      return std::tuple_cat(std::tuple(step<here, AfterRelu>{l}), steps_from<I + 1, false>(layers));
     }
   }
 }

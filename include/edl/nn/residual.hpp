@@ -30,39 +30,55 @@ struct shortcut {
     if (!visit(body, in, std::string_view("body"))) return;
     if constexpr (projects) visit(projection, in, std::string_view("projection"));
   }
-  /// The branches' results: a layer may need its own on the way back, and the sum is another.
+  /// The body can write its result onto what it is added to, so that only the sum is stored.
+  static constexpr bool joins = [] {
+    if constexpr (requires { Body::adds; })
+      return bool(Body::adds);
+    else
+      return false;
+  }();
+  static constexpr bool activates = true, masks_input = true;
+  static constexpr bool spends_dy = nn::spends_dy<Projection>;
+
+  /// The branches' results where they are not joined: a layer may need its own on the way back, and the sum
+  /// is another.
   constexpr std::size_t saved(shape in, int batch) const {
     std::size_t const one = rounded(std::size_t(batch) * output(in).size());
-    return (projects ? 2 : 1) * one + saved_by_children(*this, in, batch);
+    return (projects ? one : 0) + (joins ? 0 : one) + saved_by_children(*this, in, batch);
   }
   constexpr std::size_t scratch(shape in, int batch) const {
     return (projects ? rounded(std::size_t(batch) * in.size()) : 0) +
            (nn::spends_dy<Body> ? rounded(std::size_t(batch) * output(in).size()) : 0) +
            scratch_of_children(*this, in, batch);
   }
-  static constexpr bool activates = true;
-  static constexpr bool spends_dy = nn::spends_dy<Projection>;
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     forward_shares shares(a);
-    auto const left = shares.keep(a.out);
-    forward_child(p, 0, body, shares.next(body, a.in, a.x, left));
+    auto const left = joins ? a.y : shares.keep(a.out);
+    auto const body_call = shares.next(body, a.in, a.x, left);
+    view<typename D::scalar> other = a.x;
     if constexpr (projects) {
       auto const right = shares.keep(a.out);
       forward_child(p, 1, projection, shares.next(projection, a.in, a.x, right));
-      add(p.device, f, left, right, a.y);
+      other = right;
+    }
+    if constexpr (joins) {
+      forward_child(p, 0, body, body_call, other, f);
     } else {
-      add(p.device, f, left, a.x, a.y);
+      forward_child(p, 0, body, body_call);
+      add(p.device, f, left, other, a.y);
     }
   }
 
+  /// `after_relu`: the input is what a relu left, whose gradient is taken along.
   template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, bool after_relu = false) const {
+    using T = typename D::scalar;
     carver scratch(p.scratch);
     auto const other = scratch.aligned(projects ? a.x.size() : 0);
     backward_shares shares(a);
-    auto left = shares.next(body, a.in, a.x, shares.kept(a.out));
+    auto left = shares.next(body, a.in, a.x, joins ? view<T>{} : view<T>(shares.kept(a.out)));
     left.dy = a.dy;
     if constexpr (nn::spends_dy<Body>) {  // it is needed again
       left.dy = scratch.aligned(a.dy.size());
@@ -70,15 +86,19 @@ struct shortcut {
     }
     left.dx = a.dx;
     backward_child(p, 0, body, left, scratch.rest());
+    view<T> more = a.dy;
     if constexpr (projects) {
       auto right = shares.next(projection, a.in, a.x, shares.kept(a.out));
       right.dy = a.dy;
       right.dx = other.first(a.dx.size());
       backward_child(p, 1, projection, right, scratch.rest());
-      if (!a.dx.empty()) add(p.device, activation::none, a.dx, other, a.dx);
-    } else if (!a.dx.empty()) {
-      add(p.device, activation::none, a.dx, a.dy, a.dx);
+      more = right.dx;
     }
+    if (a.dx.empty()) return;
+    if (after_relu)
+      add_masked(p.device, a.dx, more, a.x, a.dx);
+    else
+      add(p.device, activation::none, a.dx, more, a.dx);
   }
 };
 

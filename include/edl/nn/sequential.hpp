@@ -60,8 +60,18 @@ struct chain {
     return widest(in, batch, 0) + widest(in, batch, 1) + most;
   }
 
+  /// Whether something can be added to the result before it is stored, and an activation applied.
+  static constexpr bool adds = [] {
+    using last = std::tuple_element_t<length - 1, steps_type>;
+    if constexpr (requires { last::adds; })
+      return bool(last::adds);
+    else
+      return false;
+  }();
+
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
+               activation f = activation::none) const {
     forward_shares shares(a);
     auto x = a.x;
     std::size_t index = 0, place = 0;
@@ -69,7 +79,14 @@ struct chain {
       shape const out = s.output(in);
       auto const y = ++index < length ? shares.keep(out) : a.y;
       auto const call = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, y);
-      forward_child(p, place, s, call);
+      if constexpr (requires { s.forward(p, call, more, f); }) {
+        if (index == length && (!more.empty() || f != activation::none))
+          forward_child(p, place, s, call, more, f);
+        else
+          forward_child(p, place, s, call);
+      } else {
+        forward_child(p, place, s, call);
+      }
       place += s.width;
       x = y;
     });

@@ -7,17 +7,19 @@
 namespace edl {
 
 /// y = gamma · (x − mean) / √(variance + epsilon) + beta, each channel by the mean and (biased) variance of
-/// all positions of the batch, then what `c` says. Moves the running values: running ← momentum · running +
-/// (1 − momentum) · this batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
+/// all positions of the batch, plus `more` (may be empty; not with windows), then what `c` says. Moves the
+/// running values: running ← momentum · running + (1 − momentum) · this batch's. `kept` takes 2 · channels:
+/// mean and 1 / √(variance + epsilon).
 template <class T>
 void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> momentum,
                       std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
-                      writes<T> running_mean, writes<T> running_variance, writes<T> y, writes<T> kept);
+                      reads<T> more, writes<T> running_mean, writes<T> running_variance, writes<T> y,
+                      writes<T> kept);
 
 /// The same by the running values, which stay as they are.
 template <class T>
 void batch_norm_evaluate(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> epsilon,
-                         reads<T> x, reads<T> gamma, reads<T> beta, reads<T> running_mean,
+                         reads<T> x, reads<T> gamma, reads<T> beta, reads<T> more, reads<T> running_mean,
                          reads<T> running_variance, writes<T> y, writes<T> kept);
 
 /// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where they

@@ -65,17 +65,18 @@ void for_each_position(norm_chain const& c, Visit&& visit) {
     for (int j = 0; j < c.window; ++j) visit(std::size_t(i) * row + std::size_t(j) * n);
 }
 
-/// y = x · a + b, then what the chain says, for samples [begin, end).
+/// y = x · a + b + more, then what the chain says, for samples [begin, end). `more` may be null.
 template <class T>
 void normalise(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* a, T const* b,
-               T* y) {
+               T const* more, T* y) {
   std::size_t const n = std::size_t(c.in.channels);
   T const floor = c.relu ? T(0) : -std::numeric_limits<T>::infinity();
   if (c.window == 1) {
     std::size_t const rows = c.in.size() / n;
     for (std::size_t r = begin * rows; r < end * rows; ++r)
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
-        V const z = load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k);
+        V z = load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k);
+        if (more) z += load<V>(more + r * n + k);
         store<V>(y + r * n + k, z < floor ? V{} + floor : z);
       });
     return;
@@ -204,7 +205,7 @@ int norm_parts(basic_cpu<T> const& cpu, norm_chain const& c, int batch) {
 /// Computes y from the statistics in `kept`.
 template <class T>
 void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> x, view<T> gamma,
-                     view<T> beta, std::span<T> y, view<T> kept) {
+                     view<T> beta, view<T> more, std::span<T> y, view<T> kept) {
   auto const n = std::size_t(c.in.channels);
   T *const a = cpu.room(0, 0, 2 * n).data(), *const b = a + n;
   for (std::size_t k = 0; k < n; ++k) {
@@ -212,7 +213,7 @@ void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> 
     b[k] = beta[k] - kept[k] * a[k];
   }
   cpu.share(std::size_t(batch), norm_parts(cpu, c, batch), [&](std::size_t begin, std::size_t end, int) {
-    normalise<T>(c, begin, end, x.data(), a, b, y.data());
+    normalise<T>(c, begin, end, x.data(), a, b, more.empty() ? nullptr : more.data(), y.data());
   });
 }
 
@@ -221,7 +222,8 @@ void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> 
 template <class T>
 void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> momentum,
                       std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
-                      writes<T> running_mean, writes<T> running_variance, writes<T> y, writes<T> kept) {
+                      reads<T> more, writes<T> running_mean, writes<T> running_variance, writes<T> y,
+                      writes<T> kept) {
   auto const n = std::size_t(c.in.channels), rows = c.in.size() / n;
   int const parts = detail::norm_parts(cpu, c, batch);
   cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
@@ -246,19 +248,19 @@ void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::ty
     mean[k] = m;
     inverse[k] = T(1) / std::sqrt(variance + epsilon);
   }
-  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, y, kept);
+  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, more, y, kept);
 }
 
 template <class T>
 void batch_norm_evaluate(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> epsilon,
-                         reads<T> x, reads<T> gamma, reads<T> beta, reads<T> running_mean,
+                         reads<T> x, reads<T> gamma, reads<T> beta, reads<T> more, reads<T> running_mean,
                          reads<T> running_variance, writes<T> y, writes<T> kept) {
   auto const n = std::size_t(c.in.channels);
   for (std::size_t k = 0; k < n; ++k) {
     kept[k] = running_mean[k];
     kept[n + k] = T(1) / std::sqrt(running_variance[k] + epsilon);
   }
-  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, y, kept);
+  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, more, y, kept);
 }
 
 template <class T>
@@ -300,16 +302,17 @@ void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool
 
 #ifndef EDL_HEADER_ONLY
 template void batch_norm_train(basic_cpu<float>&, norm_chain const&, int, float, float, view<float>,
-                               view<float>, view<float>, std::span<float>, std::span<float>, std::span<float>,
-                               std::span<float>);
+                               view<float>, view<float>, view<float>, std::span<float>, std::span<float>,
+                               std::span<float>, std::span<float>);
 template void batch_norm_train(basic_cpu<double>&, norm_chain const&, int, double, double, view<double>,
-                               view<double>, view<double>, std::span<double>, std::span<double>,
+                               view<double>, view<double>, view<double>, std::span<double>, std::span<double>,
                                std::span<double>, std::span<double>);
 template void batch_norm_evaluate(basic_cpu<float>&, norm_chain const&, int, float, view<float>, view<float>,
-                                  view<float>, view<float>, view<float>, std::span<float>, std::span<float>);
+                                  view<float>, view<float>, view<float>, view<float>, std::span<float>,
+                                  std::span<float>);
 template void batch_norm_evaluate(basic_cpu<double>&, norm_chain const&, int, double, view<double>,
-                                  view<double>, view<double>, view<double>, view<double>, std::span<double>,
-                                  std::span<double>);
+                                  view<double>, view<double>, view<double>, view<double>, view<double>,
+                                  std::span<double>, std::span<double>);
 template void batch_norm_backward(basic_cpu<float>&, norm_chain const&, int, bool, view<float>, view<float>,
                                   view<float>, view<float>, view<float>, std::span<float>, std::span<float>,
                                   std::span<float>);

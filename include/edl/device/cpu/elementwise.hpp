@@ -13,6 +13,10 @@ void copy(basic_cpu<T>& cpu, reads<T> x, writes<T> y);
 template <class T>
 void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y);
 
+/// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
+template <class T>
+void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T> y);
+
 /// Copies a matrix of `rows` × `columns` whose rows stand `x_stride` and `y_stride` elements apart: the
 /// channels of one branch into or out of a concatenation.
 template <class T>

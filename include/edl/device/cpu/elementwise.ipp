@@ -30,6 +30,18 @@ void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y) {
 }
 
 template <class T>
+void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T> y) {
+  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    T const *const p = a.data() + begin, *const q = b.data() + begin, *const r = x.data() + begin;
+    T* const to = y.data() + begin;
+    detail::by_lanes<T>(end - begin, [&]<class V>(std::size_t i) {
+      V const z = detail::load<V>(p + i) + detail::load<V>(q + i);
+      detail::store<V>(to + i, detail::load<V>(r + i) > T(0) ? z : V{});
+    });
+  });
+}
+
+template <class T>
 void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_stride,
                   writes<T> y, std::size_t y_stride) {
   cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
@@ -39,6 +51,8 @@ void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, read
 }
 
 #ifndef EDL_HEADER_ONLY
+template void add_masked(basic_cpu<float>&, view<float>, view<float>, view<float>, std::span<float>);
+template void add_masked(basic_cpu<double>&, view<double>, view<double>, view<double>, std::span<double>);
 template void copy(basic_cpu<float>&, view<float>, std::span<float>);
 template void copy(basic_cpu<double>&, view<double>, std::span<double>);
 template void add(basic_cpu<float>&, activation, view<float>, view<float>, std::span<float>);
