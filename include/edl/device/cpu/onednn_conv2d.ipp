@@ -160,9 +160,10 @@ class conv_kernel {
     primitive_.execute(o.stream, o.arguments);
   }
 
-  /// The kernel as this convolution likes it, made of the caller's.
-  float* laid_out(view<float> kernel) {
+  /// The kernel as this convolution likes it: the caller's, or made of it in `room`.
+  float* laid_out(view<float> kernel, aligned_buffer<float>& room) {
     if (packed == plain) return const_cast<float*>(kernel.data());
+    if (room.size() < packed_size) room = aligned_buffer<float>(packed_size);
     reorder(plain, kernel.data(), packed, room.span().data(), to_);
     return room.span().data();
   }
@@ -175,7 +176,6 @@ class conv_kernel {
   std::string name;  // oneDNN's, of the implementation
   dnnl::memory::desc plain, packed;
   std::size_t packed_size = 0, scratch_size = 0;  // floats
-  aligned_buffer<float> room;                     // for the kernel in that layout
   std::unique_ptr<sample_layout> x_side, y_side;
 
  private:
@@ -198,7 +198,6 @@ class conv_kernel {
     packed = weights;
     packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
     scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
-    if (packed != plain) room = aligned_buffer<float>(packed_size);
     dnnl::memory::desc const descriptors[5] = {x, packed, bias, y, d.scratchpad_desc()};
     int const all[5] = {names[0], names[1], names[2], names[3], DNNL_ARG_SCRATCHPAD};
     threads_.resize(std::size_t(threads));
@@ -237,7 +236,8 @@ class conv_kernel {
 struct onednn_store final : kernel_store {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::deque<conv_kernel> convolutions;
-  std::vector<conv_key> without_winograd;  // oneDNN has it for other processors or shapes
+  std::array<aligned_buffer<float>, 2> rooms;  // for a kernel in its convolution's layout, during a call
+  std::vector<conv_key> without_winograd;      // oneDNN has it for other processors or shapes
 
   conv_kernel* find(conv_key key, int threads) {
     if (std::ranges::find(without_winograd, key) != without_winograd.end()) key.winograd = false;
@@ -273,9 +273,10 @@ struct conv_shares {
     large = sized((batch + parts - 1) / parts);
   }
   /// Lays the kernel out for both.
-  void lay_out(view<float> kernel) {
-    for_small = small->laid_out(kernel);
-    for_large = large == small ? for_small : large->laid_out(kernel);
+  void lay_out(basic_cpu<float>& cpu, view<float> kernel) {
+    auto& rooms = store_of(cpu).rooms;
+    for_small = small->laid_out(kernel, rooms[0]);
+    for_large = large == small ? for_small : large->laid_out(kernel, rooms[1]);
   }
   conv_kernel& of(std::size_t samples) const {
     return std::size_t(small->key.samples) == samples ? *small : *large;
@@ -292,7 +293,7 @@ EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const
                                       std::span<float> y) {
   if (!cpu.libraries()) return false;
   conv_shares shares(cpu, g, conv_pass::forward, !bias.empty(), f, batch);
-  shares.lay_out(kernel);
+  shares.lay_out(cpu, kernel);
   cpu.share(std::size_t(batch), shares.parts, [&](std::size_t begin, std::size_t end, int t) {
     conv_kernel& k = shares.of(end - begin);
     float const* const in = x.data() + begin * g.in.size();
@@ -324,7 +325,7 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
   std::optional<conv_shares> data;
   if (!dx.empty()) {
     data.emplace(cpu, g, conv_pass::data, false, activation::none, batch);
-    data->lay_out(kernel);
+    data->lay_out(cpu, kernel);
   }
   cpu.share(std::size_t(batch), shares.parts, [&](std::size_t begin, std::size_t end, int t) {
     conv_kernel& k = shares.of(end - begin);
