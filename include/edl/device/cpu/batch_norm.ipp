@@ -87,7 +87,7 @@ void normalise(norm_chain const& c, std::size_t begin, std::size_t end, T const*
       V most = V{} + floor;
       for_each_position(c, [&](std::size_t at) {
         V const z = load<V>(x + from + at + k) * scale + offset;
-        most = (z > most) | (z != z) ? z : most;  // a NaN stays
+        most = ((z > most) | (z != z)) ? z : most;  // a NaN stays
       });
       store<V>(y + to + k, most);
     });
@@ -283,7 +283,8 @@ void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool
     detail::sum_gradients<T>(c, begin, end, x.data(), dy.data(), m, sums(t), sums(t) + n);
   });
   detail::add_parts(cpu, parts, 2 * n, sums);
-  T const share = T(1) / T(std::size_t(batch) * (c.in.size() / n));
+  std::size_t const rows = c.in.size() / n;
+  T const share = T(1) / T(std::size_t(batch) * rows);
   for (std::size_t k = 0; k < n; ++k) {
     T const inverse = kept[n + k], a = arrays[k];
     dbeta[k] = sums(0)[k];
