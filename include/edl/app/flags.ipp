@@ -116,9 +116,9 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.value("--seed", j.seed, "of initial values, shuffling and dropout");
   d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
           "a checkpoint (its version-N directory) or an exported model.safetensors to start from");
-  d.app.option_defaults()->group("Log");
   d.truth("winograd", j.winograd,
           "let convolutions of 3 x 3 be computed with fewer multiplications and a little more rounding");
+  d.app.option_defaults()->group("Log");
   d.truth("explain_plan", j.explain_plan,
           "print how the network is computed (steps, memory, kernels), and end");
   d.value("--profile", j.profile,

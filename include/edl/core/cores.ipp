@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
@@ -49,7 +50,9 @@ EDL_INLINE int granted_cores(int cores, std::filesystem::path const& membership,
 
 EDL_INLINE int granted_cores() {
   cpu_set_t allowed;
-  int const cores = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  int const cores = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                        ? CPU_COUNT(&allowed)
+                        : int(std::thread::hardware_concurrency());
   return granted_cores(cores, "/proc/self/cgroup", "/sys/fs/cgroup");
 }
 

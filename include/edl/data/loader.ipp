@@ -233,7 +233,7 @@ EDL_INLINE void loader::submit(work const& task) {
 EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
   auto const& s = *state_;
   detail::checked_minibatches(s.from, s.options, task);
-  if (!s.options.skip_damaged) return 0;
+  if (!s.options.skip_damaged || task.first_minibatch == 0) return 0;
   std::vector<std::uint64_t> order;
   if (s.options.shuffle && task.m == mode::training)
     task_order(s.options.seed, task.task, task.begin, task.end, order);
