@@ -52,28 +52,18 @@ struct step {
 
 /// A layer and the relu after it. `Masked`: the next step takes the relu's gradient along.
 template <activates L, bool Masked, bool AfterRelu = false>
-struct relu_step {
-  L l;
-
-  static constexpr std::string_view name = name_of<L>();
+struct relu_step : step<L, AfterRelu> {
   static constexpr std::size_t width = 2;
   static constexpr bool spends_dy = !Masked || nn::spends_dy<L>;
 
-  constexpr L const& source() const { return l; }
-  constexpr shape output(shape in) const { return l.output(in); }
-  constexpr std::size_t saved(shape in, int batch) const { return saved_by(l, in, batch); }
-  constexpr std::size_t scratch(shape in, int batch) const { return scratch_of(l, in, batch); }
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    l.forward(p, a, activation::relu);
+    this->l.forward(p, a, activation::relu);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     if constexpr (!Masked) relu_backward(p.device, a.y, a.dy, a.dy);
-    if constexpr (AfterRelu)
-      l.backward(p, a, true);
-    else
-      l.backward(p, a);
+    step<L, AfterRelu>::backward(p, a);
   }
 };
 
@@ -192,7 +182,7 @@ constexpr auto steps_from(std::tuple<Layers...> const& layers) {
                               steps_from<after, false>(layers));
     } else if constexpr (activates<here> && relu_next) {
       constexpr bool masked = masks_at<I + 2, Layers...>();
-      return std::tuple_cat(std::tuple(relu_step<here, masked, AfterRelu>{l}),
+      return std::tuple_cat(std::tuple(relu_step<here, masked, AfterRelu>{{l}}),
                             steps_from<I + 2, masked>(layers));
     } else {
       return std::tuple_cat(std::tuple(step<here, AfterRelu>{l}), steps_from<I + 1, false>(layers));
