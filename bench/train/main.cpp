@@ -109,10 +109,10 @@ class contestant {
   std::FILE *to_, *from_;
 };
 
-int serve(std::string const& name, int batch, int threads, bool libraries, bool profile) {
+int serve(std::string const& name, int batch, bench::contest const& how, bool profile) {
   for (auto const& w : bench::workloads()) {
     if (w.name != name) continue;
-    auto const t = w.make(batch, threads, libraries);
+    auto const t = w.make(batch, how);
     for (int i = 0; i < 3; ++i) t->step();
     if (profile) return t->trace(50), 0;
     std::cout << "ready" << std::endl;
@@ -143,25 +143,38 @@ int main(int argc, char** argv) {
   std::vector<int> threads{1, 2};
   int rounds = 8;
   double budget = 500;
-  bool own = false;
+  std::vector<std::string> kernels{"measured"}, activations{"recomputed"};
   app.add_option("--peer", peers,
                  "NAME=COMMAND of a peer, which is given --workload, --batch and --threads (see peer.py)");
   app.add_option("--workload", only, "these alone: mnist, mlp, cifar, resnet20, resnet18");
   app.add_option("--threads", threads, "numbers of threads to measure with");
   app.add_option("--rounds", rounds, "turns of each");
   app.add_option("--turn", budget, "milliseconds that a turn takes, about");
-  app.add_flag("--own", own, "also edl without any library's kernels");
+  app.add_option("--kernels", kernels, "of edl: measured, fixed, direct and own; several to compare them")
+      ->check(CLI::IsMember(edl::kernels_names));
+  app.add_option("--activations", activations, "of edl: recomputed, float32 and bfloat16 likewise")
+      ->check(CLI::IsMember(edl::nn::storage_names));
   std::string served;
   int batch = 0;
-  bool libraries = true, profile = false;
+  bool profile = false;
   auto* const server = app.add_subcommand("serve", "be a contestant");
   server->add_option("--workload", served)->required();
   server->add_option("--batch", batch)->required();
   server->add_option("--threads", threads)->required();
-  server->add_option("--libraries", libraries);
+  server->add_option("--kernels", kernels);
+  server->add_option("--activations", activations);
   server->add_flag("--profile", profile, "print where the time goes, layer by layer, and end");
   CLI11_PARSE(app, argc, argv);
-  if (*server) return serve(served, batch, threads.front(), libraries, profile);
+  if (*server) {
+    auto const place = [](auto const& names, std::string const& name) {
+      return std::find(names.begin(), names.end(), name) - names.begin();
+    };
+    bench::contest const how{
+        .device = {.threads = threads.front(),
+                   .kernels = edl::kernels(place(edl::kernels_names, kernels.front()))},
+        .keep = edl::nn::storage(place(edl::nn::storage_names, activations.front()))};
+    return serve(served, batch, how, profile);
+  }
 
   double const fastest = peak();
   std::printf("peak of one core: %.0f GFLOP/s\n\n", fastest);
@@ -184,8 +197,10 @@ int main(int argc, char** argv) {
             all.pop_back();
           }
         };
-        add("edl", {"/proc/self/exe", "serve"});
-        if (own) add("edl, own kernels", {"/proc/self/exe", "serve", "--libraries=0"});
+        for (std::string const& k : kernels)
+          for (std::string const& a : activations)
+            add("edl" + (kernels.size() > 1 ? ", " + k : "") + (activations.size() > 1 ? ", " + a : ""),
+                {"/proc/self/exe", "serve", "--kernels", k, "--activations", a});
         for (std::string const& p : peers) {
           auto const at = p.find('=');
           std::istringstream words(p.substr(at + 1));

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <edl/device/cpu/options.hpp>
+#include <edl/nn/storage.hpp>
+
 namespace bench {
 
 /// A training step of this project: forward, loss, backward and SGD with momentum.
@@ -16,11 +19,17 @@ class trainer {
   virtual void trace(int steps) = 0;
 };
 
+/// How this project computes.
+struct contest {
+  edl::cpu_options device{};
+  edl::nn::storage keep = edl::nn::storage::recomputed;
+};
+
 struct workload {
   std::string name;
   std::vector<int> batches;
   double multiplications;  ///< of a step, per sample: what products and convolutions must compute
-  std::unique_ptr<trainer> (*make)(int batch, int threads, bool libraries);
+  std::unique_ptr<trainer> (*make)(int batch, contest const& how);
 };
 
 std::vector<workload> const& workloads();

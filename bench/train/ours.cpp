@@ -31,9 +31,9 @@ constexpr double forward_of(L const& l, edl::shape in) {
 template <auto const& Net>
 class step_of final : public trainer {
  public:
-  step_of(int batch, int threads, bool libraries)
+  step_of(int batch, contest const& c)
       : batch_(batch),
-        model_({.max_batch = batch, .device = {.threads = threads, .libraries = libraries}}),
+        model_({.max_batch = batch, .device = c.device, .keep = c.keep}),
         x_(std::size_t(batch) * Net.input.size()),
         labels_(std::size_t(batch)),
         velocity_(model_.gradients().size()) {
@@ -83,8 +83,8 @@ workload one(std::string name, std::vector<int> batches) {
     return first == 0;
   });
   return {std::move(name), std::move(batches), 3 * forward_of(Net.body, Net.input) - first,
-          [](int batch, int threads, bool libraries) -> std::unique_ptr<trainer> {
-            return std::make_unique<step_of<Net>>(batch, threads, libraries);
+          [](int batch, contest const& c) -> std::unique_ptr<trainer> {
+            return std::make_unique<step_of<Net>>(batch, c);
           }};
 }
 

@@ -18,9 +18,9 @@ struct cifar10 {
       convolution(128), norm, nn::relu{}, convolution(128), norm, nn::relu{}, nn::max_pool{.window = 2},
       nn::dropout{.rate = 0.4f}, nn::dense{.units = 10});
   static constexpr nn::softmax_cross_entropy loss{};
-  static constexpr edl::adam optimizer{};
-  static constexpr edl::cosine_decay schedule{.rate = 0.002f,
-                                              .steps = 7800};  // 20 epochs of minibatches of 128
+  static constexpr edl::sgd optimizer{.momentum = 0.9f, .nesterov = true, .weight_decay = 5e-3f};
+  static constexpr edl::warmup<edl::polynomial_decay> schedule{
+      .steps = 1000, .then = {.rate = 0.1f, .steps = 15600}};  // 40 epochs of minibatches of 128
   static constexpr auto augmentation =
       edl::augment(edl::random_crop{.padding = 4}, edl::random_flip{}, edl::cutout{.size = 8});
   using metrics = edl::metrics<edl::accuracy>;

@@ -115,6 +115,21 @@ TEST_CASE("one worker gives the same bits as one process, with one server and wi
   CHECK(slurp(dir / "local-c" + checkpoint) == slurp(dir / "one-c" + checkpoint));
 }
 
+TEST_CASE("gradients that travel in half the bytes train as well, and are not the same") {
+  job::scratch const dir;
+  for (char const* name : {"float32", "bfloat16"}) {
+    job::run j(train({"--num_workers=1", "--num_ps_pods=3", "--validation_data=" + job::data().validation,
+                      "--num_epochs=3", std::string("--gradients=") + name, "--output=" + dir / name}));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "2048 counted once, 0 skipped as damaged, 0 left"));
+    auto const at = j.log().rfind("{'accuracy': ");
+    REQUIRE(at != std::string::npos);
+    CHECK(std::stod(j.log().substr(at + 13)) > 0.8);
+  }
+  CHECK(slurp(dir / "float32/model.safetensors") != slurp(dir / "bfloat16/model.safetensors"));
+}
+
 TEST_CASE("a killed worker is replaced under the next id; the other stays, nothing is lost or doubled") {
   for (lines f : {lines{"--use_async"}, lines{"--grads_to_wait=2"}}) {
     job::scratch const dir;

@@ -45,6 +45,28 @@ TEST_CASE("the MNIST example learns digits, by itself and with servers") {
     CHECK(last_accuracy(j.log()) > 0.8);
   }
 }
+
+TEST_CASE("kernels that were measured are remembered, and a deterministic run asks nobody") {
+  job::scratch const dir;
+  auto const model = [&](std::vector<std::string> more) {
+    std::string const output = dir / more.back();
+    std::vector<std::string> flags{"train", "--training_data=synthetic:train", "--max_step=5",
+                                   "--output=" + output, "--kernel_cache=" + dir / "deep" + "/kernels"};
+    flags.insert(flags.end(), more.begin(), more.end() - 1);
+    job::run j(flags, {.program = EDL_MNIST});
+    CHECK(j.wait(600s) == 0);
+    return slurp(output + "/model.safetensors");
+  };
+  CHECK(model({"--deterministic", "a"}) == model({"--deterministic", "b"}));
+  CHECK_FALSE(std::filesystem::exists(dir / "deep"));
+  std::string const first = model({"c"}), remembered = slurp(dir / "deep" + "/kernels");
+  CHECK(remembered.starts_with("edl "));
+  CHECK(model({"d"}) == first);
+  CHECK(slurp(dir / "deep" + "/kernels") == remembered);
+  CHECK(model({"--activations=float32", "e"}) == first);
+  CHECK(model({"--activations=bfloat16", "f"}) != first);
+  CHECK(model({"--kernels=own", "g"}) != first);
+}
 #endif
 
 #ifdef EDL_CIFAR10

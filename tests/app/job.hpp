@@ -141,7 +141,8 @@ class run {
     static int number = 0;
     mark_ = "EDL_TEST_RUN=" + std::to_string(::getpid()) + "-" + std::to_string(++number);
     arguments.insert(arguments.begin(), o.program);
-    std::vector<std::string> variables{mark_};
+    static scratch const cache;  // nothing is left in, or taken from, the user's
+    std::vector<std::string> variables{mark_, "XDG_CACHE_HOME=" + cache / "cache"};
     for (char** e = ::environ; *e; ++e) variables.emplace_back(*e);
     for (auto const& [name, value] : o.env) variables.push_back(name + "=" + value);
     auto const pointers = [](std::vector<std::string>& of) {

@@ -71,7 +71,7 @@ std::vector<std::int64_t> expected(std::uint64_t seed, work const& w, std::uint6
 
 TEST_CASE("batches come in order, and hold what the tasks' orders say") {
   counting_source const from{{100, 37}};
-  for (int threads : {1, 3})
+  for (int threads : {0, 1, 3})
     for (int ring : {2, 5}) {
       loader l{from, {.threads = threads, .ring = ring, .minibatch_size = 8, .seed = 5}, make, decode};
       std::vector<work> const tasks{{{0, 0}, 0, 0, 60, mode::training, 0, 1},
@@ -210,7 +210,7 @@ TEST_CASE("options and work that cannot be are refused") {
   auto const started = [&](loader_options const& o) {
     return failure([&] { loader(from, o, make, decode); });
   };
-  CHECK(has(started({.threads = 0}), "threads"));
+  CHECK(has(started({.threads = -1}), "threads"));
   CHECK(has(started({.ring = 1}), "ring"));
   CHECK(has(started({.minibatch_size = 0}), "at least 1"));
   CHECK(has(started({.minibatch_size = 9}), "a batch holds 8 samples, a minibatch has 9"));
@@ -318,4 +318,39 @@ TEST_CASE("batches are made once") {
   CHECK(batches == 125);
   CHECK(made == 3);
   CHECK(seen.size() <= 3);
+}
+
+TEST_CASE("who computes fills the batches, several threads side by side") {
+  counting_source const from{{100}};
+  loader l{from, {.threads = 0, .ring = 4, .minibatch_size = 8, .shuffle = false}, make, decode};
+  CHECK_FALSE(l.fill_next());  // nothing is queued
+  l.submit({{0, 0}, 0, 0, 100, mode::training, 0, 1});
+  CHECK_FALSE(l.ready());
+  for (std::uint64_t i = 0; i < 13; ++i) {
+    if (!l.ready()) {
+      std::thread other([&] { l.fill_next(); });
+      l.fill_next();
+      other.join();
+    }
+    CHECK(l.ready());
+    batch* const b = l.next();
+    REQUIRE(b);
+    CHECK(b->error == "");
+    CHECK(b->records.front() == 8 * i);
+    l.recycle(b);
+  }
+  CHECK_FALSE(l.fill_next());
+  l.submit({{0, 1}, 0, 0, 100, mode::training, 0, 2});
+  for (int i = 0; i < 4; ++i) CHECK(l.fill_next());
+  CHECK_FALSE(l.fill_next());  // the ring is full
+}
+
+TEST_CASE("who waits for a batch fills what another thread submits") {
+  counting_source const from{{16}};
+  loader l{from, {.threads = 0, .ring = 2, .minibatch_size = 8, .shuffle = false}, make, decode};
+  std::thread other([&] { l.submit({{0, 0}, 0, 0, 16, mode::training, 0, 1}); });
+  batch* const b = l.next();
+  other.join();
+  REQUIRE(b);
+  CHECK(b->rows == 8);
 }

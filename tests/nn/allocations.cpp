@@ -38,7 +38,7 @@ namespace {
 template <auto const& Net>
 long of_training(int batch) {
   // A library's kernels allocate as they please; with two threads each has memory of its own.
-  edl::model<Net, edl::cpu> m({.max_batch = batch, .device = {.threads = 2, .libraries = false}});
+  edl::model<Net, edl::cpu> m({.max_batch = batch, .device = {.threads = 2, .kernels = edl::kernels::own}});
   auto const x = numbers<float>(std::size_t(batch) * m.input.size(), 1);
   long before = 0;
   for (std::uint64_t step = 0; step < 3; ++step) {

@@ -8,7 +8,7 @@
 #include "nn/networks.hpp"
 
 TEST_CASE("a plan says what is computed as one, by what, and how much memory it takes") {
-  edl::cpu own({.libraries = false});
+  edl::cpu own({.kernels = edl::kernels::own});
   std::ostringstream said;
   edl::nn::explain<mnist>(said, own, 64);
   std::string const text = said.str();

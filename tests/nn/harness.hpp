@@ -22,7 +22,7 @@ struct harness {
 
   L l;
   edl::shape in;
-  int batch = 3;
+  edl::nn::pass_size batch = 3;
   edl::mode mode = edl::mode::training;
   edl::random_stream random{11, 5};
 

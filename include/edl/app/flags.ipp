@@ -11,6 +11,8 @@
 #include "edl/app/flags.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/device/cpu/options.hpp"
+#include "edl/nn/storage.hpp"
 #include "edl/version.hpp"
 
 namespace edl::app {
@@ -105,19 +107,29 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
           "minibatches that a worker leases at a time")
       ->check(CLI::Range(1, 1 << 20));
   d.truth("skip_damaged", j.skip_damaged, "count damaged records and files instead of stopping");
-  d.value("--loader_threads", j.loader_threads, "threads that read and decode ahead of the step")
-      ->check(CLI::Range(1, 256));
+  d.value("--loader_threads", j.loader_threads, "threads beside the computing ones that read and decode ahead; 0: the computing ones do, between steps")
+      ->check(CLI::Range(0, 256));
   d.value("--num_threads", j.num_threads,
           "threads that a worker computes with; 0: as many as it is granted cores, or its share of them")
       ->check(CLI::Range(0, 1024));
+  d.value("--kernels", j.kernels,
+          "what computes: measured: the fastest for every shape; fixed: a rule instead of the clock; direct: the "
+          "same without Winograd's algorithm; own: none of a library")
+      ->check(CLI::IsMember(kernels_names));
+  d.value("--kernel_cache", j.kernel_cache,
+          "file that remembers what was measured; none: no file (default: edl/kernels in the user's cache)");
+  d.truth("deterministic", j.deterministic,
+          "the same bits from every run on such a machine with as many threads: --kernels=fixed for measured");
   d.value("--max_task_retries", j.max_task_retries, "how often a task that fails is tried")
       ->check(CLI::Range(1, 1000));
   d.app.option_defaults()->group("Model");
   d.value("--seed", j.seed, "of initial values, shuffling and dropout");
   d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
           "a checkpoint (its version-N directory) or an exported model.safetensors to start from");
-  d.truth("winograd", j.winograd,
-          "let convolutions of 3 x 3 be computed with fewer multiplications and a little more rounding");
+  d.value("--activations", j.activations,
+          "what is kept of the results between layers for the way back: recomputed: all but what can cheaply be "
+          "computed again; float32: all; bfloat16: all, rounded, in half the memory")
+      ->check(CLI::IsMember(nn::storage_names));
   d.app.option_defaults()->group("Log");
   d.truth("explain_plan", j.explain_plan,
           "print how the network is computed (steps, memory, kernels), and end");
@@ -143,6 +155,9 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
           "the same as --num_minibatches_per_task, in records; 0: by that flag");
   d.app.option_defaults()->group("Training");
   d.truth("use_async", j.use_async, "apply every gradient at once");
+  d.value("--gradients", j.gradients,
+          "how gradients travel to the servers: float32, or bfloat16: rounded, in half the bytes")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
   d.value("--grads_to_wait", j.grads_to_wait, "synchronous: gradients averaged into one step")
       ->check(CLI::Range(1, 1 << 20));
   d.value("--sync_version_tolerance", j.sync_version_tolerance,

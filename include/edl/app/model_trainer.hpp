@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -46,9 +47,7 @@ class model_trainer final : public worker::trainer {
  public:
   explicit model_trainer(worker::trainer_options const& o)
       : seed_(o.seed),
-        net_({.max_batch = o.max_batch,
-              .seed = o.seed,
-              .device = {.threads = o.threads, .winograd = o.winograd}}) {
+        net_({.max_batch = o.max_batch, .seed = o.seed, .device = o.device, .keep = o.keep}) {
     if (o.profile) net_.set_trace(&trace_.emplace(traced_calls));
   }
 
@@ -87,6 +86,11 @@ class model_trainer final : public worker::trainer {
   std::span<float> variables() override { return net_.variables(); }
   view<float> gradients() const override { return const_cast<network&>(net_).gradients(); }
   std::size_t totals() const override { return traits::metrics::totals; }
+
+  void share(std::function<void(int)> const& work) override {
+    auto& team = net_.device().team();
+    team.run(team.size(), work);
+  }
 
   nn::trace const* profile() const override { return trace_ ? &*trace_ : nullptr; }
 

@@ -209,7 +209,8 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   member self(node, master, member::kind::worker, s.id);
   self.join(wire::layout_digest(p.layout), {});
   log.info(fmt::format("joined the job (process {})", ::getpid()));
-  worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters);
+  worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters,
+                                       j.gradients == "bfloat16");
   worker::remote_master work(master, {s.id, self.incarnation()}, parameters);
   worker::session session(j, *trainer, *p.rule, r.view(), work, parameters, log,
                           predictions_of(j, p, int(s.id)));

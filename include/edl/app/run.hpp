@@ -26,8 +26,8 @@ int run(int argc, char** argv) {
     return std::make_unique<app::model_trainer<Model>>(o);
   };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
-    cpu device({.threads = o.threads, .winograd = o.winograd});
-    nn::explain<Model::network>(to, device, o.max_batch);
+    cpu device(o.device);
+    nn::explain<Model::network>(to, device, {o.max_batch, o.keep});
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
@@ -32,6 +33,26 @@ inline std::vector<master::shard> shards_of(data::source const* from) {
 
 /// A model exported by --output, or by anybody with the same names and extents.
 inline bool is_model_file(std::string const& path) { return path.ends_with(".safetensors"); }
+
+/// The value of an enumeration whose names are in order; flags let no other through.
+template <class E, class Names>
+E named(Names const& names, std::string const& name) {
+  return E(std::ranges::find(names, name) - names.begin());
+}
+
+inline kernels kernels_of(job const& j) {
+  auto const told = named<kernels>(kernels_names, j.kernels);
+  return j.deterministic && told == kernels::measured ? kernels::fixed : told;
+}
+
+/// The file of measurements: as told, or where a user's caches are; empty where the user has no place.
+inline std::string kernel_cache_of(job const& j) {
+  if (!j.kernel_cache.empty()) return j.kernel_cache == "none" ? std::string() : j.kernel_cache;
+  if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::string(cache) + "/edl/kernels";
+  if (char const* const home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/edl/kernels";
+  return {};
+}
 
 inline master::restore_point point_of(std::string const& directory) {
   if (is_model_file(directory)) return {directory, 0, {}};
@@ -154,8 +175,11 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers) {
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,
-          .threads = j.num_threads > 0 ? j.num_threads : std::max(1, granted_cores() / std::max(1, workers)),
-          .winograd = j.winograd,
+          .device = {.threads = j.num_threads > 0 ? j.num_threads
+                                                  : std::max(1, granted_cores() / std::max(1, workers)),
+                     .kernels = detail::kernels_of(j),
+                     .kernel_cache = detail::kernel_cache_of(j)},
+          .keep = detail::named<nn::storage>(nn::storage_names, j.activations),
           .profile = !j.profile.empty()};
 }
 

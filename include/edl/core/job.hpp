@@ -31,9 +31,13 @@ struct job {
   std::uint64_t max_step = 0;  ///< 0: no limit
   std::uint64_t evaluation_steps = 0;
   std::uint64_t log_loss_steps = 100;
-  int loader_threads = 1;
+  int loader_threads = 0;  ///< of its own; 0: those that compute
   int num_threads = 0;  ///< that a worker computes with; 0: by the cores that it is granted
-  bool winograd = true;
+  std::string kernels = "measured";
+  std::string kernel_cache;
+  bool deterministic = false;
+  std::string activations = "recomputed";
+  std::string gradients = "float32";
 
   int num_workers = 0;
   int num_ps_pods = 0;

@@ -25,7 +25,7 @@ struct work {
 };
 
 struct loader_options {
-  int threads = 2;
+  int threads = 2;  ///< of its own; 0: batches are filled by whoever calls `fill_next`, or else by `next`
   int ring = 4;  ///< batches in all, those in the caller's hands included; at least 2
   int minibatch_size = 64;
   std::uint64_t seed = 0;
@@ -34,7 +34,8 @@ struct loader_options {
       false;  ///< count a record that cannot be read in `batch::skipped` instead of failing its batch
 };
 
-/// Reads, decodes and shuffles ahead of the step, on its own threads, into a ring of batches that are reused.
+/// Reads, decodes and shuffles ahead of the step, on its own threads or on those that compute, into a ring of
+/// batches that are reused.
 /// Thread safety: safe, every function from any thread. What `next` gave belongs to the caller until
 /// `recycle`.
 class loader {
@@ -69,6 +70,13 @@ class loader {
 
   /// As `next`, but null also where nothing is ready yet.
   batch* try_next();
+
+  /// Whether `next` has something to give at once.
+  bool ready() const;
+
+  /// Fills the next batch on the caller's thread; several threads may do so side by side. False where nothing
+  /// is queued or the ring is full.
+  bool fill_next();
 
   /// Gives a batch back to be filled again.
   void recycle(batch* b);

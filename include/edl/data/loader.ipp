@@ -62,11 +62,14 @@ struct loader::state {
     ready.notify_all();
   }
 
-  /// Takes a free batch for the next minibatch, and says in it which one that is. Null when the loader stops.
-  batch* take() {
+  bool can_take() const { return !queue.empty() && !free.empty(); }
+
+  /// Takes a free batch for the next minibatch, and says in it which one that is. Null when the loader stops,
+  /// and, unless it is to wait, when there is none to fill.
+  batch* take(bool wait) {
     std::unique_lock lock{mutex};
-    work_or_room.wait(lock, [&] { return stopped || (!queue.empty() && !free.empty()); });
-    if (stopped) return nullptr;
+    if (wait) work_or_room.wait(lock, [&] { return stopped || can_take(); });
+    if (stopped || !can_take()) return nullptr;
     batch* const b = free.back();
     free.pop_back();
     auto& p = queue.front();
@@ -135,19 +138,43 @@ struct loader::state {
     ready.notify_all();
   }
 
-  void run() {
+  /// What a thread reads with.
+  struct desk {
     std::unique_ptr<reader> in;
     example record;
-    while (batch* const b = take()) {
-      try {
-        if (!in) in = from.open();
-        fill(*b, *in, record);
-      } catch (std::exception const& e) {
-        b->rows = 0;
-        b->error = fmt::format("{}: cannot be opened: {}", b->shard, e.what());
-      }
-      finish(b);
+  };
+  std::vector<std::unique_ptr<desk>> desks;  // nobody's at the moment
+
+  bool fill_one(desk& d, bool wait) {
+    batch* const b = take(wait);
+    if (!b) return false;
+    try {
+      if (!d.in) d.in = from.open();
+      fill(*b, *d.in, d.record);
+    } catch (std::exception const& e) {
+      b->rows = 0;
+      b->error = fmt::format("{}: cannot be opened: {}", b->shard, e.what());
     }
+    finish(b);
+    return true;
+  }
+
+  void run() {
+    desk own;
+    while (fill_one(own, true)) {}
+  }
+
+  bool fill_one() {
+    std::unique_ptr<desk> own;
+    {
+      std::lock_guard const lock{mutex};
+      if (!desks.empty()) own = std::move(desks.back()), desks.pop_back();
+    }
+    if (!own) own = std::make_unique<desk>();
+    bool const filled = fill_one(*own, false);
+    std::lock_guard const lock{mutex};
+    desks.push_back(std::move(own));
+    return filled;
   }
 
   batch* pop_ready() {
@@ -162,8 +189,8 @@ struct loader::state {
 
 EDL_INLINE loader::loader(source const& from, loader_options const& options, factory const& make,
                           decoder decode) {
-  if (options.threads < 1 || options.threads > 1024)
-    throw usage_error(fmt::format("{} loader threads cannot be; choose from 1 to 1024", options.threads));
+  if (options.threads < 0 || options.threads > 1024)
+    throw usage_error(fmt::format("{} loader threads cannot be; choose from 0 to 1024", options.threads));
   if (options.ring < 2 || options.ring > 65536)
     throw usage_error(fmt::format("a ring of {} batches cannot be; choose from 2 to 65536", options.ring));
   if (options.minibatch_size < 1) throw usage_error("the minibatch size must be at least 1");
@@ -186,7 +213,7 @@ EDL_INLINE loader::loader(source const& from, loader_options const& options, fac
     for (int i = 0; i < options.threads; ++i) s.threads.emplace_back([&s] { s.run(); });
   } catch (std::system_error const& e) {
     // With fewer threads than asked for it still works.
-    if (s.threads.empty()) throw error(fmt::format("no thread can be started for the loader: {}", e.what()));
+    if (s.threads.empty() && options.threads > 0) throw error(fmt::format("no thread can be started for the loader: {}", e.what()));
   }
 }
 
@@ -228,6 +255,7 @@ EDL_INLINE void loader::submit(work const& task) {
   if (s.stopped) return;
   s.queue.push_back(std::move(p));
   s.work_or_room.notify_all();
+  s.ready.notify_all();
 }
 
 EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
@@ -250,11 +278,25 @@ EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
   return damaged;
 }
 
+EDL_INLINE bool loader::ready() const {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  return !s.given.empty() && s.given.front().ready;
+}
+
+EDL_INLINE bool loader::fill_next() { return state_->fill_one(); }
+
 EDL_INLINE batch* loader::next() {
   auto& s = *state_;
   std::unique_lock lock{s.mutex};
-  s.ready.wait(lock, [&] { return s.over() || (!s.given.empty() && s.given.front().ready); });
-  return s.stopped ? nullptr : s.pop_ready();
+  for (;;) {
+    auto const given = [&] { return s.over() || (!s.given.empty() && s.given.front().ready); };
+    s.ready.wait(lock, [&] { return given() || (s.threads.empty() && s.can_take()); });
+    if (given()) return s.stopped ? nullptr : s.pop_ready();
+    lock.unlock();
+    fill_next();
+    lock.lock();
+  }
 }
 
 EDL_INLINE batch* loader::try_next() {
@@ -268,6 +310,7 @@ EDL_INLINE void loader::recycle(batch* b) {
   std::lock_guard const lock{s.mutex};
   s.free.push_back(b);
   s.work_or_room.notify_one();
+  s.ready.notify_all();
 }
 
 EDL_INLINE void loader::cancel(std::uint64_t ticket) {

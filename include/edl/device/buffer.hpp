@@ -4,25 +4,34 @@
 #include <cstddef>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "edl/core/span.hpp"
 
 namespace edl {
 
+namespace detail {
+
+/// Zeroed memory on a cache line. Large blocks are pages of their own, large ones where the system has any to
+/// give, and go back to the system when they are released: what a program holds is what it uses. Throws
+/// std::bad_alloc.
+void* take_memory(std::size_t bytes);
+void give_memory(void* memory, std::size_t bytes) noexcept;
+
+}  // namespace detail
+
 /// Host memory for `T`s, aligned for vector instructions and zeroed once. Never grows; moving it leaves its
 /// spans valid. Throws std::bad_alloc. Thread safety: distinct objects: safe. Shared objects: unsafe.
 template <class T>
+requires std::is_trivially_copyable_v<T>
 class aligned_buffer {
  public:
-  static constexpr std::size_t alignment = 64;
-
   aligned_buffer() = default;
   explicit aligned_buffer(std::size_t size) : size_(size) {
     if (size == 0) return;
-    if (size > std::size_t(-1) / sizeof(T)) throw std::bad_array_new_length();
-    data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignment}));
-    for (std::size_t i = 0; i < size; ++i) data_[i] = T{};
+    if (size > std::size_t(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+    data_ = static_cast<T*>(detail::take_memory(size * sizeof(T)));
   }
   aligned_buffer(aligned_buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -31,7 +40,9 @@ class aligned_buffer {
     std::swap(size_, other.size_);
     return *this;
   }
-  ~aligned_buffer() { ::operator delete (data_, std::align_val_t{alignment}); }
+  ~aligned_buffer() {
+    if (data_) detail::give_memory(data_, size_ * sizeof(T));
+  }
 
   std::size_t size() const { return size_; }
   std::span<T> span() { return {data_, size_}; }
@@ -43,3 +54,7 @@ class aligned_buffer {
 };
 
 }  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/buffer.ipp"
+#endif

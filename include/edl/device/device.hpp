@@ -58,6 +58,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   batch_norm_train(d, norm, batch, s, s, in, in, in, in, out, out, out, out);
   // epsilon; x, gamma, beta, what is added (may be empty), running mean, running variance → y, kept
   batch_norm_evaluate(d, norm, batch, s, in, in, in, in, in, in, out, out);
+  batch_norm_again(d, norm, batch, in, in, in, in, out);  // x, gamma, beta, kept → y
   // through the batch's statistics?; x, gamma, beta, dy, kept → dx (may be empty), dgamma, dbeta
   batch_norm_backward(d, norm, batch, true, in, in, in, in, in, out, out, out);
   dropout_forward(d, s, random, in, out, mask);
@@ -65,6 +66,8 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   copy(d, in, out);
   add(d, f, in, in, out);                // y = f(a + b); y may be either
   add_masked(d, in, in, in, out);        // y = x > 0 ? a + b : 0; a, b, x → y; y may be a or b
+  halve(d, in, mask);                    // x → bfloat16
+  restore(d, kept, out);                 // and back
   copy_columns(d, n, n, in, n, out, n);  // rows, columns; x, its stride → y, its stride
 };
 

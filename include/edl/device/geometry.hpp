@@ -32,6 +32,8 @@ struct conv_geometry {
   extent kernel, stride, before;
   int groups = 1;
 
+  friend constexpr bool operator==(conv_geometry const&, conv_geometry const&) = default;
+
   /// Elements of the input that one output of a group sees.
   constexpr std::size_t patch() const {
     return std::size_t(kernel.height) * std::size_t(kernel.width) * std::size_t(in.channels / groups);

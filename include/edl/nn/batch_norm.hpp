@@ -14,6 +14,7 @@ struct batch_norm {
   float momentum = 0.99f, epsilon = 1e-3f;
 
   static constexpr std::string_view name = "batch_normalization";
+  static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const {
     return momentum >= 0 && momentum <= 1 && epsilon > 0 ? fit::fits : fit::option_out_of_range;
@@ -52,6 +53,13 @@ struct batch_norm {
     else
       batch_norm_evaluate(p.device, chain, a.batch, epsilon, a.x, gamma, beta, more, mean, variance, a.y,
                           a.saved);
+  }
+  /// The result once more, after `forward`, whose statistics are in `a.saved`.
+  template <class D>
+  void again(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain const& chain) const {
+    auto const c = std::size_t(a.in.channels);
+    batch_norm_again(p.device, chain, a.batch, a.x, a.parameters.first(c), a.parameters.subspan(c, c), a.saved,
+                     a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain const& chain) const {

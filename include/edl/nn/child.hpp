@@ -9,7 +9,7 @@ namespace edl::nn {
 /// Hands a container's memory to its children, in the order of `children`.
 template <class T>
 struct forward_shares {
-  int batch;
+  pass_size batch;
   carver<T const> parameters;
   carver<T> state, saved;
 
@@ -31,7 +31,7 @@ struct forward_shares {
 /// The same on the way back. What only the caller knows (dy, dx) it fills in.
 template <class T>
 struct backward_shares {
-  int batch;
+  pass_size batch;
   carver<T const> parameters, state;
   carver<T> gradients, saved;
 
@@ -80,7 +80,7 @@ void backward_child(pass<D> const& p, std::size_t index, L const& l,
 
 /// Scalars of a container's saved memory that its children take.
 template <container L>
-constexpr std::size_t saved_by_children(L const& l, shape in, int batch) {
+constexpr std::size_t saved_by_children(L const& l, shape in, pass_size batch) {
   std::size_t n = 0;
   l.children(in, [&](auto const& child, shape s, std::string_view) {
     n += rounded(saved_by(child, s, batch));
@@ -91,7 +91,7 @@ constexpr std::size_t saved_by_children(L const& l, shape in, int batch) {
 
 /// The most that a child uses within one call.
 template <container L>
-constexpr std::size_t scratch_of_children(L const& l, shape in, int batch) {
+constexpr std::size_t scratch_of_children(L const& l, shape in, pass_size batch) {
   std::size_t most = 0;
   l.children(in, [&](auto const& child, shape s, std::string_view) {
     auto const n = scratch_of(child, s, batch);

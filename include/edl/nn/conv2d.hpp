@@ -43,7 +43,7 @@ struct conv2d {
     if (use_bias) visit(variable_spec{"bias", {filters}, bias_initializer});
   }
 
-  static constexpr bool activates = true;
+  static constexpr bool activates = true, reads_y = false;
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {

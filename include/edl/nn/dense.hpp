@@ -25,7 +25,7 @@ struct dense {
     if (use_bias) visit(variable_spec{"bias", {units}, bias_initializer});
   }
 
-  static constexpr bool activates = true;
+  static constexpr bool activates = true, reads_y = false;
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {

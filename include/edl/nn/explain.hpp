@@ -38,7 +38,7 @@ template <class Device>
 struct explainer {
   std::ostream& to;
   Device& device;
-  int batch;
+  pass_size batch;
 
   template <layer L>
   std::string kernel_of(L const& l, shape in) {
@@ -82,7 +82,7 @@ struct explainer {
 /// Says how a network is computed for `batch` samples: its steps with the layers that each takes along,
 /// shapes, parameters, memory, and the kernels that the device chose.
 template <auto const& Net, device Device>
-void explain(std::ostream& to, Device& on, int batch) {
+void explain(std::ostream& to, Device& on, pass_size batch) {
   detail::write_head(to);
   detail::explainer<Device>{to, on, batch}.within(Net.body, Net.input, 0);
   detail::write_memory(to, model<Net, Device>::memory(batch));

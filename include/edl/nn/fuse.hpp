@@ -31,12 +31,13 @@ struct step {
 
   static constexpr std::string_view name = name_of<L>();
   static constexpr std::size_t width = 1;  ///< layers
-  static constexpr bool spends_dy = nn::spends_dy<L>;
+  static constexpr bool spends_dy = nn::spends_dy<L>, reads_y = nn::reads_y<L>;
+  static constexpr bool recomputes = false;
 
   constexpr L const& source() const { return l; }
   constexpr shape output(shape in) const { return l.output(in); }
-  constexpr std::size_t saved(shape in, int batch) const { return saved_by(l, in, batch); }
-  constexpr std::size_t scratch(shape in, int batch) const { return scratch_of(l, in, batch); }
+  constexpr std::size_t saved(shape in, pass_size batch) const { return saved_by(l, in, batch); }
+  constexpr std::size_t scratch(shape in, pass_size batch) const { return scratch_of(l, in, batch); }
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     l.forward(p, a);
@@ -54,7 +55,7 @@ struct step {
 template <activates L, bool Masked, bool AfterRelu = false>
 struct relu_step : step<L, AfterRelu> {
   static constexpr std::size_t width = 2;
-  static constexpr bool spends_dy = !Masked || nn::spends_dy<L>;
+  static constexpr bool spends_dy = !Masked || nn::spends_dy<L>, reads_y = !Masked || nn::reads_y<L>;
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
@@ -81,7 +82,9 @@ struct norm_step {
   static constexpr bool adds = !Relu && std::same_as<Pool, no_pool>;
   static constexpr bool pools = std::same_as<Pool, max_pool>;
   static constexpr std::size_t width = 1 + Relu + pools;
-  static constexpr bool spends_dy = false;
+  static constexpr bool spends_dy = false, reads_y = pools;
+  /// `again(pass, args)` computes the result a second time, from the statistics that are kept.
+  static constexpr bool recomputes = !pools;
 
   constexpr batch_norm const& source() const { return l; }
   /// The pooling's window where it is done on the way; 1 where there is none, or it is done by itself.
@@ -104,10 +107,10 @@ struct norm_step {
     else
       return in;
   }
-  constexpr std::size_t saved(shape in, int batch) const {
+  constexpr std::size_t saved(shape in, pass_size batch) const {
     return rounded(l.saved(in, batch)) + (apart(in) ? std::size_t(batch) * in.size() : 0);
   }
-  constexpr std::size_t scratch(shape in, int batch) const {
+  constexpr std::size_t scratch(shape in, pass_size batch) const {
     return apart(in) ? std::size_t(batch) * in.size() : 0;
   }
 
@@ -125,6 +128,10 @@ struct norm_step {
   void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more,
                activation f) const requires adds {
     l.forward(p, a, {a.in, AfterRelu, f == activation::relu}, more);
+  }
+  template <class D>
+  void again(pass<D>& p, forward_args<typename D::scalar> const& a) const requires recomputes {
+    l.again(p, a, chain(a.in));
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> a) const {

@@ -11,6 +11,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/nn/initializer.hpp"
+#include "edl/nn/storage.hpp"
 #include "edl/nn/trace.hpp"
 
 namespace edl::nn {
@@ -39,7 +40,7 @@ struct pass {
 template <class T>
 struct forward_args {
   shape in, out;
-  int batch = 0;
+  pass_size batch;
   view<T> x;  ///< (batch, in)
   view<T> parameters;
   std::span<T> state;
@@ -51,8 +52,8 @@ struct forward_args {
 template <class T>
 struct backward_args {
   shape in, out;
-  int batch = 0;
-  view<T> x, y;
+  pass_size batch;
+  view<T> x, y;     ///< `y` may be empty for a layer that says `reads_y = false`
   std::span<T> dy;  ///< only a layer that says `spends_dy` may leave something else in it
   view<T> parameters, state;
   std::span<T> dx;         ///< to be overwritten; empty if nobody needs it
@@ -97,7 +98,7 @@ concept runs_on = layer<L> &&
 
 /// Scalars that a layer keeps from forward for backward.
 template <layer L>
-constexpr std::size_t saved_by(L const& l, shape in, int batch) {
+constexpr std::size_t saved_by(L const& l, shape in, pass_size batch) {
   if constexpr (requires { l.saved(in, batch); })
     return l.saved(in, batch);
   else
@@ -106,7 +107,7 @@ constexpr std::size_t saved_by(L const& l, shape in, int batch) {
 
 /// Scalars that a layer uses within one call.
 template <layer L>
-constexpr std::size_t scratch_of(L const& l, shape in, int batch) {
+constexpr std::size_t scratch_of(L const& l, shape in, pass_size batch) {
   if constexpr (requires { l.scratch(in, batch); })
     return l.scratch(in, batch);
   else
@@ -120,6 +121,15 @@ constexpr bool spends_dy = [] {
     return bool(L::spends_dy);
   else
     return false;
+}();
+
+/// Whether a layer's `backward` reads `y`. Unless it says no.
+template <layer L>
+constexpr bool reads_y = [] {
+  if constexpr (requires { L::reads_y; })
+    return bool(L::reads_y);
+  else
+    return true;
 }();
 
 /// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the

@@ -17,6 +17,7 @@ struct model_options {
   int max_batch = 1;       ///< samples that a pass takes at most
   std::uint64_t seed = 1;  ///< of the initial variables and of dropout
   typename Device::options device{};
+  nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
 };
 
 /// What a model occupies, in bytes.
@@ -63,13 +64,12 @@ class model {
   static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
 
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
-  explicit model(options o = {}) : device_(o.device), max_batch_(o.max_batch), seed_(o.seed) {
+  explicit model(options o = {}) : device_(o.device), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep) {
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
     variables_ = buffer(parameter_count + state_count);
     gradients_ = buffer(parameter_count);
-    saved_ = buffer(nn::saved_by(Net.body, input, max_batch_));
-    scratch_ = buffer(nn::scratch_of(Net.body, input, max_batch_));
+    workspace_ = buffer(Net.body.workspace(input, {max_batch_, keep_}));
     y_ = buffer(batch * output.size());
     dy_ = buffer(batch * output.size());
     initialise(o.seed);
@@ -100,7 +100,7 @@ class model {
     step_ = step;
     auto p = pass();
     auto const y = y_.span().first(std::size_t(batch) * output.size());
-    Net.body.forward(p, {input, output, batch, x, parameters(), state(), y, saved_.span()});
+    Net.body.forward(p, {input, output, {batch, keep_}, x, parameters(), state(), y, workspace_.span()});
     return y;
   }
 
@@ -115,7 +115,7 @@ class model {
     view<scalar> const y = y_.span().first(std::size_t(batch) * output.size());
     Net.body.backward(p, {input,
                           output,
-                          batch,
+                          {batch, keep_},
                           x,
                           y,
                           output_gradient(),
@@ -123,17 +123,18 @@ class model {
                           state(),
                           {},
                           gradients(),
-                          saved_.span()});
+                          workspace_.span()});
   }
 
   /// What a model of this many samples occupies.
-  static constexpr model_memory memory(int max_batch) {
+  static constexpr model_memory memory(nn::pass_size most) {
     constexpr std::size_t s = sizeof(scalar);
+    std::size_t const saved = nn::saved_by(Net.body, input, most);
     return {(parameter_count + state_count) * s, parameter_count * s,
-            (nn::saved_by(Net.body, input, max_batch) + 2 * std::size_t(max_batch) * output.size()) * s,
-            nn::scratch_of(Net.body, input, max_batch) * s};
+            (saved + 2 * std::size_t(most) * output.size()) * s,
+            (Net.body.workspace(input, most) - saved) * s};
   }
-  model_memory memory() const { return memory(max_batch_); }
+  model_memory memory() const { return memory({max_batch_, keep_}); }
 
   /// From now on passes are timed, layer by layer; null: no more. `to` outlives its use.
   void set_trace(nn::trace* to) { trace_ = to; }
@@ -145,15 +146,16 @@ class model {
   using buffer = typename Device::buffer;
 
   nn::pass<Device> pass() {
-    return {device_, what_, random_stream{mix(seed_, 1), step_}, scratch_.span(), trace_};
+    return {device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_};
   }
 
   Device device_;
   int max_batch_ = 1, batch_ = 0;
   std::uint64_t seed_ = 1, step_ = 0;
+  nn::storage keep_ = nn::storage::recomputed;
   mode what_ = mode::training;
   nn::trace* trace_ = nullptr;
-  buffer variables_, gradients_, saved_, scratch_, y_, dy_;
+  buffer variables_, gradients_, workspace_, y_, dy_;
 };
 
 }  // namespace edl

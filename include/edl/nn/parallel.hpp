@@ -42,12 +42,12 @@ struct parallel {
   constexpr void children(shape in, Visit&& visit) const {
     std::apply([&](auto const&... b) { (void)(visit(b, in, std::string_view{}) && ...); }, branches);
   }
-  constexpr std::size_t saved(shape in, int batch) const {
+  constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t n = saved_by_children(*this, in, batch);
     each_output(in, [&](shape s) { n += rounded(std::size_t(batch) * s.size()); });
     return n;
   }
-  constexpr std::size_t scratch(shape in, int batch) const {
+  constexpr std::size_t scratch(shape in, pass_size batch) const {
     return rounded(std::size_t(batch) * in.size()) + rounded(std::size_t(batch) * output(in).size()) +
            scratch_of_children(*this, in, batch);
   }

@@ -40,33 +40,44 @@ struct shortcut {
   static constexpr bool activates = true, masks_input = true;
   static constexpr bool spends_dy = nn::spends_dy<Projection>;
 
-  /// The branches' results where they are not joined: a layer may need its own on the way back, and the sum
-  /// is another.
-  constexpr std::size_t saved(shape in, int batch) const {
+  /// Nobody reads the projection's result on the way back.
+  static constexpr bool forgets = projects && joins && !nn::reads_y<Projection>;
+  static constexpr bool reads_y = false;
+
+  /// The branches' results where a layer may need its own on the way back: the sum is another.
+  constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const one = rounded(std::size_t(batch) * output(in).size());
-    return (projects ? one : 0) + (joins ? 0 : one) + saved_by_children(*this, in, batch);
+    return (projects && !forgets ? one : 0) + (joins ? 0 : one) + saved_by_children(*this, in, batch);
   }
-  constexpr std::size_t scratch(shape in, int batch) const {
-    return (projects ? rounded(std::size_t(batch) * in.size()) : 0) +
-           (nn::spends_dy<Body> ? rounded(std::size_t(batch) * output(in).size()) : 0) +
-           scratch_of_children(*this, in, batch);
+  constexpr std::size_t scratch(shape in, pass_size batch) const {
+    std::size_t const result = rounded(std::size_t(batch) * output(in).size()),
+                      forward = forgets ? result : 0,
+                      backward = (projects ? rounded(std::size_t(batch) * in.size()) : 0) +
+                                 (nn::spends_dy<Body> ? result : 0);
+    return (forward > backward ? forward : backward) + scratch_of_children(*this, in, batch);
   }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     forward_shares shares(a);
+    carver scratch(p.scratch);
     auto const left = joins ? a.y : shares.keep(a.out);
     auto const body_call = shares.next(body, a.in, a.x, left);
     view<typename D::scalar> other = a.x;
+    std::span<typename D::scalar> right;
+    if constexpr (forgets)
+      right = scratch.aligned(a.y.size());
+    else if constexpr (projects)
+      right = shares.keep(a.out);
+    pass<D> own{p.device, p.mode, p.random, scratch.rest(), p.trace};
     if constexpr (projects) {
-      auto const right = shares.keep(a.out);
-      forward_child(p, 1, projection, shares.next(projection, a.in, a.x, right));
+      forward_child(own, 1, projection, shares.next(projection, a.in, a.x, right));
       other = right;
     }
     if constexpr (joins) {
-      forward_child(p, 0, body, body_call, other, f);
+      forward_child(own, 0, body, body_call, other, f);
     } else {
-      forward_child(p, 0, body, body_call);
+      forward_child(own, 0, body, body_call);
       add(p.device, f, left, other, a.y);
     }
   }
@@ -88,7 +99,7 @@ struct shortcut {
     backward_child(p, 0, body, left, scratch.rest());
     view<T> more = a.dy;
     if constexpr (projects) {
-      auto right = shares.next(projection, a.in, a.x, shares.kept(a.out));
+      auto right = shares.next(projection, a.in, a.x, forgets ? view<T>{} : view<T>(shares.kept(a.out)));
       right.dy = a.dy;
       right.dx = other.first(a.dx.size());
       backward_child(p, 1, projection, right, scratch.rest());

@@ -31,9 +31,12 @@ inline constexpr std::chrono::seconds master_patience{30};
 /// Thread safety: used by one thread, which is not the node's.
 class remote_parameters final : public parameter_link {
  public:
-  /// `elements`, `parameters`: of the model's arena.
-  remote_parameters(net::node& on, net::channel& master, std::size_t elements, std::size_t parameters)
-      : node_(on), master_(master), elements_(elements), parameters_(parameters) {}
+  /// `elements`, `parameters`: of the model's arena. `halved`: gradients travel as bfloat16.
+  remote_parameters(net::node& on, net::channel& master, std::size_t elements, std::size_t parameters,
+                    bool halved = false)
+      : node_(on), master_(master), elements_(elements), parameters_(parameters) {
+    if (halved) halves_.resize(parameters);
+  }
 
   std::uint64_t pull(std::span<float> variables) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
@@ -63,6 +66,7 @@ class remote_parameters final : public parameter_link {
   net::node& node_;
   net::channel& master_;
   std::size_t elements_, parameters_;
+  std::vector<std::uint16_t> halves_;  // of the gradients that travel; empty: they travel as they are
   std::uint64_t generation_ = 0;
   std::vector<server> servers_;
   std::function<bool()> stopping_;

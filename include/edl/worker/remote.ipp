@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/status.hpp"
 #include "edl/wire/edl.pb.h"
@@ -117,9 +118,16 @@ EDL_INLINE void remote_parameters::pull_frozen(std::uint64_t version, std::span<
 EDL_INLINE pushed remote_parameters::push(minibatch_key const& minibatch, std::uint64_t version,
                                           view<float> gradients, view<float> state_change) {
   pushed result;
+  bool const halved = !halves_.empty();
+  if (halved) std::ranges::transform(gradients, halves_.begin(), to_bfloat16);
+  auto const part = [&](std::size_t first, std::size_t last) {
+    return halved ? std::as_bytes(std::span(halves_).subspan(first, last - first))
+                  : std::as_bytes(gradients.subspan(first, last - first));
+  };
   ask_all(
       [&](server const& s) {
         wire::PushRequest request;
+        request.set_halved(halved);
         request.set_generation(generation_);
         request.mutable_task()->set_epoch(minibatch.task.epoch);
         request.mutable_task()->set_index(minibatch.task.index);
@@ -131,7 +139,7 @@ EDL_INLINE pushed remote_parameters::push(minibatch_key const& minibatch, std::u
                            .timeout = detail::transfer_timeout};
         std::size_t const middle = std::clamp(parameters_, s.range.first, s.range.last);
         if (middle > s.range.first)
-          what.payload.push_back(std::as_bytes(gradients.subspan(s.range.first, middle - s.range.first)));
+          what.payload.push_back(part(s.range.first, middle));
         if (s.range.last > middle)
           what.payload.push_back(
               std::as_bytes(state_change.subspan(middle - parameters_, s.range.last - middle)));

@@ -81,6 +81,8 @@ EDL_INLINE bool session::run() {
         continue;
       }
       data::loader& loader = loader_of(l.task);
+      // Without threads of its own, the loader has those that would wait for the next minibatch.
+      if (job_.loader_threads == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
       data::batch* const b = loader.next();
       if (!b) throw error("the loader of records ended by itself");
       try {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "edl/core/mode.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/batch.hpp"
+#include "edl/device/cpu/options.hpp"
+#include "edl/nn/storage.hpp"
 
 namespace edl {
 
@@ -22,8 +25,8 @@ namespace worker {
 struct trainer_options {
   int max_batch = 1;       ///< records of a minibatch at most
   std::uint64_t seed = 1;  ///< of dropout
-  int threads = 1;         ///< that compute
-  bool winograd = true;    ///< convolutions may be computed with fewer multiplications and more rounding
+  cpu_options device{};
+  nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
   bool profile = false;    ///< time the passes, layer by layer
 };
 
@@ -56,6 +59,10 @@ class trainer {
 
   /// rows × outputs, until the next call.
   virtual view<float> predict(data::batch const& b) = 0;
+
+  /// Calls work(0), work(1), … side by side, once on each thread that computes, and waits for all. `work`
+  /// throws nothing.
+  virtual void share(std::function<void(int)> const& work) { work(0); }
 
   /// Doubles that `evaluate` adds to.
   virtual std::size_t totals() const = 0;

@@ -5,19 +5,18 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "edl/device/buffer.hpp"
+#include "edl/device/cpu/choices.hpp"
+#include "edl/device/cpu/options.hpp"
 #include "edl/device/cpu/team.hpp"
 #include "edl/device/device.hpp"
 
 namespace edl {
-
-struct cpu_options {
-  int threads = 1;        ///< that compute, the caller among them
-  bool libraries = true;  ///< use kernels of libraries where the build found any; false: edl's own alone
-  bool winograd = true;   ///< let libraries convolve with fewer multiplications and a little more rounding
-};
 
 namespace detail {
 
@@ -29,8 +28,8 @@ struct kernel_store {
 }  // namespace detail
 
 /// Some cores of the processor at hand, with workspace of their own, so that no operation allocates once it
-/// has been done. Equal builds, machines, and numbers of threads give equal bits; work is cut by the number
-/// of threads alone. Movable. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// has been done. Equal builds, machines, kernels and numbers of threads give equal bits; work is cut by the
+/// number of threads alone. Movable. Thread safety: distinct objects: safe. Shared objects: unsafe.
 template <class T>
 class basic_cpu {
  public:
@@ -41,8 +40,7 @@ class basic_cpu {
   basic_cpu() : basic_cpu(options{}) {}
   explicit basic_cpu(options o)
       : team_(o.threads),
-        libraries_(o.libraries),
-        winograd_(o.winograd),
+        choices_(o.kernels, team_.size(), std::move(o.kernel_cache)),
         threads_(std::size_t(team_.size())) {
     for (auto& t : threads_) t.workspace = buffer(packed_left + packed_right);
   }
@@ -58,16 +56,31 @@ class basic_cpu {
     return threads_[std::size_t(thread)].workspace.span().subspan(packed_left);
   }
 
-  /// Memory that grows to the largest that was ever asked for; one of four per thread.
+  static constexpr std::size_t rooms = 5;
+
+  /// Memory that grows to the largest that was ever asked for; one of `rooms` per thread.
   std::span<T> room(int thread, std::size_t which, std::size_t size) {
-    buffer& b = threads_[std::size_t(thread)].rooms[which];
-    if (b.size() < size) b = buffer(size);
+    buffer& b = threads_[std::size_t(thread)].memory[which];
+    if (b.size() < size) {
+      b = {};  // first, so that both are not held at once
+      b = buffer(size);
+    }
     return b.span().first(size);
   }
 
+  /// See detail::kernel_choices. Called by operations that hold no room.
+  template <class Run>
+  int pick(detail::kernel_key const& key, std::span<std::string_view const> ways, int rule, Run&& run) {
+    std::size_t const before = choices_.measurements();
+    int const way = choices_.pick(key, ways, rule, run);
+    if (choices_.measurements() != before)  // what was tried and not chosen needs no memory any more
+      for (auto& t : threads_) t.memory = {};
+    return way;
+  }
+
   int threads() const { return team_.size(); }
-  bool libraries() const { return libraries_; }
-  bool winograd() const { return winograd_; }
+  edl::kernels kernels() const { return choices_.policy(); }
+  bool libraries() const { return kernels() != edl::kernels::own; }
 
   /// Parts that `n` units of work are cut into, so that each has at least `least`.
   int parts(std::size_t n, std::size_t least) const {
@@ -82,18 +95,18 @@ class basic_cpu {
   }
 
   thread_team& team() { return team_; }
-  std::unique_ptr<detail::kernel_store>& kernels() { return kernels_; }
+  std::unique_ptr<detail::kernel_store>& store() { return store_; }
 
  private:
   struct per_thread {
     buffer workspace;
-    std::array<buffer, 4> rooms;
+    std::array<buffer, rooms> memory;
   };
 
   thread_team team_;
-  bool libraries_, winograd_;
+  detail::kernel_choices choices_;
   std::vector<per_thread> threads_;
-  std::unique_ptr<detail::kernel_store> kernels_;
+  std::unique_ptr<detail::kernel_store> store_;
 };
 
 }  // namespace edl

@@ -22,6 +22,11 @@ void batch_norm_evaluate(basic_cpu<T>& cpu, norm_chain const& c, int batch, std:
                          reads<T> x, reads<T> gamma, reads<T> beta, reads<T> more, reads<T> running_mean,
                          reads<T> running_variance, writes<T> y, writes<T> kept);
 
+/// y once more, from what either of them kept; nothing is added.
+template <class T>
+void batch_norm_again(basic_cpu<T>& cpu, norm_chain const& c, int batch, reads<T> x, reads<T> gamma,
+                      reads<T> beta, reads<T> kept, writes<T> y);
+
 /// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where they
 /// are constants). An empty `dx` is not computed.
 template <class T>

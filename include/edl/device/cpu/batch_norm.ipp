@@ -264,6 +264,12 @@ void batch_norm_evaluate(basic_cpu<T>& cpu, norm_chain const& c, int batch, std:
 }
 
 template <class T>
+void batch_norm_again(basic_cpu<T>& cpu, norm_chain const& c, int batch, reads<T> x, reads<T> gamma,
+                      reads<T> beta, reads<T> kept, writes<T> y) {
+  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, {}, y, kept);
+}
+
+template <class T>
 void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool through, reads<T> x,
                          reads<T> gamma, reads<T> beta, reads<T> dy, reads<T> kept, writes<T> dx,
                          writes<T> dgamma, writes<T> dbeta) {
@@ -314,9 +320,13 @@ template void batch_norm_evaluate(basic_cpu<float>&, norm_chain const&, int, flo
 template void batch_norm_evaluate(basic_cpu<double>&, norm_chain const&, int, double, view<double>,
                                   view<double>, view<double>, view<double>, view<double>, view<double>,
                                   std::span<double>, std::span<double>);
+template void batch_norm_again(basic_cpu<float>&, norm_chain const&, int, view<float>, view<float>, view<float>,
+                               view<float>, std::span<float>);
 template void batch_norm_backward(basic_cpu<float>&, norm_chain const&, int, bool, view<float>, view<float>,
                                   view<float>, view<float>, view<float>, std::span<float>, std::span<float>,
                                   std::span<float>);
+template void batch_norm_again(basic_cpu<double>&, norm_chain const&, int, view<double>, view<double>, view<double>,
+                               view<double>, std::span<double>);
 template void batch_norm_backward(basic_cpu<double>&, norm_chain const&, int, bool, view<double>,
                                   view<double>, view<double>, view<double>, view<double>, std::span<double>,
                                   std::span<double>, std::span<double>);

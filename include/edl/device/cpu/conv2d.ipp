@@ -3,6 +3,9 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "edl/device/cpu/conv2d.hpp"
 #include "edl/device/cpu/gemm.hpp"
@@ -82,21 +85,17 @@ T const* patches_of(basic_cpu<T>& cpu, int thread, conv_geometry const& g, int g
   return patches;
 }
 
-}  // namespace detail
-
 template <class T>
-void conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activation f, reads<T> x,
-                    reads<T> kernel, reads<T> bias, writes<T> y) {
-  if constexpr (std::same_as<T, float>)
-    if (detail::onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y)) return;
+void own_conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activation f, view<T> x,
+                    view<T> kernel, view<T> bias, std::span<T> y) {
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
   std::ranges::fill(y, T(0));
   cpu.share(std::size_t(batch), cpu.parts(std::size_t(batch), 1),
             [&](std::size_t begin, std::size_t end, int t) {
-              detail::for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
+              for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
                 T const* const patches =
-                    detail::patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
+                    patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
                 std::size_t const offset = std::size_t(group) * own;
                 multiply_add<T>(cpu, t, samples * positions, own, patch, {patches, patch},
                                 {kernel.data() + offset, filters}, y.data() + first * g.out.size() + offset,
@@ -108,10 +107,8 @@ void conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activa
 }
 
 template <class T>
-void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads<T> x, reads<T> kernel,
-                     reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias) {
-  if constexpr (std::same_as<T, float>)
-    if (detail::onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, dkernel, dbias)) return;
+void own_conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, view<T> x, view<T> kernel,
+                     view<T> dy, std::span<T> dx, std::span<T> dkernel, std::span<T> dbias) {
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
   if (!dbias.empty()) sum_rows(cpu, std::size_t(batch) * positions, filters, dy, dbias);
@@ -120,10 +117,10 @@ void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads
   auto const sums = [&](int t) { return t == 0 ? dkernel.data() : cpu.room(t, 1, dkernel.size()).data(); };
   cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
     std::fill_n(sums(t), dkernel.size(), T(0));
-    detail::for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
+    for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
       std::size_t const offset = std::size_t(group) * own, rows = samples * positions;
       T const* const from = dy.data() + first * g.out.size() + offset;
-      T const* const patches = detail::patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
+      T const* const patches = patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
       multiply_add<T>(cpu, t, patch, own, rows, {patches, patch, true}, {from, filters}, sums(t) + offset,
                       filters);
       if (dx.empty()) return;
@@ -134,17 +131,112 @@ void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads
                       into, patch);
       if (!g.pointwise())
         for (std::size_t s = 0; s < samples; ++s)
-          detail::scatter_patches(g, group, into + s * positions * patch, to + s * g.in.size());
+          scatter_patches(g, group, into + s * positions * patch, to + s * g.in.size());
     });
   });
-  detail::add_parts(cpu, parts, dkernel.size(), sums);
+  add_parts(cpu, parts, dkernel.size(), sums);
+}
+
+inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batch) {
+  return {pass,
+          {g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width, g.out.channels, g.kernel.height,
+           g.kernel.width, g.stride.height, g.stride.width, g.before.height, g.before.width, g.groups},
+          batch};
+}
+
+/// The way of a pass that is told, or found out: run(way) is false where it cannot be gone.
+template <class Run>
+conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
+  if (!cpu.libraries() || !has_onednn()) return conv_way::own;
+  conv_way const rule = cpu.kernels() == kernels::direct ? conv_way::direct
+                                                            : onednn_conv2d_rule(g, batch, cpu.threads());
+  // Not worth trying: our own loops against Winograd's algorithm, and to cut the channels of large maps.
+  auto const hopeless = [&](conv_way way) {
+    return (way == conv_way::own && rule != conv_way::direct) ||
+           (way == conv_way::winograd_by_channels && g.positions() > 64);
+  };
+  return conv_way(cpu.pick(key_of(pass, g, batch), conv_ways, int(rule), [&](int way) -> bool {
+    return !hopeless(conv_way(way)) && run(conv_way(way));
+  }));
+}
+
+inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
+                            view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
+  return way_of(cpu, "conv2d-forward", g, batch, [&](conv_way way) {
+    if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y, way);
+    own_conv2d_forward<float>(cpu, g, batch, f, x, kernel, bias, y);
+    return true;
+  });
+}
+inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
+                            view<float> kernel, view<float> dy, std::span<float> dkernel,
+                            std::span<float> dbias) {
+  return way_of(cpu, "conv2d-weights", g, batch, [&](conv_way way) {
+    if (way != conv_way::own)
+      return onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias, way, way);
+    own_conv2d_backward<float>(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias);
+    return true;
+  });
+}
+inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
+                         view<float> kernel, view<float> dy, std::span<float> dx) {
+  return way_of(cpu, "conv2d-data", g, batch, [&](conv_way way) {
+    return way != conv_way::own &&
+           onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, {}, {}, way, way);
+  });
+}
+
+}  // namespace detail
+
+template <class T>
+void conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activation f, reads<T> x,
+                    reads<T> kernel, reads<T> bias, writes<T> y) {
+  using detail::conv_way;
+  if constexpr (std::same_as<T, float>)
+    for (conv_way way : {detail::forward_way(cpu, g, batch, f, x, kernel, bias, y), conv_way::direct}) {
+      if (way == conv_way::own) break;
+      if (detail::onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y, way)) return;
+    }
+  detail::own_conv2d_forward<T>(cpu, g, batch, f, x, kernel, bias, y);
+}
+
+template <class T>
+void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads<T> x, reads<T> kernel,
+                     reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias) {
+  using detail::conv_way;
+  if constexpr (std::same_as<T, float>) {
+    conv_way const weights = detail::weights_way(cpu, g, batch, x, kernel, dy, dkernel, dbias);
+    conv_way const data = dx.empty() ? weights : detail::data_way(cpu, g, batch, x, kernel, dy, dx);
+    auto const by = [&](std::span<T> in, std::span<T> w, std::span<T> b, conv_way first, conv_way second) {
+      return detail::onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, in, w, b, first, second);
+    };
+    if (weights != conv_way::own) {
+      if (by(dx, dkernel, dbias, weights, data)) return;
+      if (by(dx, dkernel, dbias, conv_way::direct, conv_way::direct)) return;
+    } else if (data != conv_way::own && by(dx, {}, {}, data, data)) {
+      dx = {};
+    }
+  }
+  detail::own_conv2d_backward<T>(cpu, g, batch, x, kernel, dy, dx, dkernel, dbias);
 }
 
 template <class T>
 std::string describe_conv2d(basic_cpu<T>& cpu, conv_geometry const& g, int batch) {
-  std::string found;
-  if constexpr (std::same_as<T, float>) found = detail::onednn_describe_conv2d(cpu, g, batch);
-  return !found.empty() ? found : g.pointwise() ? "Eigen's product" : "patches, Eigen's product";
+  using detail::conv_way;
+  std::string const own = g.pointwise() ? "Eigen's product" : "patches, Eigen's product";
+  if constexpr (std::same_as<T, float>) {
+    // Measured choices are made on the spot, of zeros.
+    auto const n = std::size_t(batch);
+    std::vector<T> x(n * g.in.size()), y(n * g.out.size()), w(g.patch() * std::size_t(g.out.channels)), b;
+    auto const name = [&](conv_way way) {
+      return way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)]);
+    };
+    std::string const forward = name(detail::forward_way(cpu, g, batch, activation::none, x, w, b, y)),
+                      weights = name(detail::weights_way(cpu, g, batch, x, w, y, w, b)),
+                      data = name(detail::data_way(cpu, g, batch, x, w, y, std::span<float>(x)));
+    return forward == weights && weights == data ? forward : forward + " | " + weights + " | " + data;
+  }
+  return own;
 }
 
 #ifndef EDL_HEADER_ONLY

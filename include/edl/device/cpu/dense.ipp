@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "edl/device/cpu/dense.hpp"
 #include "edl/device/cpu/gemm.hpp"
@@ -9,10 +12,20 @@
 
 namespace edl {
 
+namespace detail {
+
+inline kernel_key dense_key(std::string_view pass, std::size_t rows, std::size_t inputs,
+                            std::size_t outputs) {
+  return {pass, {std::int32_t(inputs), std::int32_t(outputs)}, std::int32_t(rows)};
+}
+
+}  // namespace detail
+
 template <class T>
 void dense_forward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
                    reads<T> x, reads<T> kernel, reads<T> bias, writes<T> y) {
-  multiply<T>(cpu, rows, outputs, inputs, {x.data(), inputs}, {kernel.data(), outputs}, y.data(), outputs);
+  multiply<T>(cpu, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs, inputs,
+              {x.data(), inputs}, {kernel.data(), outputs}, y.data(), outputs);
   if (!bias.empty() || f != activation::none) finish_rows(cpu, rows, outputs, f, bias, y);
 }
 
@@ -20,16 +33,19 @@ template <class T>
 void dense_backward(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs, reads<T> x,
                     reads<T> kernel, reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias) {
   if (!dbias.empty()) sum_rows(cpu, rows, outputs, dy, dbias);
-  multiply<T>(cpu, inputs, outputs, rows, {x.data(), inputs, true}, {dy.data(), outputs}, dkernel.data(),
-              outputs);
+  multiply<T>(cpu, detail::dense_key("dense-weights", rows, inputs, outputs), inputs, outputs, rows,
+              {x.data(), inputs, true}, {dy.data(), outputs}, dkernel.data(), outputs);
   if (dx.empty()) return;
-  multiply<T>(cpu, rows, inputs, outputs, {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(),
-              inputs);
+  multiply<T>(cpu, detail::dense_key("dense-data", rows, inputs, outputs), rows, inputs, outputs,
+              {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(), inputs);
 }
 
 template <class T>
 std::string describe_dense(basic_cpu<T>& cpu, std::size_t rows, std::size_t inputs, std::size_t outputs) {
-  return detail::product_is_librarys(cpu, rows, outputs, inputs) ? "oneDNN's product" : "Eigen's product";
+  std::vector<T> const x(rows * inputs), kernel(inputs * outputs);
+  std::vector<T> y(rows * outputs);
+  return describe_product<T>(cpu, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs,
+                             inputs, {x.data(), inputs}, {kernel.data(), outputs}, y.data(), outputs);
 }
 
 #ifndef EDL_HEADER_ONLY

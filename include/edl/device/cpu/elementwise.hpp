@@ -17,6 +17,14 @@ void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y);
 template <class T>
 void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T> y);
 
+/// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`.
+template <class T>
+void halve(basic_cpu<T>& cpu, reads<T> x, std::span<std::byte> to);
+
+/// The way back.
+template <class T>
+void restore(basic_cpu<T>& cpu, std::span<std::byte const> from, writes<T> y);
+
 /// Copies a matrix of `rows` × `columns` whose rows stand `x_stride` and `y_stride` elements apart: the
 /// channels of one branch into or out of a concatenation.
 template <class T>

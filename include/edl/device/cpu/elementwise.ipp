@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
+#include "edl/core/bfloat16.hpp"
 #include "edl/device/cpu/elementwise.hpp"
 #include "edl/device/cpu/lanes.hpp"
 
@@ -42,6 +44,24 @@ void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T>
 }
 
 template <class T>
+void halve(basic_cpu<T>& cpu, reads<T> x, std::span<std::byte> to) {
+  T const* const from = x.data();
+  auto* __restrict const into = reinterpret_cast<std::uint16_t*>(to.data());
+  cpu.share(x.size(), cpu.parts(x.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) into[i] = to_bfloat16(float(from[i]));
+  });
+}
+
+template <class T>
+void restore(basic_cpu<T>& cpu, std::span<std::byte const> from, writes<T> y) {
+  auto const* const x = reinterpret_cast<std::uint16_t const*>(from.data());
+  T* __restrict const into = y.data();
+  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) into[i] = T(from_bfloat16(x[i]));
+  });
+}
+
+template <class T>
 void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_stride,
                   writes<T> y, std::size_t y_stride) {
   cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
@@ -57,8 +77,12 @@ template void copy(basic_cpu<float>&, view<float>, std::span<float>);
 template void copy(basic_cpu<double>&, view<double>, std::span<double>);
 template void add(basic_cpu<float>&, activation, view<float>, view<float>, std::span<float>);
 template void add(basic_cpu<double>&, activation, view<double>, view<double>, std::span<double>);
+template void halve(basic_cpu<float>&, view<float>, std::span<std::byte>);
+template void restore(basic_cpu<float>&, std::span<std::byte const>, std::span<float>);
 template void copy_columns(basic_cpu<float>&, std::size_t, std::size_t, view<float>, std::size_t,
                            std::span<float>, std::size_t);
+template void halve(basic_cpu<double>&, view<double>, std::span<std::byte>);
+template void restore(basic_cpu<double>&, std::span<std::byte const>, std::span<double>);
 template void copy_columns(basic_cpu<double>&, std::size_t, std::size_t, view<double>, std::size_t,
                            std::span<double>, std::size_t);
 #endif

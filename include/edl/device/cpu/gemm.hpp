@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "edl/device/cpu/basic_cpu.hpp"
 
 namespace edl {
@@ -19,18 +21,15 @@ template <class T>
 void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
                   matrix<T> b, T* c, std::size_t c_stride);
 
-namespace detail {
-
-/// Whether a product of these extents, on one thread, is computed by the device's library.
+/// c = a · b likewise, on all of the device's threads, by whichever kernel the device chooses for `key`.
 template <class T>
-bool product_is_librarys(basic_cpu<T> const& cpu, std::size_t m, std::size_t n, std::size_t k);
+void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
+              matrix<T> a, matrix<T> b, T* c, std::size_t c_stride);
 
-}  // namespace detail
-
-/// c = a · b likewise, on all of the device's threads, by its library's product where it has one.
+/// Which kernel that is, in words.
 template <class T>
-void multiply(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b, T* c,
-              std::size_t c_stride);
+std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n,
+                             std::size_t k, matrix<T> a, matrix<T> b, T* c, std::size_t c_stride);
 
 }  // namespace edl
 

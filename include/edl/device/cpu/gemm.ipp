@@ -3,6 +3,8 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/onednn.hpp"
@@ -66,28 +68,24 @@ void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, s
 
 namespace detail {
 
-template <class T>
-bool product_is_librarys(basic_cpu<T> const& cpu, std::size_t m, std::size_t n, std::size_t k) {
-  // The call alone costs more than a small product.
-  return std::same_as<T, float> && has_onednn() && cpu.libraries() && m * n * k >= 32 * 1024;
-}
+/// Whose kernel computes a product, and which of its sides the threads share.
+constexpr std::array<std::string_view, 4> product_ways{"own-rows", "own-columns", "library-rows",
+                                                       "library-columns"};
 
 template <class T>
-void multiply_alone(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
-                    matrix<T> b, T* c, std::size_t c_stride) {
+void multiply_alone(basic_cpu<T>& cpu, int thread, bool library, std::size_t m, std::size_t n, std::size_t k,
+                    matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
   if constexpr (std::same_as<T, float>)
-    if (product_is_librarys(cpu, m, n, k) && onednn_multiply(m, n, k, a, b, c, c_stride)) return;
+    if (library && onednn_multiply(m, n, k, a, b, c, c_stride)) return;
   for (std::size_t i = 0; i < m; ++i) std::fill_n(c + i * c_stride, n, T(0));
   multiply_add<T>(cpu, thread, m, n, k, a, b, c, c_stride);
 }
 
-}  // namespace detail
-
 template <class T>
-void multiply(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b, T* c,
-              std::size_t c_stride) {
+void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
+                 matrix<T> b, T* c, std::size_t c_stride) {
   constexpr std::size_t worthwhile = 256 * 1024;  // multiplications per thread
-  bool const by_columns = n >= m;
+  bool const library = way >= 2, by_columns = way % 2;
   std::size_t const extent = by_columns ? n : m, unit = 16;
   std::size_t const units = (extent + unit - 1) / unit;
   int const parts = std::min(cpu.parts(units, 1), cpu.parts(m * n * k, worthwhile));
@@ -95,23 +93,54 @@ void multiply(basic_cpu<T>& cpu, std::size_t m, std::size_t n, std::size_t k, ma
     begin *= unit;
     end = std::min(end * unit, extent);
     if (by_columns)
-      detail::multiply_alone<T>(cpu, t, m, end - begin, k, a,
-                                {b.data + begin * (b.transposed ? b.stride : 1), b.stride, b.transposed},
-                                c + begin, c_stride);
+      multiply_alone<T>(cpu, t, library, m, end - begin, k, a,
+                        {b.data + begin * (b.transposed ? b.stride : 1), b.stride, b.transposed}, c + begin,
+                        c_stride);
     else
-      detail::multiply_alone<T>(cpu, t, end - begin, n, k,
-                                {a.data + begin * (a.transposed ? 1 : a.stride), a.stride, a.transposed}, b,
-                                c + begin * c_stride, c_stride);
+      multiply_alone<T>(cpu, t, library, end - begin, n, k,
+                        {a.data + begin * (a.transposed ? 1 : a.stride), a.stride, a.transposed}, b,
+                        c + begin * c_stride, c_stride);
   });
 }
 
+template <class T>
+int product_way(basic_cpu<T>& cpu, kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
+                matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
+  // The call of a library alone costs more than a small product.
+  bool const library = std::same_as<T, float> && has_onednn() && cpu.libraries() && m * n * k >= 32 * 1024;
+  int const rule = 2 * library + (n >= m);
+  if (!library) return rule;
+  return cpu.pick(key, product_ways, rule, [&](int way) {
+    multiply_by(cpu, way, m, n, k, a, b, c, c_stride);
+    return true;
+  });
+}
+
+}  // namespace detail
+
+template <class T>
+void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
+              matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
+  detail::multiply_by(cpu, detail::product_way(cpu, key, m, n, k, a, b, c, c_stride), m, n, k, a, b, c,
+                      c_stride);
+}
+
+template <class T>
+std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n,
+                             std::size_t k, matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
+  int const way = detail::product_way(cpu, key, m, n, k, a, b, c, c_stride);
+  return std::string(way < 2 ? "Eigen" : "oneDNN") + ", product by " + (way % 2 ? "columns" : "rows");
+}
+
 #ifndef EDL_HEADER_ONLY
-template bool detail::product_is_librarys(basic_cpu<float> const&, std::size_t, std::size_t, std::size_t);
-template bool detail::product_is_librarys(basic_cpu<double> const&, std::size_t, std::size_t, std::size_t);
-template void multiply(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>,
-                       float*, std::size_t);
-template void multiply(basic_cpu<double>&, std::size_t, std::size_t, std::size_t, matrix<double>,
-                       matrix<double>, double*, std::size_t);
+template void multiply(basic_cpu<float>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
+                       matrix<float>, matrix<float>, float*, std::size_t);
+template std::string describe_product(basic_cpu<float>&, detail::kernel_key const&, std::size_t, std::size_t,
+                                      std::size_t, matrix<float>, matrix<float>, float*, std::size_t);
+template void multiply(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
+                       matrix<double>, matrix<double>, double*, std::size_t);
+template std::string describe_product(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t,
+                                      std::size_t, matrix<double>, matrix<double>, double*, std::size_t);
 template void multiply_add(basic_cpu<float>&, int, std::size_t, std::size_t, std::size_t, matrix<float>,
                            matrix<float>, float*, std::size_t);
 template void multiply_add(basic_cpu<double>&, int, std::size_t, std::size_t, std::size_t, matrix<double>,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "edl/device/activation.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
@@ -9,17 +11,26 @@
 
 namespace edl::detail {
 
+/// How a pass of a convolution is computed: by our own loops, or by oneDNN: directly, or by Winograd's
+/// algorithm (Lavin and Gray, 2015: tiles of 4 x 4, a quarter of the multiplications of 3 x 3), with the
+/// batch cut into pieces, or the channels.
+enum class conv_way { own, direct, winograd, winograd_by_channels };
+constexpr std::array<std::string_view, 4> conv_ways{"own", "direct", "winograd", "winograd-by-channels"};
+
+/// The way by rule, from what was fastest on the machines tried.
+conv_way onednn_conv2d_rule(conv_geometry const& g, int batch, int threads);
+
 /// The convolutions of conv2d.hpp by oneDNN: samples channels last (or, within a call, as Winograd's
-/// algorithm wants them), kernels laid out as it likes them, one share of the batch per thread. False: not
-/// done, the caller does it.
+/// algorithm wants them), kernels laid out as it likes them, one thread for each piece of the work. False:
+/// nothing is done, oneDNN has no such kernel for this shape or this processor.
 bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
-                           view<float> x, view<float> kernel, view<float> bias, std::span<float> y);
+                           view<float> x, view<float> kernel, view<float> bias, std::span<float> y,
+                           conv_way way);
+
+/// Without `dkernel` the input's gradient alone, without `dx` the others alone.
 bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                             view<float> kernel, view<float> dy, std::span<float> dx, std::span<float> dkernel,
-                            std::span<float> dbias);
-
-/// Which of oneDNN's kernels compute a convolution; empty where it does not.
-std::string onednn_describe_conv2d(basic_cpu<float>& cpu, conv_geometry const& g, int batch);
+                            std::span<float> dbias, conv_way weights, conv_way data);
 
 }  // namespace edl::detail
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "edl/core/inline.hpp"
+#include "edl/device/cpu/choices.hpp"
+#include "edl/version.hpp"
+
+#ifdef EDL_ONEDNN
+#include <dnnl_version.h>
+#endif
+
+namespace edl::detail {
+
+inline std::string library_version() {
+#ifdef EDL_ONEDNN
+  return fmt::format("oneDNN {}.{}.{}", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH);
+#else
+  return "no oneDNN";
+#endif
+}
+
+/// The processor in its own words, or nothing where the system does not tell.
+inline std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  std::string line, name, flags;
+  while (std::getline(in, line) && (name.empty() || flags.empty())) {
+    if (name.empty() && line.starts_with("model name")) name = line.substr(line.find(':') + 1);
+    if (flags.empty() && line.starts_with("flags"))
+      flags = line.find(" avx512f") != std::string::npos ? " avx512" : " ";
+  }
+  return name + flags;
+}
+
+inline std::string text_of(kernel_key const& key, int threads) {
+  return fmt::format("{} {} batch {} threads {}", key.operation, fmt::join(key.extents, ","), key.batch, threads);
+}
+
+/// Milliseconds that a way takes, the least of some tries; infinite where it cannot be gone.
+inline double time_of(int way, bool (*run)(void*, int), void* context, double best) {
+  using clock = std::chrono::steady_clock;
+  auto const once = [&] {
+    auto const start = clock::now();
+    bool const done = run(context, way);
+    double const ms = std::chrono::duration<double, std::milli>(clock::now() - start).count();
+    return done ? ms : std::numeric_limits<double>::infinity();
+  };
+  // The first makes kernels and touches memory.
+  if (once() == std::numeric_limits<double>::infinity()) return std::numeric_limits<double>::infinity();
+  double least = once();
+  for (int i = 0; i < 4 && least < 2 * best; ++i) least = std::min(least, once());
+  return least;
+}
+
+EDL_INLINE kernel_choices::kernel_choices(kernels policy, int threads, std::string cache)
+    : policy_(policy), threads_(threads), cache_(std::move(cache)) {
+  if (policy_ != kernels::measured) return;
+  signature_ = fmt::format("edl {} kernels, {},{}", version, library_version(), processor_name());
+  load();
+}
+
+EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::string_view const> ways,
+                                      int rule, bool (*run)(void*, int), void* context) {
+  kernel_key shape = key;
+  shape.batch = 0;
+  if (auto const seen = used_.find(shape); seen != used_.end()) return seen->second;
+  std::string const text = text_of(key, threads_);
+  if (auto const known = learned_.find(text); known != learned_.end())
+    for (std::size_t i = 0; i < ways.size(); ++i)
+      if (ways[i] == known->second) return used_[shape] = int(i);
+  ++measurements_;
+  // Alone, with warm caches, is not how it will run: a few per cent prove nothing against the rule.
+  constexpr double clearly = 0.93;
+  int fastest = rule;
+  double least = time_of(rule, run, context, std::numeric_limits<double>::infinity()) * clearly;
+  for (int i = 0; i < int(ways.size()); ++i)
+    if (i != rule)
+      if (double const ms = time_of(i, run, context, least); ms < least) least = ms, fastest = i;
+  learned_[text] = ways[std::size_t(fastest)];
+  save();
+  return used_[shape] = fastest;
+}
+
+EDL_INLINE void kernel_choices::load() {
+  constexpr std::uintmax_t largest = 16 << 20;
+  std::error_code unknown;
+  if (auto const size = std::filesystem::file_size(cache_, unknown); unknown || size > largest) return;
+  std::ifstream in(cache_);
+  std::string line;
+  if (!std::getline(in, line) || line != signature_) return;
+  while (std::getline(in, line))
+    if (auto const at = line.find(": "); at != std::string::npos)
+      learned_[line.substr(0, at)] = line.substr(at + 2);
+}
+
+EDL_INLINE void kernel_choices::save() const {
+  // A memory that cannot be kept costs a measurement the next time, and no more.
+  if (cache_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::path const path(cache_);
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  std::string const part = fmt::format("{}.{}", cache_, ::getpid());
+  {
+    std::ofstream out(part);
+    out << signature_ << '\n';
+    for (auto const& [key, way] : learned_) out << key << ": " << way << '\n';
+    if (!out.flush()) {
+      std::filesystem::remove(part, ignored);
+      return;
+    }
+  }
+  std::filesystem::rename(part, path, ignored);
+  if (ignored) std::filesystem::remove(part, ignored);
+}
+
+}  // namespace edl::detail

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "edl/nn/chain_memory.hpp"
+#include "edl/nn/child.hpp"
+#include "edl/nn/fuse.hpp"
+
+namespace edl::nn {
+
+/// Layers one after the other. Write it as `sequential(…)`.
+template <layer... Layers>
+struct chain {
+  std::tuple<Layers...> layers;
+
+  static constexpr std::string_view name = "sequential";
+  static constexpr std::size_t depth = sizeof...(Layers);
+  template <std::size_t I>
+  using child = std::tuple_element_t<I, std::tuple<Layers...>>;
+
+  constexpr fit check(shape in) const { return check_children(*this, in); }
+  constexpr shape output(shape in) const {
+    std::apply([&](auto const&... l) { ((in = l.output(in)), ...); }, layers);
+    return in;
+  }
+  template <class Visit>
+  constexpr void children(shape in, Visit&& visit) const {
+    auto const one = [&](auto const& l) {
+      if (!visit(l, in, std::string_view{})) return false;
+      in = l.output(in);
+      return true;
+    };
+    std::apply([&](auto const&... l) { (void)(one(l) && ...); }, layers);
+  }
+  /// What computes it.
+  constexpr auto steps() const { return fuse(layers); }
+  using steps_type = decltype(fuse(std::declval<std::tuple<Layers...> const&>()));
+  static constexpr std::size_t length = std::tuple_size_v<steps_type>;
+  static constexpr bool spends_dy = std::tuple_element_t<length - 1, steps_type>::spends_dy;
+  static constexpr bool reads_y = std::tuple_element_t<length - 1, steps_type>::reads_y;
+
+  /// Whether something can be added to the result before it is stored, and an activation applied.
+  static constexpr bool adds = [] {
+    using last = std::tuple_element_t<length - 1, steps_type>;
+    if constexpr (requires { last::adds; })
+      return bool(last::adds);
+    else
+      return false;
+  }();
+
+  constexpr std::size_t saved(shape in, pass_size batch) const { return memory(in, batch).saved; }
+  constexpr std::size_t scratch(shape in, pass_size batch) const { return memory(in, batch).scratch; }
+
+  /// What both take where scratch may lie in saved memory that is not used yet, or no more: a pass is then
+  /// given saved memory alone, of this size.
+  constexpr std::size_t workspace(shape in, pass_size batch) const { return memory(in, batch).workspace; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
+               activation f = activation::none) const {
+    auto const m = memory(a.in, a.batch);
+    forward_shares shares(a);
+    auto x = a.x;
+    std::size_t index = 0, place = 0;
+    each_step(a.in, [&](auto const& s, shape in) {
+      shape const out = s.output(in);
+      std::size_t const size = std::size_t(a.batch) * out.size();
+      bool const last = index + 1 == length;
+      auto const& behind = m.between[index + 1];
+      auto call = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, a.y);
+      auto const kept = last ? a.y : shares.saved.next(behind.kept);
+      auto const arena = arena_of(p, a.saved, m.live[index]);
+      if (!last) call.y = behind.result_in(kept, arena).first(size);
+      pass<D> own{p.device, p.mode, p.random, m.below(index, arena), p.trace};
+      if constexpr (requires { s.forward(own, call, more, f); }) {
+        if (last && (!more.empty() || f != activation::none))
+          forward_child(own, place, s, call, more, f);
+        else
+          forward_child(own, place, s, call);
+      } else {
+        forward_child(own, place, s, call);
+      }
+      if (!last && behind.halved) halve(p.device, call.y, std::as_writable_bytes(kept));
+      ++index;
+      place += s.width;
+      x = call.y;
+    });
+  }
+
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    using T = typename D::scalar;
+    auto const m = memory(a.in, a.batch);
+    backward_shares shares(a);
+    std::array<backward_args<T>, length> calls;
+    std::array<std::span<T>, length> results, kepts;
+    std::array<std::size_t, length> places;
+    auto x = a.x;
+    std::size_t index = 0, place = 0;
+    bool wanted = !a.dx.empty();  // nothing before the first trained layer needs a gradient
+    // A gradient's place is known before it is: binding needs the order of the steps, running the reverse.
+    each_step(a.in, [&](auto const& s, shape in) {
+      shape const out = s.output(in);
+      auto& call = calls[index] = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, a.y);
+      auto const arena = arena_of(p, a.saved, m.live[index]);
+      if (index == 0)
+        call.dx = a.dx;
+      else if (wanted)
+        call.dx = m.between[index].gradient_in(arena).first(x.size());
+      wanted = wanted || !call.gradients.empty();
+      if (index > 0) calls[index - 1].dy = call.dx;
+      if (index + 1 < length) {
+        auto const& behind = m.between[index + 1];
+        kepts[index] = shares.saved.next(behind.kept);
+        call.y = results[index] =
+            behind.result_in(kepts[index], arena).first(std::size_t(a.batch) * out.size());
+      }
+      places[index++] = place;
+      place += s.width;
+      x = call.y;
+    });
+    calls[length - 1].dy = a.dy;
+    auto const all = steps();
+    auto const one = [&]<std::size_t I>() {
+      if constexpr (I > 0) {
+        using before = std::tuple_element_t<I - 1, steps_type>;
+        bool const used = !calls[I].dx.empty() || !calls[I].gradients.empty();
+        if (used && m.between[I].halved)
+          restore(p.device, std::as_bytes(kepts[I - 1]), results[I - 1]);
+        if constexpr (before::recomputes)
+          if (used && m.between[I].recomputed) {
+            auto const& c = calls[I - 1];
+            std::get<I - 1>(all).again(p, {c.in, c.out, c.batch, c.x, c.parameters, {}, results[I - 1], c.saved});
+          }
+      }
+      backward_child(p, places[I], std::get<I>(all), calls[I],
+                     m.below(I, arena_of(p, a.saved, m.live[I])));
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (one.template operator()<length - 1 - I>(), ...); }
+    (std::make_index_sequence<length>{});
+  }
+
+  /// visit(step, its input), in order.
+  template <class Visit>
+  constexpr void each_step(shape in, Visit&& visit) const {
+    std::apply([&](auto const&... s) { ((visit(s, in), in = s.output(in)), ...); }, steps());
+  }
+  template <class Step>
+  static constexpr variable_counts count(Step const& s, shape in) {
+    return nn::count(s.source(), in);
+  }
+  constexpr chain_memory<length> memory(shape in, pass_size batch) const {
+    std::array<step_memory, length> of;
+    std::size_t index = 0;
+    each_step(in, [&](auto const& s, shape from) {
+      of[index++] = {s.saved(from, batch), s.scratch(from, batch),
+                     std::size_t(batch) * s.output(from).size(), s.recomputes};
+    });
+    return chain_memory<length>(of, batch.keep);
+  }
+  /// Where a step may work: the pass's scratch, or, without any, what the steps up to it leave of the saved.
+  template <class D, class T>
+  static std::span<T> arena_of(pass<D> const& p, std::span<T> saved, std::size_t live) {
+    return p.scratch.empty() ? saved.subspan(live) : p.scratch;
+  }
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "edl/nn/carve.hpp"
+#include "edl/nn/storage.hpp"
+
+namespace edl::nn {
+
+/// What a step of a chain asks for, in scalars.
+struct step_memory {
+  std::size_t saved = 0, scratch = 0, result = 0;
+  bool recomputes = false;  ///< its result can be computed again
+};
+
+/// A result between two steps, and its gradient: where they are.
+struct between_steps {
+  std::size_t kept = 0;                     ///< of the saved memory
+  std::size_t result = 0, gradient = 0;     ///< of the scratch: sizes; no `result` where it is kept as it is
+  std::size_t reach = 0;                    ///< how far below the end of the scratch they begin
+  bool halved = false, recomputed = false;  ///< what is done to have it on the way back
+
+  template <class T>
+  std::span<T> result_in(std::span<T> kept_memory, std::span<T> arena) const {
+    return result == 0 ? kept_memory : arena.subspan(arena.size() - reach, result);
+  }
+  template <class T>
+  std::span<T> gradient_in(std::span<T> arena) const {
+    return arena.subspan(arena.size() - reach + result, gradient);
+  }
+};
+
+/// Where a chain's results and gradients lie. What is kept for the way back grows step by step from the start
+/// of the saved memory, and is used up step by step from its end. At the end of the scratch lie, at any time,
+/// one result and one gradient before a step and one of each behind it: those of even places at the very end,
+/// those of odd ones below their neighbours. So the scratch may begin wherever the saved memory ends at that
+/// time, and both take little more than what is kept.
+template <std::size_t Length>
+struct chain_memory {
+  std::array<between_steps, Length + 1> between{};  ///< before step i; the first and the last are the caller's
+  std::array<std::size_t, Length> live{};           ///< saved memory that is in use when step i computes
+  std::size_t saved = 0, scratch = 0, workspace = 0;
+
+  constexpr chain_memory(std::array<step_memory, Length> const& of, storage keep) {
+    for (std::size_t i = 0; i < Length; ++i) {
+      step_memory const& s = of[i];
+      saved += rounded(s.saved);
+      if (i + 1 < Length) {
+        between_steps& b = between[i + 1];
+        b.gradient = rounded(s.result);
+        b.halved = keep == storage::half;
+        b.recomputed = keep == storage::recomputed && s.recomputes && !between[i].recomputed;
+        b.result = b.halved || b.recomputed ? b.gradient : 0;
+        b.kept = b.recomputed ? 0 : b.halved ? rounded((s.result + 1) / 2) : rounded(s.result);
+        saved += b.kept;
+      }
+      live[i] = saved;
+    }
+    for (std::size_t i = 2; i < Length; i += 2) between[i].reach = between[i].result + between[i].gradient;
+    for (std::size_t i = 1; i < Length; i += 2)
+      between[i].reach = between[i].result + between[i].gradient +
+                         std::max(between[i - 1].reach, between[i + 1].reach);
+    workspace = saved;
+    for (std::size_t i = 0; i < Length; ++i) {
+      std::size_t const need = rounded(of[i].scratch) + top(i);
+      scratch = std::max(scratch, need);
+      workspace = std::max(workspace, live[i] + need);
+    }
+  }
+
+  /// What the results and gradients around step i take of the scratch's end.
+  constexpr std::size_t top(std::size_t i) const { return std::max(between[i].reach, between[i + 1].reach); }
+  /// What is left of the scratch for step i itself.
+  template <class T>
+  std::span<T> below(std::size_t i, std::span<T> arena) const {
+    return arena.first(arena.size() - top(i));
+  }
+};
+
+}  // namespace edl::nn

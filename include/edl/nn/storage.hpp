@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace edl::nn {
+
+/// What becomes of the results between layers until the way back needs them.
+enum class storage {
+  recomputed,  ///< those of batch normalisations are not kept, but computed again, which costs next to nothing
+  whole,       ///< all are kept as they are
+  half         ///< all are kept as bfloat16: half the memory, 8 bits of precision
+};
+
+/// Their names as flags say them, in order.
+constexpr std::array<std::string_view, 3> storage_names{"recomputed", "float32", "bfloat16"};
+
+/// What memory is asked for: so many samples, and what becomes of their results. Wherever only the number
+/// matters, it is an int.
+struct pass_size {
+  int samples = 0;
+  storage keep = storage::recomputed;
+
+  constexpr pass_size(int n = 0, storage k = storage::recomputed) : samples(n), keep(k) {}  // NOLINT: an int is one
+  constexpr operator int() const { return samples; }                                   // NOLINT
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/nn/chain.hpp"
+
+#include "edl/nn/layers.hpp"
+#include "nn/harness.hpp"
+
+namespace nn = edl::nn;
+
+namespace {
+
+constexpr auto body(int filters) {
+  return nn::sequential(nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same},
+                        nn::batch_norm{}, nn::relu{},
+                        nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same},
+                        nn::batch_norm{});
+}
+
+/// Everything whose results may be kept in another way: between layers, in containers, before a pooling.
+constexpr auto several = nn::sequential(
+    nn::conv2d{.filters = 4, .kernel = 3}, nn::batch_norm{}, nn::relu{}, nn::residual(body(4)), nn::relu{},
+    nn::residual(body(6), nn::sequential(nn::conv2d{.filters = 6}, nn::batch_norm{})), nn::relu{},
+    nn::batch_norm{}, nn::batch_norm{}, nn::dropout{.rate = 0.2f}, nn::batch_norm{}, nn::relu{},
+    nn::max_pool{}, nn::dense{.units = 5}, nn::tanh{}, nn::dense{.units = 3});
+constexpr edl::shape in{7, 8, 2};
+
+auto after_both_passes(nn::storage keep, edl::mode m, int batch = 3) {
+  harness h{.l = several, .in = in, .batch = {batch, keep}};
+  h.mode = m;
+  h.forward();
+  h.backward();
+  return h;
+}
+
+}  // namespace
+
+TEST_CASE("what is computed again, or kept in half the memory, gives the same gradients") {
+  for (auto m : {edl::mode::training, edl::mode::evaluation}) {
+    auto const whole = after_both_passes(nn::storage::whole, m, 32),
+               again = after_both_passes(nn::storage::recomputed, m, 32),
+               half = after_both_passes(nn::storage::half, m, 32);
+    CHECK(again.y == whole.y);
+    CHECK(again.dx == whole.dx);
+    CHECK(again.gradients == whole.gradients);
+    CHECK(again.state == whole.state);
+    CHECK(half.y == whole.y);  // the way there never reads what was rounded
+    CHECK(half.gradients != whole.gradients);
+    double off = 0, all = 0;
+    for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
+      off += std::pow(half.gradients[i] - whole.gradients[i], 2);
+      all += std::pow(whole.gradients[i], 2);
+    }
+    CHECK(std::sqrt(off / all) < 4e-2);  // eight bits, and a relu that decides otherwise now and then
+  }
+}
+
+TEST_CASE("memory shrinks in the order that one expects") {
+  auto const of = [](nn::storage keep) { return nn::saved_by(several, in, {64, keep}); };
+  CHECK(of(nn::storage::recomputed) < of(nn::storage::whole) * 9 / 10);
+  CHECK(of(nn::storage::half) < of(nn::storage::whole) * 7 / 10);
+}
+
+TEST_CASE("gradients lie where results are not needed any more") {
+  constexpr nn::dense wide{.units = 1024}, narrow{.units = 256};
+  constexpr nn::tanh f{};
+  constexpr auto net = nn::sequential(wide, f, narrow, f, narrow, f, narrow, f, narrow, f, narrow, f, narrow);
+  constexpr edl::shape row{1, 1, 16};
+  constexpr std::size_t saved = nn::saved_by(net, row, 64);
+  CHECK(saved == 64 * (2 * 1024 + 10 * 256));
+  CHECK(nn::scratch_of(net, row, 64) == 64 * 2 * 1024);         // what comes and what goes, anywhere
+  CHECK(net.workspace(row, 64) == saved + 64 * 2 * 256);        // at the end, where nothing is used up yet
+}
+
+TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {
+  for (auto keep : {nn::storage::whole, nn::storage::half, nn::storage::recomputed}) {
+    auto const apart = after_both_passes(keep, edl::mode::training);
+    harness h{.l = several, .in = in, .batch = {3, keep}};
+    h.saved.assign(several.workspace(in, h.batch), harness<nn::flatten>::poison);
+    h.scratch.clear();
+    h.forward();
+    CHECK(h.y == apart.y);
+    h.backward();
+    CHECK(h.dx == apart.dx);
+    CHECK(h.gradients == apart.gradients);
+  }
+}
