@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <edl/edl.hpp>
+#include "resnet.hpp"
 
-/// The networks that are measured, as peer.py has them.
+/// The networks that are measured, as peer.py has them; the residual ones are those of examples/cifar10.
 namespace bench {
 
 namespace nn = edl::nn;
@@ -32,26 +32,5 @@ inline constexpr auto cifar = nn::sequential(
     convolution(128, 1, 3, true), nn::batch_norm{.epsilon = 1e-6f}, nn::relu{}, convolution(128, 1, 3, true),
     nn::batch_norm{.epsilon = 1e-6f}, nn::relu{}, nn::max_pool{.window = 2}, nn::dropout{.rate = 0.4f},
     nn::dense{.units = 10});
-
-constexpr auto body(int filters, int stride) {
-  return nn::sequential(convolution(filters, stride), nn::batch_norm{}, nn::relu{}, convolution(filters),
-                        nn::batch_norm{});
-}
-constexpr auto block(int filters) { return nn::residual(body(filters, 1)); }
-constexpr auto wider(int filters) {
-  return nn::residual(body(filters, 2), nn::sequential(convolution(filters, 2, 1), nn::batch_norm{}));
-}
-
-inline constexpr auto resnet20 =
-    nn::sequential(nn::image{.height = 32, .width = 32, .channels = 3}, convolution(16), nn::batch_norm{},
-                   nn::relu{}, block(16), nn::relu{}, block(16), nn::relu{}, block(16), nn::relu{}, wider(32),
-                   nn::relu{}, block(32), nn::relu{}, block(32), nn::relu{}, wider(64), nn::relu{}, block(64),
-                   nn::relu{}, block(64), nn::relu{}, nn::global_average_pool{}, nn::dense{.units = 10});
-
-inline constexpr auto resnet18 =
-    nn::sequential(nn::image{.height = 32, .width = 32, .channels = 3}, convolution(64), nn::batch_norm{},
-                   nn::relu{}, block(64), nn::relu{}, block(64), nn::relu{}, wider(128), nn::relu{},
-                   block(128), nn::relu{}, wider(256), nn::relu{}, block(256), nn::relu{}, wider(512),
-                   nn::relu{}, block(512), nn::relu{}, nn::global_average_pool{}, nn::dense{.units = 10});
 
 }  // namespace bench

@@ -2,10 +2,12 @@
 #include "edl/core/cores.hpp"
 
 #include <doctest/doctest.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -63,3 +65,19 @@ TEST_CASE("the older hierarchy is understood") {
 }
 
 TEST_CASE("this process has a core") { CHECK(edl::granted_cores() >= 1); }
+
+TEST_CASE("processors are a process's own where it has just enough of more") {
+  std::thread([] {  // a mask of one thread, which goes with it
+    cpu_set_t all;
+    REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+    int const cores = CPU_COUNT(&all);
+    CHECK(edl::own_processors(cores + 1).empty());
+    if (cores < 2) return;
+    int first = 0;
+    while (!CPU_ISSET(first, &all)) ++first;
+    edl::pin_to(first);
+    CHECK(edl::own_processors(1) == std::vector<int>{first});
+    CHECK(edl::own_processors(2).empty());
+    CHECK(::sched_getcpu() == first);
+  }).join();
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 namespace edl {
 
@@ -13,6 +14,14 @@ int granted_cores();
 /// The same by files that stand in for /proc/self/cgroup and /sys/fs/cgroup. What cannot be read grants
 /// everything.
 int granted_cores(int cores, std::filesystem::path const& membership, std::filesystem::path const& groups);
+
+/// The processors of this process, in order, where it has been given exactly as many as it runs `threads`, out
+/// of more (a cpuset, as Kubernetes' static policy gives whole cores): nobody else runs there, so each thread
+/// may have one to itself. Otherwise empty: the system places threads better.
+std::vector<int> own_processors(int threads);
+
+/// Lets the calling thread run on this processor alone, if the system allows it.
+void pin_to(int processor);
 
 }  // namespace edl
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -54,6 +55,24 @@ EDL_INLINE int granted_cores() {
                         ? CPU_COUNT(&allowed)
                         : int(std::thread::hardware_concurrency());
   return granted_cores(cores, "/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+EDL_INLINE std::vector<int> own_processors(int threads) {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != threads ||
+      long(threads) >= ::sysconf(_SC_NPROCESSORS_ONLN))
+    return {};
+  std::vector<int> all;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &allowed)) all.push_back(i);
+  return all;
+}
+
+EDL_INLINE void pin_to(int processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  ::sched_setaffinity(0, sizeof one, &one);
 }
 
 }  // namespace edl

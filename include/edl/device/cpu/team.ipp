@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/device/cpu/team.hpp"
 
@@ -81,9 +82,14 @@ EDL_INLINE thread_team::thread_team(int size) {
   if (size <= 1) return;
   state_ = std::make_unique<state>();
   state_->threads.reserve(std::size_t(size) - 1);
+  // The caller's threads to come would inherit a place of its own, so it gets none, but the one that is left.
+  std::vector<int> const places = own_processors(size);
   // Nobody reads the number of threads before the first round.
   for (int part = 1; part < size; ++part) try {
-      state_->threads.emplace_back([s = state_.get(), part] { s->serve(part); });
+      state_->threads.emplace_back([s = state_.get(), part, place = places.empty() ? -1 : places[std::size_t(part)]] {
+        if (place >= 0) pin_to(place);
+        s->serve(part);
+      });
     } catch (std::system_error const&) {
       break;
     }
