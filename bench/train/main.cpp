@@ -169,10 +169,9 @@ int main(int argc, char** argv) {
     auto const place = [](auto const& names, std::string const& name) {
       return std::find(names.begin(), names.end(), name) - names.begin();
     };
-    bench::contest const how{
-        .device = {.threads = threads.front(),
-                   .kernels = edl::kernels(place(edl::kernels_names, kernels.front()))},
-        .keep = edl::nn::storage(place(edl::nn::storage_names, activations.front()))};
+    bench::contest const how{.device = {.threads = threads.front(),
+                                        .kernels = edl::kernels(place(edl::kernels_names, kernels.front()))},
+                             .keep = edl::nn::storage(place(edl::nn::storage_names, activations.front()))};
     return serve(served, batch, how, profile);
   }
 

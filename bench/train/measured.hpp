@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <edl/device/cpu/options.hpp>
+#include <edl/nn/storage.hpp>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <edl/device/cpu/options.hpp>
-#include <edl/nn/storage.hpp>
 
 namespace bench {
 

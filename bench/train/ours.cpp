@@ -91,9 +91,9 @@ workload one(std::string name, std::vector<int> batches) {
 }  // namespace
 
 std::vector<workload> const& workloads() {
-  static std::vector<workload> const all{one<mnist>("mnist", {64}), one<mlp>("mlp", {64, 256}),
-                                         one<cifar>("cifar", {128}), one<resnet::of_20_layers>("resnet20", {128}),
-                                         one<resnet::of_18_layers>("resnet18", {64})};
+  static std::vector<workload> const all{
+      one<mnist>("mnist", {64}), one<mlp>("mlp", {64, 256}), one<cifar>("cifar", {128}),
+      one<resnet::of_20_layers>("resnet20", {128}), one<resnet::of_18_layers>("resnet18", {64})};
   return all;
 }
 

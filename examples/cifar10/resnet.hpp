@@ -3,7 +3,8 @@
 
 #include <edl/edl.hpp>
 
-/// Residual networks for CIFAR-10 (He, Zhang, Ren and Sun, "Deep residual learning for image recognition", 2016).
+/// Residual networks for CIFAR-10 (He, Zhang, Ren and Sun, "Deep residual learning for image recognition",
+/// 2016).
 namespace resnet {
 
 namespace nn = edl::nn;
@@ -32,11 +33,11 @@ constexpr auto halving(int filters) {
 }
 
 /// Three stages of three blocks.
-inline constexpr auto of_20_layers = nn::sequential(
-    picture, convolution(16), norm, nn::relu{}, block(16), nn::relu{}, block(16), nn::relu{}, block(16),
-    nn::relu{}, halving(32), nn::relu{}, block(32), nn::relu{}, block(32), nn::relu{}, halving(64),
-    nn::relu{}, block(64), nn::relu{}, block(64), nn::relu{}, nn::global_average_pool{},
-    nn::dense{.units = 10});
+inline constexpr auto of_20_layers =
+    nn::sequential(picture, convolution(16), norm, nn::relu{}, block(16), nn::relu{}, block(16), nn::relu{},
+                   block(16), nn::relu{}, halving(32), nn::relu{}, block(32), nn::relu{}, block(32),
+                   nn::relu{}, halving(64), nn::relu{}, block(64), nn::relu{}, block(64), nn::relu{},
+                   nn::global_average_pool{}, nn::dense{.units = 10});
 
 /// Four stages of two wide blocks.
 inline constexpr auto of_18_layers = nn::sequential(

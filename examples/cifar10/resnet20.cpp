@@ -6,8 +6,8 @@ struct resnet20 {
   static constexpr auto network = resnet::of_20_layers;
   static constexpr edl::nn::softmax_cross_entropy loss{};
   static constexpr edl::sgd optimizer{.momentum = 0.9f, .nesterov = true, .weight_decay = 5e-3f};
-  static constexpr edl::warmup<edl::polynomial_decay> schedule{
-      .steps = 1950, .then = {.rate = 0.1f, .steps = 15600}};
+  static constexpr edl::warmup<edl::polynomial_decay> schedule{.steps = 1950,
+                                                               .then = {.rate = 0.1f, .steps = 15600}};
   static constexpr auto augmentation = edl::augment(edl::random_crop{.padding = 4}, edl::random_flip{});
   using metrics = edl::metrics<edl::accuracy>;
 

@@ -5,9 +5,9 @@
 namespace nn = edl::nn;
 
 struct mlp {
-  static constexpr auto network =
-      nn::sequential(nn::features{.count = 784}, nn::dense{.units = 512}, nn::relu{}, nn::dropout{.rate = 0.2f},
-                     nn::dense{.units = 512}, nn::relu{}, nn::dropout{.rate = 0.2f}, nn::dense{.units = 10});
+  static constexpr auto network = nn::sequential(
+      nn::features{.count = 784}, nn::dense{.units = 512}, nn::relu{}, nn::dropout{.rate = 0.2f},
+      nn::dense{.units = 512}, nn::relu{}, nn::dropout{.rate = 0.2f}, nn::dense{.units = 10});
   static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::adam optimizer{};
   static constexpr edl::polynomial_decay schedule{.rate = 0.001f,

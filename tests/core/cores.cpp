@@ -79,5 +79,6 @@ TEST_CASE("processors are a process's own where it has just enough of more") {
     CHECK(edl::own_processors(1) == std::vector<int>{first});
     CHECK(edl::own_processors(2).empty());
     CHECK(::sched_getcpu() == first);
-  }).join();
+  })
+      .join();
 }

@@ -87,7 +87,8 @@ TEST_CASE("a file remembers for the next process; one that is damaged is as good
   std::ifstream in(f.file());
   std::string signature;
   std::getline(in, signature);
-  std::ofstream(f.file()) << signature << "\ntest 5,6,0,0,0,0,0,0,0,0,0,0,0,0 batch 64 threads 2: no such way\n";
+  std::ofstream(f.file()) << signature
+                          << "\ntest 5,6,0,0,0,0,0,0,0,0,0,0,0,0 batch 64 threads 2: no such way\n";
   kernel_choices c(edl::kernels::measured, 2, f.file());
   CHECK(chosen(c, key, 0).way == 1);
 }

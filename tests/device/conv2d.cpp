@@ -98,7 +98,8 @@ TEST_CASE("convolutions agree with the definition, whatever the stride, the bord
     for (int threads : {1, 2, 4}) {
       compare<double>(g, 3, 1e-11, {.threads = threads});
       for (bool libraries : {false, true})
-        compare<float>(g, 3, 2e-3, {.threads = threads, .kernels = libraries ? edl::kernels::fixed : edl::kernels::own});
+        compare<float>(g, 3, 2e-3,
+                       {.threads = threads, .kernels = libraries ? edl::kernels::fixed : edl::kernels::own});
     }
   }
 }
@@ -119,7 +120,8 @@ TEST_CASE("any convolution agrees with the definition, with the library's kernel
                                groups};
     CAPTURE(i);
     for (bool libraries : {false, true})
-      compare<float>(g, batch, 5e-3, {.threads = upto(3), .kernels = libraries ? edl::kernels::fixed : edl::kernels::own});
+      compare<float>(g, batch, 5e-3,
+                     {.threads = upto(3), .kernels = libraries ? edl::kernels::fixed : edl::kernels::own});
   }
 }
 
@@ -130,7 +132,8 @@ TEST_CASE("Winograd's algorithm agrees with the definition, shapes that fill no 
                         edl::conv_geometry{{9, 6, 48}, {8, 5, 32}, 3, 1, {1, 1}, 1}})
     for (int batch : {1, 3, 5})
       for (bool winograd : {false, true})
-        compare<float>(g, batch, winograd ? 2e-2 : 5e-3, {.threads = 2, .kernels = winograd ? edl::kernels::fixed : edl::kernels::direct});
+        compare<float>(g, batch, winograd ? 2e-2 : 5e-3,
+                       {.threads = 2, .kernels = winograd ? edl::kernels::fixed : edl::kernels::direct});
   edl::random_stream const random(21, 0);
   std::uint64_t drawn = 0;
   auto const upto = [&](int n) { return int(random.below(std::uint64_t(n), drawn++)) + 1; };
@@ -150,7 +153,7 @@ TEST_CASE("Winograd's algorithm agrees with the definition, shapes that fill no 
 }
 
 TEST_CASE("Winograd's algorithm cut by channels agrees as well, and so do maps that a cache does not hold") {
-  compare<float>({{4, 4, 128}, {4, 4, 256}, 3, 1, 1, 1}, 3, 5e-2, {.threads = 2});   // by channels
+  compare<float>({{4, 4, 128}, {4, 4, 256}, 3, 1, 1, 1}, 3, 5e-2, {.threads = 2});  // by channels
   compare<float>({{4, 4, 256}, {4, 4, 128}, 3, 1, 1, 1}, 2, 5e-2, {.threads = 1});
   compare<float>({{64, 64, 32}, {64, 64, 32}, 3, 1, 1, 1}, 5, 5e-2, {.threads = 2});  // a sample in a piece
   compare<float>({{32, 32, 32}, {32, 32, 48}, 3, 1, 1, 1}, 23, 5e-2, {.threads = 3});

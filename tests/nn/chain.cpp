@@ -9,10 +9,9 @@ namespace nn = edl::nn;
 namespace {
 
 constexpr auto body(int filters) {
-  return nn::sequential(nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same},
-                        nn::batch_norm{}, nn::relu{},
-                        nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same},
-                        nn::batch_norm{});
+  return nn::sequential(
+      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{}, nn::relu{},
+      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{});
 }
 
 /// Everything whose results may be kept in another way: between layers, in containers, before a pooling.
@@ -66,8 +65,8 @@ TEST_CASE("gradients lie where results are not needed any more") {
   constexpr edl::shape row{1, 1, 16};
   constexpr std::size_t saved = nn::saved_by(net, row, 64);
   CHECK(saved == 64 * (2 * 1024 + 10 * 256));
-  CHECK(nn::scratch_of(net, row, 64) == 64 * 2 * 1024);         // what comes and what goes, anywhere
-  CHECK(net.workspace(row, 64) == saved + 64 * 2 * 256);        // at the end, where nothing is used up yet
+  CHECK(nn::scratch_of(net, row, 64) == 64 * 2 * 1024);   // what comes and what goes, anywhere
+  CHECK(net.workspace(row, 64) == saved + 64 * 2 * 256);  // at the end, where nothing is used up yet
 }
 
 TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {

@@ -107,28 +107,33 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
           "minibatches that a worker leases at a time")
       ->check(CLI::Range(1, 1 << 20));
   d.truth("skip_damaged", j.skip_damaged, "count damaged records and files instead of stopping");
-  d.value("--loader_threads", j.loader_threads, "threads beside the computing ones that read and decode ahead; 0: the computing ones do, between steps")
+  d.value("--loader_threads", j.loader_threads,
+          "threads beside the computing ones that read and decode ahead; 0: the computing ones do, between "
+          "steps")
       ->check(CLI::Range(0, 256));
   d.value("--num_threads", j.num_threads,
           "threads that a worker computes with; 0: as many as it is granted cores, or its share of them")
       ->check(CLI::Range(0, 1024));
   d.value("--kernels", j.kernels,
-          "what computes: measured: the fastest for every shape; fixed: a rule instead of the clock; direct: the "
+          "what computes: measured: the fastest for every shape; fixed: a rule instead of the clock; direct: "
+          "the "
           "same without Winograd's algorithm; own: none of a library")
       ->check(CLI::IsMember(kernels_names));
   d.value("--kernel_cache", j.kernel_cache,
           "file that remembers what was measured; none: no file (default: edl/kernels in the user's cache)");
-  d.truth("deterministic", j.deterministic,
-          "the same bits from every run on such a machine with as many threads: --kernels=fixed for measured");
+  d.truth(
+      "deterministic", j.deterministic,
+      "the same bits from every run on such a machine with as many threads: --kernels=fixed for measured");
   d.value("--max_task_retries", j.max_task_retries, "how often a task that fails is tried")
       ->check(CLI::Range(1, 1000));
   d.app.option_defaults()->group("Model");
   d.value("--seed", j.seed, "of initial values, shuffling and dropout");
   d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
           "a checkpoint (its version-N directory) or an exported model.safetensors to start from");
-  d.value("--activations", j.activations,
-          "what is kept of the results between layers for the way back: recomputed: all but what can cheaply be "
-          "computed again; float32: all; bfloat16: all, rounded, in half the memory")
+  d.value(
+       "--activations", j.activations,
+       "what is kept of the results between layers for the way back: recomputed: all but what can cheaply be "
+       "computed again; float32: all; bfloat16: all, rounded, in half the memory")
       ->check(CLI::IsMember(nn::storage_names));
   d.app.option_defaults()->group("Log");
   d.truth("explain_plan", j.explain_plan,

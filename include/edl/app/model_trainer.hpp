@@ -46,8 +46,7 @@ class model_trainer final : public worker::trainer {
 
  public:
   explicit model_trainer(worker::trainer_options const& o)
-      : seed_(o.seed),
-        net_({.max_batch = o.max_batch, .seed = o.seed, .device = o.device, .keep = o.keep}) {
+      : seed_(o.seed), net_({.max_batch = o.max_batch, .seed = o.seed, .device = o.device, .keep = o.keep}) {
     if (o.profile) net_.set_trace(&trace_.emplace(traced_calls));
   }
 

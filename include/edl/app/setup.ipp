@@ -50,7 +50,8 @@ inline std::string kernel_cache_of(job const& j) {
   if (!j.kernel_cache.empty()) return j.kernel_cache == "none" ? std::string() : j.kernel_cache;
   if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
     return std::string(cache) + "/edl/kernels";
-  if (char const* const home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/edl/kernels";
+  if (char const* const home = std::getenv("HOME"); home && *home)
+    return std::string(home) + "/.cache/edl/kernels";
   return {};
 }
 

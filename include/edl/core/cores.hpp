@@ -15,9 +15,9 @@ int granted_cores();
 /// everything.
 int granted_cores(int cores, std::filesystem::path const& membership, std::filesystem::path const& groups);
 
-/// The processors of this process, in order, where it has been given exactly as many as it runs `threads`, out
-/// of more (a cpuset, as Kubernetes' static policy gives whole cores): nobody else runs there, so each thread
-/// may have one to itself. Otherwise empty: the system places threads better.
+/// The processors of this process, in order, where it has been given exactly as many as it runs `threads`,
+/// out of more (a cpuset, as Kubernetes' static policy gives whole cores): nobody else runs there, so each
+/// thread may have one to itself. Otherwise empty: the system places threads better.
 std::vector<int> own_processors(int threads);
 
 /// Lets the calling thread run on this processor alone, if the system allows it.

@@ -32,7 +32,7 @@ struct job {
   std::uint64_t evaluation_steps = 0;
   std::uint64_t log_loss_steps = 100;
   int loader_threads = 0;  ///< of its own; 0: those that compute
-  int num_threads = 0;  ///< that a worker computes with; 0: by the cores that it is granted
+  int num_threads = 0;     ///< that a worker computes with; 0: by the cores that it is granted
   std::string kernels = "measured";
   std::string kernel_cache;
   bool deterministic = false;
@@ -51,8 +51,8 @@ struct job {
 
   std::uint64_t checkpoint_steps = 0;
   std::string checkpoint_dir, checkpoint_dir_for_init;
-  int keep_checkpoint_max = 0;     ///< 0: all
-  std::string output;              ///< directory of the trained model
+  int keep_checkpoint_max = 0;                     ///< 0: all
+  std::string output;                              ///< directory of the trained model
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
   bool explain_plan = false;                       ///< only say how the network is computed
   std::string profile;                             ///< directory for where the workers' time went

@@ -26,7 +26,7 @@ struct work {
 
 struct loader_options {
   int threads = 2;  ///< of its own; 0: batches are filled by whoever calls `fill_next`, or else by `next`
-  int ring = 4;  ///< batches in all, those in the caller's hands included; at least 2
+  int ring = 4;     ///< batches in all, those in the caller's hands included; at least 2
   int minibatch_size = 64;
   std::uint64_t seed = 0;
   bool shuffle = true;  ///< in training; evaluation and prediction always go in order

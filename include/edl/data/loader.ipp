@@ -161,7 +161,8 @@ struct loader::state {
 
   void run() {
     desk own;
-    while (fill_one(own, true)) {}
+    while (fill_one(own, true)) {
+    }
   }
 
   bool fill_one() {
@@ -213,7 +214,8 @@ EDL_INLINE loader::loader(source const& from, loader_options const& options, fac
     for (int i = 0; i < options.threads; ++i) s.threads.emplace_back([&s] { s.run(); });
   } catch (std::system_error const& e) {
     // With fewer threads than asked for it still works.
-    if (s.threads.empty() && options.threads > 0) throw error(fmt::format("no thread can be started for the loader: {}", e.what()));
+    if (s.threads.empty() && options.threads > 0)
+      throw error(fmt::format("no thread can be started for the loader: {}", e.what()));
   }
 }
 

@@ -58,8 +58,8 @@ struct batch_norm {
   template <class D>
   void again(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain const& chain) const {
     auto const c = std::size_t(a.in.channels);
-    batch_norm_again(p.device, chain, a.batch, a.x, a.parameters.first(c), a.parameters.subspan(c, c), a.saved,
-                     a.y);
+    batch_norm_again(p.device, chain, a.batch, a.x, a.parameters.first(c), a.parameters.subspan(c, c),
+                     a.saved, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain const& chain) const {

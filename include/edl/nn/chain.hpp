@@ -129,16 +129,15 @@ struct chain {
       if constexpr (I > 0) {
         using before = std::tuple_element_t<I - 1, steps_type>;
         bool const used = !calls[I].dx.empty() || !calls[I].gradients.empty();
-        if (used && m.between[I].halved)
-          restore(p.device, std::as_bytes(kepts[I - 1]), results[I - 1]);
+        if (used && m.between[I].halved) restore(p.device, std::as_bytes(kepts[I - 1]), results[I - 1]);
         if constexpr (before::recomputes)
           if (used && m.between[I].recomputed) {
             auto const& c = calls[I - 1];
-            std::get<I - 1>(all).again(p, {c.in, c.out, c.batch, c.x, c.parameters, {}, results[I - 1], c.saved});
+            std::get<I - 1>(all).again(
+                p, {c.in, c.out, c.batch, c.x, c.parameters, {}, results[I - 1], c.saved});
           }
       }
-      backward_child(p, places[I], std::get<I>(all), calls[I],
-                     m.below(I, arena_of(p, a.saved, m.live[I])));
+      backward_child(p, places[I], std::get<I>(all), calls[I], m.below(I, arena_of(p, a.saved, m.live[I])));
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) { (one.template operator()<length - 1 - I>(), ...); }
     (std::make_index_sequence<length>{});
@@ -157,8 +156,8 @@ struct chain {
     std::array<step_memory, length> of;
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
-      of[index++] = {s.saved(from, batch), s.scratch(from, batch),
-                     std::size_t(batch) * s.output(from).size(), s.recomputes};
+      of[index++] = {s.saved(from, batch), s.scratch(from, batch), std::size_t(batch) * s.output(from).size(),
+                     s.recomputes};
     });
     return chain_memory<length>(of, batch.keep);
   }

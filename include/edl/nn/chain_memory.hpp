@@ -41,8 +41,9 @@ struct between_steps {
 /// time, and both take little more than what is kept.
 template <std::size_t Length>
 struct chain_memory {
-  std::array<between_steps, Length + 1> between{};  ///< before step i; the first and the last are the caller's
-  std::array<std::size_t, Length> live{};           ///< saved memory that is in use when step i computes
+  std::array<between_steps, Length + 1>
+      between{};                           ///< before step i; the first and the last are the caller's
+  std::array<std::size_t, Length> live{};  ///< saved memory that is in use when step i computes
   std::size_t saved = 0, scratch = 0, workspace = 0;
 
   constexpr chain_memory(std::array<step_memory, Length> const& of, storage keep) {
@@ -62,8 +63,8 @@ struct chain_memory {
     }
     for (std::size_t i = 2; i < Length; i += 2) between[i].reach = between[i].result + between[i].gradient;
     for (std::size_t i = 1; i < Length; i += 2)
-      between[i].reach = between[i].result + between[i].gradient +
-                         std::max(between[i - 1].reach, between[i + 1].reach);
+      between[i].reach =
+          between[i].result + between[i].gradient + std::max(between[i - 1].reach, between[i + 1].reach);
     workspace = saved;
     for (std::size_t i = 0; i < Length; ++i) {
       std::size_t const need = rounded(of[i].scratch) + top(i);

@@ -145,9 +145,7 @@ class model {
  private:
   using buffer = typename Device::buffer;
 
-  nn::pass<Device> pass() {
-    return {device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_};
-  }
+  nn::pass<Device> pass() { return {device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_}; }
 
   Device device_;
   int max_batch_ = 1, batch_ = 0;

@@ -8,7 +8,8 @@ namespace edl::nn {
 
 /// What becomes of the results between layers until the way back needs them.
 enum class storage {
-  recomputed,  ///< those of batch normalisations are not kept, but computed again, which costs next to nothing
+  recomputed,  ///< those of batch normalisations are not kept, but computed again, which costs next to
+               ///< nothing
   whole,       ///< all are kept as they are
   half         ///< all are kept as bfloat16: half the memory, 8 bits of precision
 };
@@ -22,8 +23,9 @@ struct pass_size {
   int samples = 0;
   storage keep = storage::recomputed;
 
-  constexpr pass_size(int n = 0, storage k = storage::recomputed) : samples(n), keep(k) {}  // NOLINT: an int is one
-  constexpr operator int() const { return samples; }                                   // NOLINT
+  constexpr pass_size(int n = 0, storage k = storage::recomputed)
+      : samples(n), keep(k) {}                        // NOLINT: an int is one
+  constexpr operator int() const { return samples; }  // NOLINT
 };
 
 }  // namespace edl::nn

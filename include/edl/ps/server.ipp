@@ -97,8 +97,8 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   check(request.generation());
   gradient_buffer memory(buffers_, store_.parameters() + store_.state());
   std::span<float> const values = memory.values();
-  // What comes in half the space comes into the space's second half, the state where it belongs, and is spread
-  // from the start.
+  // What comes in half the space comes into the space's second half, the state where it belongs, and is
+  // spread from the start.
   std::size_t const parameters = store_.parameters(), skipped = request.halved() ? parameters * 2 : 0;
   std::span<std::byte> const into = std::as_writable_bytes(values).subspan(skipped);
   co_await r.read(into);
@@ -110,8 +110,8 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   check(request.generation());  // the servers may have rolled back while the bytes came in
   minibatch_key const key{
       {request.task().epoch(), request.task().index()}, request.minibatch(), request.minibatches()};
-  push_result const result = store_.push(key, request.version(), values.first(parameters),
-                                         values.subspan(parameters));
+  push_result const result =
+      store_.push(key, request.version(), values.first(parameters), values.subspan(parameters));
   advanced_.notify();
   if (result.evaluate || result.checkpoint) options_.frozen(generation_, result);
   wire::PushReply reply;

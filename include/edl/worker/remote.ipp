@@ -138,8 +138,7 @@ EDL_INLINE pushed remote_parameters::push(minibatch_key const& minibatch, std::u
                            .message = wire::pack(request),
                            .timeout = detail::transfer_timeout};
         std::size_t const middle = std::clamp(parameters_, s.range.first, s.range.last);
-        if (middle > s.range.first)
-          what.payload.push_back(part(s.range.first, middle));
+        if (middle > s.range.first) what.payload.push_back(part(s.range.first, middle));
         if (s.range.last > middle)
           what.payload.push_back(
               std::as_bytes(state_change.subspan(middle - parameters_, s.range.last - middle)));

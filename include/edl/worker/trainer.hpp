@@ -27,7 +27,7 @@ struct trainer_options {
   std::uint64_t seed = 1;  ///< of dropout
   cpu_options device{};
   nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
-  bool profile = false;    ///< time the passes, layer by layer
+  bool profile = false;                        ///< time the passes, layer by layer
 };
 
 /// A model bound to memory, as a worker sees it whatever the model: one virtual call per step, so that the

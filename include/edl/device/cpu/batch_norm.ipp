@@ -320,13 +320,13 @@ template void batch_norm_evaluate(basic_cpu<float>&, norm_chain const&, int, flo
 template void batch_norm_evaluate(basic_cpu<double>&, norm_chain const&, int, double, view<double>,
                                   view<double>, view<double>, view<double>, view<double>, view<double>,
                                   std::span<double>, std::span<double>);
-template void batch_norm_again(basic_cpu<float>&, norm_chain const&, int, view<float>, view<float>, view<float>,
-                               view<float>, std::span<float>);
+template void batch_norm_again(basic_cpu<float>&, norm_chain const&, int, view<float>, view<float>,
+                               view<float>, view<float>, std::span<float>);
 template void batch_norm_backward(basic_cpu<float>&, norm_chain const&, int, bool, view<float>, view<float>,
                                   view<float>, view<float>, view<float>, std::span<float>, std::span<float>,
                                   std::span<float>);
-template void batch_norm_again(basic_cpu<double>&, norm_chain const&, int, view<double>, view<double>, view<double>,
-                               view<double>, std::span<double>);
+template void batch_norm_again(basic_cpu<double>&, norm_chain const&, int, view<double>, view<double>,
+                               view<double>, view<double>, std::span<double>);
 template void batch_norm_backward(basic_cpu<double>&, norm_chain const&, int, bool, view<double>,
                                   view<double>, view<double>, view<double>, view<double>, std::span<double>,
                                   std::span<double>, std::span<double>);

@@ -31,8 +31,8 @@ struct kernel_key {
 /// Thread safety: distinct objects: safe, with one file as well. Shared objects: unsafe.
 class kernel_choices {
  public:
-  /// `cache` is a file that need not exist; empty: none. One that is damaged, or of another machine or version,
-  /// is as good as none.
+  /// `cache` is a file that need not exist; empty: none. One that is damaged, or of another machine or
+  /// version, is as good as none.
   kernel_choices(kernels policy, int threads, std::string cache);
 
   kernels policy() const { return policy_; }
@@ -40,19 +40,20 @@ class kernel_choices {
   std::size_t measurements() const { return measurements_; }
 
   /// The way for `key`: number `rule`, unless choices are measured and another is clearly faster. `run(way)`
-  /// does the work, repeatedly and with the same result, or returns false where it cannot. A shape that has been seen with another batch is
-  /// computed as it was then: the last minibatch of an epoch has the kernels of all others.
+  /// does the work, repeatedly and with the same result, or returns false where it cannot. A shape that has
+  /// been seen with another batch is computed as it was then: the last minibatch of an epoch has the kernels
+  /// of all others.
   template <std::invocable<int> Run>
   int pick(kernel_key const& key, std::span<std::string_view const> ways, int rule, Run&& run) {
     if (policy_ != kernels::measured) return rule;
     return chosen(
-        key, ways, rule, [](void* r, int way) -> bool { return (*static_cast<std::remove_cvref_t<Run>*>(r))(way); },
-        &run);
+        key, ways, rule,
+        [](void* r, int way) -> bool { return (*static_cast<std::remove_cvref_t<Run>*>(r))(way); }, &run);
   }
 
  private:
-  int chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule,
-             bool (*run)(void*, int), void* context);
+  int chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule, bool (*run)(void*, int),
+             void* context);
   void load();
   void save() const;
 

@@ -41,7 +41,8 @@ inline std::string processor_name() {
 }
 
 inline std::string text_of(kernel_key const& key, int threads) {
-  return fmt::format("{} {} batch {} threads {}", key.operation, fmt::join(key.extents, ","), key.batch, threads);
+  return fmt::format("{} {} batch {} threads {}", key.operation, fmt::join(key.extents, ","), key.batch,
+                     threads);
 }
 
 /// Milliseconds that a way takes, the least of some tries; infinite where it cannot be gone.
@@ -67,8 +68,8 @@ EDL_INLINE kernel_choices::kernel_choices(kernels policy, int threads, std::stri
   load();
 }
 
-EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::string_view const> ways,
-                                      int rule, bool (*run)(void*, int), void* context) {
+EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule,
+                                      bool (*run)(void*, int), void* context) {
   kernel_key shape = key;
   shape.batch = 0;
   if (auto const seen = used_.find(shape); seen != used_.end()) return seen->second;

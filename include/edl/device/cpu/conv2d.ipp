@@ -87,28 +87,27 @@ T const* patches_of(basic_cpu<T>& cpu, int thread, conv_geometry const& g, int g
 
 template <class T>
 void own_conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activation f, view<T> x,
-                    view<T> kernel, view<T> bias, std::span<T> y) {
+                        view<T> kernel, view<T> bias, std::span<T> y) {
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
   std::ranges::fill(y, T(0));
-  cpu.share(std::size_t(batch), cpu.parts(std::size_t(batch), 1),
-            [&](std::size_t begin, std::size_t end, int t) {
-              for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
-                T const* const patches =
-                    patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
-                std::size_t const offset = std::size_t(group) * own;
-                multiply_add<T>(cpu, t, samples * positions, own, patch, {patches, patch},
-                                {kernel.data() + offset, filters}, y.data() + first * g.out.size() + offset,
-                                filters);
-              });
-            });
+  cpu.share(
+      std::size_t(batch), cpu.parts(std::size_t(batch), 1), [&](std::size_t begin, std::size_t end, int t) {
+        for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
+          T const* const patches = patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
+          std::size_t const offset = std::size_t(group) * own;
+          multiply_add<T>(cpu, t, samples * positions, own, patch, {patches, patch},
+                          {kernel.data() + offset, filters}, y.data() + first * g.out.size() + offset,
+                          filters);
+        });
+      });
   if (!bias.empty() || f != activation::none)
     finish_rows(cpu, std::size_t(batch) * positions, filters, f, bias, y);
 }
 
 template <class T>
 void own_conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, view<T> x, view<T> kernel,
-                     view<T> dy, std::span<T> dx, std::span<T> dkernel, std::span<T> dbias) {
+                         view<T> dy, std::span<T> dx, std::span<T> dkernel, std::span<T> dbias) {
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
   if (!dbias.empty()) sum_rows(cpu, std::size_t(batch) * positions, filters, dy, dbias);
@@ -148,16 +147,15 @@ inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batc
 template <class Run>
 conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
-  conv_way const rule = cpu.kernels() == kernels::direct ? conv_way::direct
-                                                            : onednn_conv2d_rule(g, batch, cpu.threads());
+  conv_way const rule =
+      cpu.kernels() == kernels::direct ? conv_way::direct : onednn_conv2d_rule(g, batch, cpu.threads());
   // Not worth trying: our own loops against Winograd's algorithm, and to cut the channels of large maps.
   auto const hopeless = [&](conv_way way) {
     return (way == conv_way::own && rule != conv_way::direct) ||
            (way == conv_way::winograd_by_channels && g.positions() > 64);
   };
-  return conv_way(cpu.pick(key_of(pass, g, batch), conv_ways, int(rule), [&](int way) -> bool {
-    return !hopeless(conv_way(way)) && run(conv_way(way));
-  }));
+  return conv_way(cpu.pick(key_of(pass, g, batch), conv_ways, int(rule),
+                           [&](int way) -> bool { return !hopeless(conv_way(way)) && run(conv_way(way)); }));
 }
 
 inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
@@ -181,8 +179,7 @@ inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int b
 inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                          view<float> kernel, view<float> dy, std::span<float> dx) {
   return way_of(cpu, "conv2d-data", g, batch, [&](conv_way way) {
-    return way != conv_way::own &&
-           onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, {}, {}, way, way);
+    return way != conv_way::own && onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, {}, {}, way, way);
   });
 }
 

@@ -17,7 +17,8 @@ namespace edl::detail {
 EDL_INLINE conv_way onednn_conv2d_rule(conv_geometry const& g, int batch, int threads) {
   // Winograd's from 32 channels on, and by channels where a thread's share of the batch has so few tiles that
   // to transform the weights is most of the work.
-  if (!winograd_fits(g) || g.in.channels < 32 || g.out.channels < 32 || g.positions() < 16) return conv_way::direct;
+  if (!winograd_fits(g) || g.in.channels < 32 || g.out.channels < 32 || g.positions() < 16)
+    return conv_way::direct;
   int const tiles = (batch + threads - 1) / threads * ((g.out.height + 3) / 4) * ((g.out.width + 3) / 4);
   return tiles < std::min(g.in.channels, g.out.channels) && channels_of_piece(g.in.channels, threads) &&
                  channels_of_piece(g.out.channels, threads)
@@ -29,8 +30,9 @@ EDL_INLINE conv_way onednn_conv2d_rule(conv_geometry const& g, int batch, int th
 /// gradients.
 enum conv_room : std::size_t { scratch_room, weights_room, x_room, y_room, piece_room };
 
-EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
-                       view<float> kernel, view<float> bias, std::span<float> y, conv_way way) {
+EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
+                                      view<float> x, view<float> kernel, view<float> bias, std::span<float> y,
+                                      conv_way way) {
   conv_work work(cpu, g, conv_pass::forward, !bias.empty(), f, batch, way);
   if (!work) return false;
   work.lay_out(cpu, kernel);
@@ -42,10 +44,9 @@ EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const
       float *const its_in = k.x_side->place(in, cpu.room(t, x_room, k.x_side->room())),
                    *const its_out = k.y_side->place(out, cpu.room(t, y_room, k.y_side->room()));
       if (i == first || !work.by_channels) k.x_side->bring(t, in, its_in);
-      float* const weights =
-          work.by_channels
-              ? k.laid_out(t, kernel.data() + channel, cpu.room(t, weights_room, k.packed_size).data())
-              : work.weights_of(k);
+      float* const weights = work.by_channels ? k.laid_out(t, kernel.data() + channel,
+                                                           cpu.room(t, weights_room, k.packed_size).data())
+                                              : work.weights_of(k);
       k.run(t, its_in, weights, bias.empty() ? nullptr : bias.data() + channel, its_out,
             cpu.room(t, scratch_room, k.scratch_size));
       k.y_side->send(t, its_out, out);
@@ -79,8 +80,8 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
   };
   auto const weigh = [&](int t, std::size_t i, bool first) {
     auto const [k, sample, channel] = weights->at(i);
-    float const *const in = x.data() + sample * g.in.size(),
-                       *const out = dy.data() + sample * g.out.size() + channel;
+    float const *const in = x.data() + sample * g.in.size(), *const out =
+                                                                 dy.data() + sample * g.out.size() + channel;
     float *const its_in = k.x_side->place(in, cpu.room(t, x_room, k.x_side->room())),
                  *const its_out = k.y_side->place(out, cpu.room(t, y_room, k.y_side->room()));
     if (first || !weights->by_channels) k.x_side->bring(t, in, its_in);
@@ -109,10 +110,9 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
     float *const its_out = k.y_side->place(out, cpu.room(t, y_room, k.y_side->room())),
                  *const its_to = k.x_side->place(to, cpu.room(t, x_room, k.x_side->room()));
     if (bring) k.y_side->bring(t, out, its_out);
-    float* const laid = data->by_channels
-                            ? k.laid_out(t, kernel.data() + channel * filters,
-                                         cpu.room(t, weights_room, k.packed_size).data())
-                            : data->weights_of(k);
+    float* const laid = data->by_channels ? k.laid_out(t, kernel.data() + channel * filters,
+                                                       cpu.room(t, weights_room, k.packed_size).data())
+                                          : data->weights_of(k);
     k.run(t, its_to, laid, nullptr, its_out, cpu.room(t, scratch_room, k.scratch_size));
     k.x_side->send(t, its_to, to);
   };
@@ -120,13 +120,12 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
   bool const together = weights && data && weights->same_pieces(*data);
   bool const alike = together && weights->kernel().key.winograd == data->kernel().key.winograd;
   if (weights) {
-    cpu.share(std::size_t(weights->pieces), weights->parts,
-              [&](std::size_t first, std::size_t last, int t) {
-                for (std::size_t i = first; i < last; ++i) {
-                  weigh(t, i, i == first);
-                  if (together) pass_on(t, i, !alike);
-                }
-              });
+    cpu.share(std::size_t(weights->pieces), weights->parts, [&](std::size_t first, std::size_t last, int t) {
+      for (std::size_t i = first; i < last; ++i) {
+        weigh(t, i, i == first);
+        if (together) pass_on(t, i, !alike);
+      }
+    });
     if (!weights->by_channels) {
       detail::add_parts(cpu, weights->parts, size, sums);
       if (!dbias.empty()) detail::add_parts(cpu, weights->parts, filters, bias_sums);

@@ -85,8 +85,9 @@ class conv_kernel {
     constexpr auto type = memory::data_type::f32;
     auto const& g = k.g;
     bool const back = k.pass == conv_pass::data;
-    memory::dim const inputs = back ? k.channels : g.in.channels, filters = back ? g.out.channels : k.channels,
-                      all = g.out.channels, inner = g.in.channels / g.groups, row = g.kernel.width * inner * all;
+    memory::dim const inputs = back ? k.channels : g.in.channels,
+                      filters = back ? g.out.channels : k.channels, all = g.out.channels,
+                      inner = g.in.channels / g.groups, row = g.kernel.width * inner * all;
     memory::dims const in{k.samples, inputs, g.in.height, g.in.width},
         out{k.samples, filters, g.out.height, g.out.width}, stride{g.stride.height, g.stride.width},
         before{g.before.height, g.before.width},
@@ -104,7 +105,8 @@ class conv_kernel {
     auto const how = k.winograd ? algorithm::convolution_winograd : algorithm::convolution_direct;
     memory::desc const our_x = ours(in, g.in), our_y = ours(out, g.out),
                        x = k.winograd ? memory::desc(in, type, tag::nChw16c) : our_x,
-                       y = k.winograd ? memory::desc(out, type, tag::nChw16c) : our_y, any(dims, type, tag::any),
+                       y = k.winograd ? memory::desc(out, type, tag::nChw16c) : our_y,
+                       any(dims, type, tag::any),
                        b = k.bias ? memory::desc({filters}, type, tag::x) : memory::desc();
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -13,8 +13,8 @@ namespace edl {
 class thread_team {
  public:
   /// `size` counts the caller. With fewer threads than asked for, where the system gives no more, it still
-  /// works: `size()` tells. Where the process has its processors to itself (`own_processors`), each thread but
-  /// the caller's stays on one.
+  /// works: `size()` tells. Where the process has its processors to itself (`own_processors`), each thread
+  /// but the caller's stays on one.
   explicit thread_team(int size = 1);
   ~thread_team();
   thread_team(thread_team&&) noexcept;

@@ -86,10 +86,11 @@ EDL_INLINE thread_team::thread_team(int size) {
   std::vector<int> const places = own_processors(size);
   // Nobody reads the number of threads before the first round.
   for (int part = 1; part < size; ++part) try {
-      state_->threads.emplace_back([s = state_.get(), part, place = places.empty() ? -1 : places[std::size_t(part)]] {
-        if (place >= 0) pin_to(place);
-        s->serve(part);
-      });
+      state_->threads.emplace_back(
+          [s = state_.get(), part, place = places.empty() ? -1 : places[std::size_t(part)]] {
+            if (place >= 0) pin_to(place);
+            s->serve(part);
+          });
     } catch (std::system_error const&) {
       break;
     }
