@@ -8,7 +8,6 @@
 #include <dnnl.hpp>
 #include <memory>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -164,7 +163,6 @@ class conv_kernel {
   }
 
   conv_key const key;
-  std::string name;  // oneDNN's, of the implementation
   dnnl::memory::desc plain, packed;
   std::size_t packed_size = 0, scratch_size = 0;  // floats
   std::unique_ptr<sample_layout> x_side, y_side;
@@ -190,7 +188,6 @@ class conv_kernel {
             dnnl::memory::desc const& x, dnnl::memory::desc const& bias, dnnl::memory::desc const& y,
             int threads) {
     primitive_ = dnnl::primitive(d);
-    name = d.impl_info_str();
     packed = weights;
     packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
     scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
