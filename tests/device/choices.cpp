@@ -93,6 +93,16 @@ TEST_CASE("a file remembers for the next process; one that is damaged is as good
   CHECK(chosen(c, key, 0).way == 1);
 }
 
+TEST_CASE("processes that share a file keep what the others have learned") {
+  folder const f;
+  kernel_choices a(edl::kernels::measured, 1, f.file()), b(edl::kernels::measured, 1, f.file());
+  chosen(a, {"test", {1}, 64}, 0);
+  chosen(b, {"test", {2}, 64}, 0);
+  kernel_choices next(edl::kernels::measured, 1, f.file());
+  CHECK(chosen(next, {"test", {1}, 64}, 0).runs == 0);
+  CHECK(chosen(next, {"test", {2}, 64}, 0).runs == 0);
+}
+
 TEST_CASE("a place where nothing can be written costs nothing but the memory") {
   kernel_choices c(edl::kernels::measured, 1, "/proc/nowhere/kernels");
   CHECK(chosen(c, {"test", {1}, 64}, 0).way == 1);

@@ -13,9 +13,7 @@
 
 #include "edl/device/cpu/options.hpp"
 
-namespace edl {
-
-namespace detail {
+namespace edl::detail {
 
 /// An operation and the extents that decide how fast its kernels are.
 struct kernel_key {
@@ -55,7 +53,7 @@ class kernel_choices {
   int chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule, bool (*run)(void*, int),
              void* context);
   void load();
-  void save() const;
+  void save();
 
   kernels policy_;
   int threads_;
@@ -65,8 +63,7 @@ class kernel_choices {
   std::map<std::string, std::string> learned_;  // key as text → name of the way
 };
 
-}  // namespace detail
-}  // namespace edl
+}  // namespace edl::detail
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/device/cpu/choices.ipp"

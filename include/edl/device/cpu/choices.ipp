@@ -99,12 +99,13 @@ EDL_INLINE void kernel_choices::load() {
   if (!std::getline(in, line) || line != signature_) return;
   while (std::getline(in, line))
     if (auto const at = line.find(": "); at != std::string::npos)
-      learned_[line.substr(0, at)] = line.substr(at + 2);
+      learned_.try_emplace(line.substr(0, at), line.substr(at + 2));
 }
 
-EDL_INLINE void kernel_choices::save() const {
+EDL_INLINE void kernel_choices::save() {
   // A memory that cannot be kept costs a measurement the next time, and no more.
   if (cache_.empty()) return;
+  load();  // what others have learned meanwhile stays
   std::error_code ignored;
   std::filesystem::path const path(cache_);
   std::filesystem::create_directories(path.parent_path(), ignored);
