@@ -3,6 +3,7 @@
 
 #include <asio/awaitable.hpp>
 #include <asio/generic/stream_protocol.hpp>
+#include <string>
 
 #include "edl/net/node.hpp"
 
@@ -12,11 +13,18 @@ namespace edl::net {
 /// their time; they take at most 1,088 bytes from a peer that has not proved itself. They throw `call_error`
 /// when the peer is not of this job or cannot prove it, `edl::error` when it speaks another protocol,
 /// `asio::system_error` when it is gone.
-asio::awaitable<void> greet_server(asio::generic::stream_protocol::socket& s, node_options const& self);
+/// `stream`: what raw bytes are to follow for; empty: frames follow. At most 200 bytes.
+asio::awaitable<void> greet_server(asio::generic::stream_protocol::socket& s, node_options const& self,
+                                   std::string const& stream = {});
 
-/// `heard` is set with the first header: who closes before that has said nothing, as probes of a port do.
+/// What the client has said before it proved itself, whether it did or not.
+struct greeting {
+  bool heard = false;  ///< set with the first header: who closes before has said nothing, as probes of a port
+  std::string stream;  ///< as the client's `greet_server` has it
+};
+
 asio::awaitable<void> greet_client(asio::generic::stream_protocol::socket& s, node_options const& self,
-                                   bool& heard);
+                                   greeting& said);
 
 }  // namespace edl::net
 

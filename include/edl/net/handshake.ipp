@@ -57,11 +57,12 @@ EDL_INLINE asio::awaitable<std::string> take_handshake(handshake_socket& s, wire
 }  // namespace detail
 
 EDL_INLINE asio::awaitable<void> greet_server(asio::generic::stream_protocol::socket& s,
-                                              node_options const& self) {
+                                              node_options const& self, std::string const& stream) {
   nonce const mine = draw_nonce();
   wire::Hello hello;
   hello.set_nonce(mine.data(), mine.size());
   hello.set_job(self.job);
+  hello.set_stream(stream);
   co_await detail::send_handshake(s, wire::frame_kind::hello, hello.SerializeAsString());
   std::string const text = co_await detail::take_handshake(s, wire::frame_kind::challenge);
   wire::Challenge challenge;
@@ -79,12 +80,13 @@ EDL_INLINE asio::awaitable<void> greet_server(asio::generic::stream_protocol::so
 }
 
 EDL_INLINE asio::awaitable<void> greet_client(asio::generic::stream_protocol::socket& s,
-                                              node_options const& self, bool& heard) {
+                                              node_options const& self, greeting& said) {
   std::optional<call_error> refusal;
-  std::string const text = co_await detail::take_handshake(s, wire::frame_kind::hello, &heard);
+  std::string const text = co_await detail::take_handshake(s, wire::frame_kind::hello, &said.heard);
   wire::Hello hello;
   if (!hello.ParseFromString(text) || hello.nonce().size() != nonce_size)
     throw error("a hello that cannot be read");
+  said.stream = hello.stream();
   if (hello.job() != self.job) {
     refusal.emplace(status::unauthenticated, fmt::format("a process of job '{}' was asked for job '{}'",
                                                          self.job, hello.job().substr(0, 200)));

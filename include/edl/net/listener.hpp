@@ -8,6 +8,7 @@
 #include "edl/net/address.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
+#include "edl/net/stream.hpp"
 
 namespace edl::net {
 
@@ -17,7 +18,8 @@ namespace edl::net {
 class listener {
  public:
   /// Throws `edl::error` with the address when it cannot be listened on.
-  listener(node& on, std::vector<address> const& where, handler serve);
+  /// `streams` takes what peers open for raw bytes (`open_stream`); without it they are refused.
+  listener(node& on, std::vector<address> const& where, handler serve, stream_handler streams = {});
   listener(listener const&) = delete;
   listener& operator=(listener const&) = delete;
 

@@ -34,9 +34,11 @@ struct listener::state : detail::service, std::enable_shared_from_this<listener:
   using generic_acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
   using shared_socket = std::shared_ptr<connection::socket>;
 
-  state(node& on, handler s) : executor(on.executor()), options(on.options()), serve(std::move(s)) {}
+  state(node& on, handler s, stream_handler t)
+      : executor(on.executor()), options(on.options()), serve(std::move(s)), streams(std::move(t)) {}
   ~state() override {
     serve = nullptr;
+    streams = nullptr;
     gone.set_value();
   }
 
@@ -49,6 +51,7 @@ struct listener::state : detail::service, std::enable_shared_from_this<listener:
   asio::any_io_executor executor;
   node_options const options;
   handler serve;
+  stream_handler streams;
   std::vector<address> addresses;
   std::vector<generic_acceptor> acceptors;
   std::list<shared_socket> strangers;  // oldest first
@@ -113,7 +116,8 @@ EDL_INLINE asio::awaitable<void> listener::state::accept_from(std::size_t index)
 EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::string peer) {
   if (strangers.size() >= options.bounds.strangers) strangers.front()->close();
   auto const self = strangers.insert(strangers.end(), s);
-  bool late = false, heard = false;
+  bool late = false;
+  greeting said;
   std::string why;
   try {
     detail::time_limit const limit(executor, clock::now() + options.bounds.handshake, [s, &late] {
@@ -121,7 +125,8 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
       s->close();
     });
     detail::tune(*s);
-    co_await greet_client(*s, options, heard);
+    co_await greet_client(*s, options, said);
+    if (!said.stream.empty() && !streams) throw error("no raw bytes are taken here");
   } catch (asio::system_error const& e) {
     why = late ? fmt::format("no handshake within {} ms", options.bounds.handshake.count())
                : "the handshake broke off: " + e.code().message();
@@ -135,10 +140,14 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
   }
   if (late || !why.empty()) {
     s->close();
-    if (late || heard) reject(peer, why);
+    if (late || said.heard) reject(peer, why);
     co_return;
   }
   ++accepted;
+  if (!said.stream.empty()) {
+    streams(descriptor(s->release()), said.stream, peer);
+    co_return;
+  }
   ++connections;
   std::erase_if(open, [](auto const& c) { return c.expired(); });
   open.push_back(
@@ -171,8 +180,9 @@ EDL_INLINE void listener::state::shut() {
     if (auto const c = weak.lock()) c->close(status::cancelled, "this process is closing its connections");
 }
 
-EDL_INLINE listener::listener(node& on, std::vector<address> const& where, handler serve)
-    : state_(std::make_shared<state>(on, std::move(serve))), node_(on) {
+EDL_INLINE listener::listener(node& on, std::vector<address> const& where, handler serve,
+                              stream_handler streams)
+    : state_(std::make_shared<state>(on, std::move(serve), std::move(streams))), node_(on) {
   if (where.empty()) throw error("a listener needs an address to listen on, as tcp:0.0.0.0:0");
   for (auto const& a : where) state_->addresses.push_back(state_->listen(a));
   node_.attach(state_);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "edl/collective/broken.hpp"
+#include "edl/net/stream.hpp"
+
+namespace edl::collective {
+
+struct group_options {
+  /// A member from which nothing comes, while something must, is taken for lost after this.
+  std::chrono::milliseconds silence{30'000};
+  std::size_t small = 16u << 10;  ///< bytes up to which all_reduce takes few rounds instead of few bytes
+};
+
+/// Processes that compute together: member `rank` of `size`, with links to its `partners`. Every member calls
+/// the same operations with the same sizes in the same order; what else comes over a link ends the group.
+/// Operations work in the calling thread. They throw `broken` when a member is lost or silent, or `abort` is
+/// called, at whatever byte they are then; the group is of no use afterwards.
+///
+/// Thread safety: one thread at a time; `abort` from any.
+class group {
+ public:
+  /// `links[r]`: a socket to member r, for each of `partners(rank, links.size())`.
+  group(int rank, std::vector<net::descriptor> links, group_options o = {});
+  group(group const&) = delete;
+  group& operator=(group const&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return int(links_.size()); }
+
+  /// The sum over all members, the same bits on each. Large spans go around a ring in pieces (every member
+  /// sends 2 (size − 1) / size of the span's bytes), small ones by recursive doubling in ⌈log₂ size⌉ rounds.
+  void all_reduce(std::span<float> values);
+
+  /// The same, each number travelling as a bfloat16; partial sums are rounded where they travel.
+  void all_reduce_halved(std::span<float> values);
+
+  /// Returns when every member has called it.
+  void barrier();
+
+  /// Waits until another member has begun an operation that this one has not, or for `patience`. False: none
+  /// has. Throws `broken` as operations do.
+  bool begun(std::chrono::milliseconds patience);
+
+  /// Ends what is under way and all that follows, here and soon on every other member.
+  void abort() noexcept;
+
+ private:
+  struct flow;  // bytes to or from a member, through pieces of memory one after the other
+
+  template <class Wire>
+  void ring(std::span<float> values);
+  void doubling(std::span<float> values);
+  void swap(int with, std::span<std::byte const> out, std::span<std::byte> in);
+  std::size_t send(flow& f, std::size_t most);
+  std::size_t receive(flow& f);
+  void wait(flow const* out, flow const* in);
+  void check(std::uint64_t const (&head)[2], int from) const;
+  [[noreturn]] void lost(int rank, char const* how) const;
+
+  int rank_;
+  std::vector<net::descriptor> links_;
+  group_options options_;
+  std::uint64_t operations_ = 0;
+  std::vector<std::byte> received_;              // before it is added
+  std::vector<std::uint16_t> to_send_;           // halved
+  std::vector<float> partner_;                   // what a partner has sent
+  std::chrono::steady_clock::time_point moved_;  // when bytes moved last
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace edl::collective
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/collective/group.ipp"
+#endif

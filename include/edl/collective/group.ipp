@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "edl/collective/group.hpp"
+#include "edl/collective/topology.hpp"
+#include "edl/core/bfloat16.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::collective {
+namespace detail {
+
+// What stands before an operation's bytes on each link: so members that do different things find out.
+inline constexpr std::uint64_t operation_mark = 0x6c6465'0000000000;
+inline constexpr std::size_t piece_bytes = 256u
+                                           << 10;  // received at once, and added while it is in the cache
+inline constexpr std::size_t floats_per_line = 16;
+
+}  // namespace detail
+
+struct group::flow {
+  int peer;  // rank
+  std::vector<std::span<std::byte>> parts;
+  std::size_t part = 0, offset = 0, done = 0, total = 0;
+
+  explicit flow(int p) : peer(p) {}
+  void add(std::span<std::byte> bytes) {
+    parts.push_back(bytes);
+    total += bytes.size();
+  }
+  bool over() const { return done == total; }
+  std::span<std::byte> next() {
+    while (offset == parts[part].size()) ++part, offset = 0;
+    return parts[part].subspan(offset);
+  }
+  void advance(std::size_t n) { offset += n, done += n; }
+};
+
+EDL_INLINE group::group(int rank, std::vector<net::descriptor> links, group_options o)
+    : rank_(rank), links_(std::move(links)), options_(o) {
+  for (int const other : partners(rank_, size()))
+    if (!links_[std::size_t(other)])
+      throw error(fmt::format("member {} of {} has no link to member {}", rank, size(), other));
+}
+
+EDL_INLINE void group::abort() noexcept {
+  aborted_ = true;
+  for (auto const& link : links_)
+    if (link) ::shutdown(link.get(), SHUT_RDWR);
+}
+
+EDL_INLINE void group::lost(int rank, char const* how) const {
+  if (aborted_) throw broken("the collective was aborted");
+  throw broken(fmt::format("member {} of {} {}", rank, size(), how), rank);
+}
+
+EDL_INLINE std::size_t group::send(flow& f, std::size_t most) {
+  auto const bytes = f.next();
+  ssize_t const n = ::send(links_[std::size_t(f.peer)].get(), bytes.data(), std::min(bytes.size(), most),
+                           MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+  if (n < 0) lost(f.peer, "has closed its link");
+  f.advance(std::size_t(n));
+  return std::size_t(n);
+}
+
+EDL_INLINE std::size_t group::receive(flow& f) {
+  auto const bytes = f.next();
+  ssize_t const n = ::recv(links_[std::size_t(f.peer)].get(), bytes.data(),
+                           std::min(bytes.size(), detail::piece_bytes), MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+  if (n <= 0) lost(f.peer, "has closed its link");
+  f.advance(std::size_t(n));
+  return std::size_t(n);
+}
+
+EDL_INLINE void group::wait(flow const* out, flow const* in) {
+  pollfd both[2];
+  nfds_t count = 0;
+  if (out) both[count++] = {links_[std::size_t(out->peer)].get(), POLLOUT, 0};
+  if (in) both[count++] = {links_[std::size_t(in->peer)].get(), POLLIN, 0};
+  int const ready = ::poll(both, count, 1000);
+  if (aborted_) throw broken("the collective was aborted");
+  auto const now = std::chrono::steady_clock::now();
+  if (ready > 0)
+    moved_ = now;
+  else if (now - moved_ > options_.silence)
+    lost(in ? in->peer : out->peer, "gives no sign of life");
+}
+
+EDL_INLINE void group::check(std::uint64_t const (&head)[2], int from) const {
+  if (head[0] == (detail::operation_mark | (operations_ & 0xffffffff))) return;
+  lost(from, "does something else, or speaks another protocol");
+}
+
+EDL_INLINE void group::all_reduce(std::span<float> values) {
+  if (size() == 1) return;
+  ++operations_;
+  moved_ = std::chrono::steady_clock::now();
+  if (values.size_bytes() <= options_.small)
+    doubling(values);
+  else
+    ring<float>(values);
+}
+
+EDL_INLINE void group::all_reduce_halved(std::span<float> values) {
+  if (size() == 1) return;
+  ++operations_;
+  moved_ = std::chrono::steady_clock::now();
+  ring<std::uint16_t>(values);
+}
+
+EDL_INLINE void group::barrier() { all_reduce({}); }
+
+EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
+  std::vector<pollfd> all;
+  for (auto const& link : links_)
+    if (link) all.push_back({link.get(), POLLIN, 0});
+  int const ready = ::poll(all.data(), nfds_t(all.size()), int(patience.count()));
+  if (aborted_) throw broken("the collective was aborted");
+  return ready > 0;
+}
+
+// Sends one piece of memory to a member while another comes from it.
+EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<std::byte> in) {
+  std::uint64_t mine[2]{detail::operation_mark | (operations_ & 0xffffffff), out.size()}, theirs[2]{};
+  flow to(with), from(with);
+  if (out.data()) {
+    to.add(std::as_writable_bytes(std::span(mine)));
+    to.add({const_cast<std::byte*>(out.data()), out.size()});
+  }
+  if (in.data()) {
+    from.add(std::as_writable_bytes(std::span(theirs)));
+    from.add(in);
+  }
+  bool checked = from.over();
+  while (!to.over() || !from.over()) {
+    std::size_t moved = to.over() ? 0 : send(to, to.total);
+    if (!from.over()) moved += receive(from);
+    if (!checked && from.done >= sizeof theirs) {
+      if (theirs[1] != in.size()) lost(with, "sends another number of bytes");
+      check(theirs, with);
+      checked = true;
+    }
+    if (moved == 0) wait(to.over() ? nullptr : &to, from.over() ? nullptr : &from);
+  }
+}
+
+EDL_INLINE void group::doubling(std::span<float> values) {
+  // Never empty, so that a barrier's exchange is one, too.
+  partner_.resize(values.size() + 1);
+  auto const theirs = std::as_writable_bytes(std::span(partner_)).first(values.size_bytes());
+  auto const mine = std::as_writable_bytes(values.empty() ? std::span<float>(partner_).first(0) : values);
+  auto const add = [&] {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += partner_[i];
+  };
+  int const half = doubling_size(size());
+  if (rank_ >= half) {
+    // Who is too many for a power of two hands its numbers over and takes the result.
+    swap(rank_ - half, mine, {});
+    swap(rank_ - half, {}, mine);
+    return;
+  }
+  bool const carries = rank_ < size() - half;
+  if (carries) {
+    swap(rank_ + half, {}, theirs);
+    add();
+  }
+  for (int bit = 1; bit < half; bit *= 2) {
+    swap(rank_ ^ bit, mine, theirs);
+    add();
+  }
+  if (carries) swap(rank_ + half, mine, {});
+}
+
+// The segments of the span go around: each member adds its numbers to what comes and passes it on, until
+// every segment is whole on one member, and then the whole ones go around. As a stream: the k-th segment that
+// a member sends is the (k−1)-th that it receives, so what it may send is its first segment and as much as
+// has come.
+template <class Wire>
+void group::ring(std::span<float> values) {
+  constexpr bool halved = !std::is_same_v<Wire, float>;
+  constexpr std::size_t piece = detail::piece_bytes / sizeof(Wire);
+  std::size_t const n = links_.size(), me = std::size_t(rank_);
+  std::size_t const lines = (values.size() + detail::floats_per_line - 1) / detail::floats_per_line;
+  auto const segment = [&](std::size_t i) {
+    i %= n;
+    std::size_t const first = std::min(values.size(), lines * i / n * detail::floats_per_line),
+                      last = std::min(values.size(), lines * (i + 1) / n * detail::floats_per_line);
+    return values.subspan(first, last - first);
+  };
+  struct position {
+    std::size_t k = 0, at = 0;  // segment in the order of the stream, element in it
+  } sending, receiving;
+  std::size_t const all = 2 * (n - 1);
+  auto const outgoing = [&] { return segment(me + 2 * n - sending.k); };
+  auto const incoming = [&] { return segment(me + 2 * n - 1 - receiving.k); };
+  std::size_t sendable = outgoing().size();  // elements, not sent yet
+
+  std::uint64_t mine[2]{detail::operation_mark | (operations_ & 0xffffffff), values.size() * sizeof(Wire)},
+      theirs[2]{};
+  flow out(int((me + 1) % n)), in(int((me + n - 1) % n));
+  out.add(std::as_writable_bytes(std::span(mine)));
+  in.add(std::as_writable_bytes(std::span(theirs)));
+  bool checked = false;
+  std::size_t taken = 0;  // elements of the run being received
+  received_.resize(detail::piece_bytes);
+  if (halved) to_send_.resize(piece);
+
+  for (;;) {
+    while (out.over() && sending.k < all && outgoing().size() == sending.at) ++sending.k, sending.at = 0;
+    while (in.over() && receiving.k < all && incoming().size() == receiving.at)
+      ++receiving.k, receiving.at = 0;
+    if (out.over() && sending.k < all && sendable > 0) {
+      auto const run = outgoing().subspan(sending.at);
+      auto const now = run.first(std::min({run.size(), sendable, halved ? piece : run.size()}));
+      out = flow(out.peer);
+      if constexpr (halved) {
+        std::transform(now.begin(), now.end(), to_send_.begin(), to_bfloat16);
+        // Whose sum it is keeps what the others get.
+        if (sending.k == n - 1)
+          std::transform(to_send_.begin(), to_send_.begin() + std::ptrdiff_t(now.size()), now.begin(),
+                         from_bfloat16);
+        out.add(std::as_writable_bytes(std::span(to_send_).first(now.size())));
+      } else {
+        out.add(std::as_writable_bytes(now));
+      }
+      sending.at += now.size();
+      sendable -= now.size();
+    }
+    bool const adds = receiving.k < n - 1;
+    if (in.over() && receiving.k < all) {
+      auto const run = incoming().subspan(receiving.at);
+      std::size_t const now = std::min(run.size(), piece);
+      in = flow(in.peer);
+      in.add(adds || halved ? std::span(received_).first(now * sizeof(Wire))
+                            : std::as_writable_bytes(run.first(now)));
+      taken = 0;
+    }
+    if (out.over() && in.over() && sending.k == all && receiving.k == all) return;
+
+    std::size_t moved = out.over() ? 0 : send(out, out.total);
+    if (!in.over()) moved += receive(in);
+    if (!checked) {
+      if (in.over()) {
+        if (theirs[1] != mine[1]) lost(in.peer, "sums another number of numbers");
+        check(theirs, in.peer);
+        checked = true;
+      }
+    } else if (std::size_t const whole = in.done / sizeof(Wire); whole > taken) {
+      auto const to = incoming().subspan(receiving.at, whole - taken);
+      if (adds || halved) {
+        auto const* from = reinterpret_cast<Wire const*>(received_.data()) + taken;
+        for (std::size_t i = 0; i < to.size(); ++i) {
+          float x;
+          if constexpr (halved)
+            x = from_bfloat16(from[i]);
+          else
+            x = from[i];
+          to[i] = adds ? to[i] + x : x;
+        }
+      }
+      receiving.at += to.size();
+      sendable += receiving.k < all - 1 ? to.size() : 0;
+      taken = whole;
+    }
+    if (moved == 0) wait(out.over() ? nullptr : &out, in.over() ? nullptr : &in);
+  }
+}
+
+}  // namespace edl::collective
