@@ -113,7 +113,7 @@ struct scripted_parameters : edl::worker::parameter_link {
     frozen = v;
     std::ranges::fill(variables, float(v));
   }
-  edl::worker::pushed push(edl::minibatch_key const& m, std::uint64_t v, edl::view<float>,
+  edl::worker::pushed push(edl::minibatch_key const& m, std::uint32_t, std::uint64_t v, edl::view<float>,
                            edl::view<float> change) override {
     if (int(pushes.size()) == roll_back_at) {
       roll_back_at = -1;

@@ -89,10 +89,10 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.app.option_defaults()->group("Job");
   d.value("--job_name", j.name, "name of the job, in logs and checkpoints");
   d.value("--distribution_strategy", how,
-          "Local: one process. ParameterServerStrategy: a master, servers and workers")
+          "Local: one process. ParameterServerStrategy: a master, servers and workers. AllreduceStrategy: a "
+          "master, and workers that have a copy of the model each")
       ->check(CLI::IsMember({"Local", "ParameterServerStrategy", "AllreduceStrategy"}));
-  d.value("--num_workers", j.num_workers, "worker processes (2 with ParameterServerStrategy)")
-      ->check(CLI::Range(0, 10000));
+  d.value("--num_workers", j.num_workers, "worker processes (2 unless Local)")->check(CLI::Range(0, 10000));
   d.value("--num_ps_pods", j.num_ps_pods, "parameter server processes (1 with ParameterServerStrategy)")
       ->check(CLI::Range(0, 10000));
   d.value("--relaunch_on_worker_failure", j.relaunch_on_worker_failure,
@@ -203,13 +203,19 @@ EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
                        std::uint64_t records_per_task) {
   static constexpr char const* levels[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
   j.log_level = severity(std::find(std::begin(levels), std::end(levels), level) - std::begin(levels));
-  if (how == "AllreduceStrategy")
-    throw usage_error(
-        "--distribution_strategy=AllreduceStrategy: this version has Local and ParameterServerStrategy");
+  if (how == "AllreduceStrategy") {
+    if (j.num_ps_pods > 0)
+      throw usage_error("--distribution_strategy=AllreduceStrategy has no servers: leave out --num_ps_pods");
+    if (j.num_workers == 0) j.num_workers = 2;
+  }
   bool const cluster =
       how.empty() ? j.num_workers > 0 || j.num_ps_pods > 0 : how == "ParameterServerStrategy";
-  j.how = cluster ? strategy::parameter_server : strategy::local;
-  if (cluster) {
+  j.how = how == "AllreduceStrategy" ? strategy::allreduce
+          : cluster                  ? strategy::parameter_server
+                                     : strategy::local;
+  if (j.how == strategy::allreduce) {
+    j.get_model_steps = 1;
+  } else if (cluster) {
     if (j.num_workers == 0) j.num_workers = 2;
     if (j.num_ps_pods == 0) j.num_ps_pods = 1;
   } else if (j.num_workers > 0 || j.num_ps_pods > 0) {

@@ -37,6 +37,14 @@ class member {
   /// The same for a server; `version` is called on the node's thread. Before `join`.
   void watch(std::function<std::uint64_t()> version) { version_ = std::move(version); }
 
+  /// Keeps a call waiting at the master, which tells when the generation is another than `known` (called, as
+  /// `changed` is, on the node's thread); its end tells the master that this process is gone. Before `join`.
+  void watch_generation(std::function<std::uint64_t()> known,
+                        std::function<void(std::uint64_t now)> changed) {
+    known_ = std::move(known);
+    changed_ = std::move(changed);
+  }
+
   /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
   /// never throws, and gives up after a second.
   void leave();
@@ -51,13 +59,15 @@ class member {
 
  private:
   asio::awaitable<void> beat();
+  asio::awaitable<void> keep_watch();
 
   net::node& node_;
   net::channel& master_;
   kind kind_;
   std::uint32_t id_;
   std::uint64_t incarnation_;
-  std::function<std::uint64_t()> version_;
+  std::function<std::uint64_t()> version_, known_;
+  std::function<void(std::uint64_t)> changed_;
   std::atomic<worker::progress const*> seen_{nullptr};
   std::atomic<bool> finished_{false}, lost_{false};
 };

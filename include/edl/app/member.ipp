@@ -55,6 +55,7 @@ EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> con
   if (!reply.accepted())
     throw error(fmt::format("the master does not take this process: {}", reply.reason()));
   node_.spawn([this] { return beat(); });
+  node_.spawn([this] { return keep_watch(); });
 }
 
 EDL_INLINE void member::leave() {
@@ -70,6 +71,31 @@ EDL_INLINE void member::leave() {
     net::wait(master_, std::move(what));
   } catch (net::call_error const&) {
     // The master is gone, or finds out by the silence.
+  }
+}
+
+EDL_INLINE asio::awaitable<void> member::keep_watch() {
+  asio::steady_timer timer(node_.executor());
+  std::uint64_t told = 0;
+  for (;;) {
+    wire::WatchRequest request;
+    request.set_role(detail::role_of(kind_));
+    request.set_id(id_);
+    request.set_incarnation(incarnation_);
+    request.set_generation(std::max(told, known_ ? known_() : told));
+    try {
+      net::outgoing what{.method = wire::method::watch,
+                         .message = wire::pack(request),
+                         .timeout = worker::master_patience,
+                         .idempotent = true};
+      net::reply const answer = co_await master_.call(what);
+      told = wire::unpack<wire::WatchReply>(answer.message, master_.name()).generation();
+      if (changed_ && told > known_()) changed_(told);
+      continue;
+    } catch (net::call_error const&) {
+    }
+    timer.expires_after(std::chrono::milliseconds(100));
+    co_await timer.async_wait(asio::use_awaitable);
   }
 }
 

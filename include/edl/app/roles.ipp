@@ -12,8 +12,10 @@
 #include "edl/app/environment.hpp"
 #include "edl/app/member.hpp"
 #include "edl/app/progress.hpp"
+#include "edl/app/replica.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/setup.hpp"
+#include "edl/collective/meeting.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/master/server.hpp"
@@ -45,6 +47,20 @@ inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   bool const from_outside =
       e.asked || e.signal == SIGKILL || e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
+}
+
+/// Tells the master of a version that all have frozen. On the node's thread.
+inline void report_frozen(net::node& node, net::channel& master, std::uint64_t generation,
+                          ps::push_result const& r) {
+  wire::VersionReport report;
+  report.set_generation(generation);
+  report.set_version(r.version);
+  report.set_evaluate(r.evaluate);
+  report.set_checkpoint(r.checkpoint);
+  node.spawn([&master, message = wire::pack(report)]() -> asio::awaitable<void> {
+    net::outgoing what{.method = wire::method::version, .message = message, .idempotent = true};
+    co_await master.call(what);
+  });
 }
 
 }  // namespace detail
@@ -164,16 +180,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
   auto const frozen = [&](std::uint64_t generation, ps::push_result const& r) {
-    if (s.id != 0) return;
-    wire::VersionReport report;
-    report.set_generation(generation);
-    report.set_version(r.version);
-    report.set_evaluate(r.evaluate);
-    report.set_checkpoint(r.checkpoint);
-    node.spawn([&, message = wire::pack(report)]() -> asio::awaitable<void> {
-      net::outgoing what{.method = wire::method::version, .message = message, .idempotent = true};
-      co_await master.call(what);
-    });
+    if (s.id == 0) report_frozen(node, master, generation, r);
   };
   ps::server server(
       node, store,
@@ -198,22 +205,16 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   throw error("the master has given this server up or cannot be reached");
 }
 
-EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s, logger const& log,
-                          signals const& stop) {
-  using namespace detail;
-  job const& j = a.job;
-  records const r = open_records(j, log);
-  auto const trainer = p.make_trainer(trainer_options_of(j, s.platform == "process" ? j.num_workers : 1));
-  net::node node(node_options_of(s, log));
-  net::channel master(node, master_addresses(s.master), "the master");
-  member self(node, master, member::kind::worker, s.id);
-  self.join(wire::layout_digest(p.layout), {});
-  log.info(fmt::format("joined the job (process {})", ::getpid()));
-  worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters,
-                                       j.gradients == "bfloat16");
-  worker::remote_master work(master, {s.id, self.incarnation()}, parameters);
-  worker::session session(j, *trainer, *p.rule, r.view(), work, parameters, log,
-                          predictions_of(j, p, int(s.id)));
+namespace detail {
+
+/// A worker's life, once it has joined: what is the same wherever the model's variables are.
+template <class Parameters>
+int work_as(member& self, net::node& node, net::channel& master, Parameters& parameters,
+            worker::trainer& trainer, records const& r, program& p, job const& j, std::uint32_t id,
+            logger const& log, signals const& stop) {
+  worker::remote_master work(master, {id, self.incarnation()}, parameters);
+  worker::session session(j, trainer, *p.rule, r.view(), work, parameters, log,
+                          predictions_of(j, p, int(id)));
   self.watch(session.seen());
   bool asked = false;  // a signal is told once, and both may ask
   auto const stopping = [&] { return asked = asked || self.lost() || stop.wait(0ms).has_value(); };
@@ -229,10 +230,71 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
     if (!self.lost()) self.leave();
     return done;
   }();
-  write_profile(j, *trainer, fmt::format("worker-{}", s.id), log);
+  write_profile(j, trainer, fmt::format("worker-{}", id), log);
   if (!complete && self.lost()) throw error("the master has given this worker up or cannot be reached");
   log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");
   return 0;
+}
+
+EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, records const& r,
+                           worker::trainer& trainer, net::node& node, net::channel& master, logger const& log,
+                           signals const& stop) {
+  ps::asynchronous const when(false);
+  ps::store store(store_options_of(j, p, when, {0, p.layout.size()}));
+  ps::server server(
+      node, store,
+      {.id = 0,
+       .servers = 1,
+       .layout = p.layout,
+       .configure = [&](ps::store& into, std::string const& path) { configure(into, j, p, path); },
+       .frozen = [](std::uint64_t, ps::push_result const&) {}},
+      log);
+  collective::meeting meeting(node);
+  member self(node, master, member::kind::worker, s.id);
+  replica parameters({s.id, self.incarnation()},
+                     {.node = node,
+                      .master = master,
+                      .meeting = meeting,
+                      .store = store,
+                      .server = server,
+                      .model = p,
+                      .what = j,
+                      .log = log,
+                      .frozen = [&](std::uint64_t generation, ps::push_result const& result) {
+                        if (result.evaluate || result.checkpoint)
+                          report_frozen(node, master, generation, result);
+                      }});
+  net::listener listener(
+      node, listen_at(s.host.empty() ? j.host : s.host, 0),
+      [&](net::request& q) {
+        return q.method() == wire::method::copy ? parameters.handle(q) : server.handle(q);
+      },
+      meeting.handler());
+  self.watch_generation([&] { return parameters.generation(); },
+                        [&](std::uint64_t now) { parameters.world_is_over(now); });
+  self.join(wire::layout_digest(p.layout), listener.addresses());
+  log.info(
+      fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
+  return work_as(self, node, master, parameters, trainer, r, p, j, s.id, log, stop);
+}
+
+}  // namespace detail
+
+EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s, logger const& log,
+                          signals const& stop) {
+  using namespace detail;
+  job const& j = a.job;
+  records const r = open_records(j, log);
+  auto const trainer = p.make_trainer(trainer_options_of(j, s.platform == "process" ? j.num_workers : 1));
+  net::node node(node_options_of(s, log));
+  net::channel master(node, master_addresses(s.master), "the master");
+  if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
+  member self(node, master, member::kind::worker, s.id);
+  self.join(wire::layout_digest(p.layout), {});
+  log.info(fmt::format("joined the job (process {})", ::getpid()));
+  worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters,
+                                       j.gradients == "bfloat16");
+  return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
 }
 
 EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop) {

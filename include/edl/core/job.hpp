@@ -9,7 +9,7 @@
 namespace edl {
 
 enum class command { train, evaluate, predict };
-enum class strategy { local, parameter_server };
+enum class strategy { local, parameter_server, allreduce };
 
 /// Everything that a command line says about a job. Every role reads the same; names and defaults are those
 /// of the flags (`app/flags.hpp`).

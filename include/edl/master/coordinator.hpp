@@ -12,6 +12,7 @@
 #include "edl/master/job.hpp"
 #include "edl/master/lineage.hpp"
 #include "edl/master/membership.hpp"
+#include "edl/master/roll_call.hpp"
 #include "edl/master/task_queue.hpp"
 
 namespace edl::master {
@@ -34,6 +35,10 @@ struct job_progress {
 /// void, the newest checkpoint is found, the tasks start over from its ledger, and once all servers are there
 /// and configured, tasks are leased again. Events of an older generation are ignored.
 ///
+/// With `replicas` every worker has a copy of the model, and a generation is a world: the workers that train
+/// together. When one is lost or comes, all leave their world, `enter` the next, and go on from the newest
+/// copy among them; only if none has one, from a checkpoint.
+///
 /// At the end of training the last version is asked for, written (with `final_checkpoint`) and evaluated (if
 /// versions are, and it has not been); then the job is finished.
 ///
@@ -50,6 +55,9 @@ class coordinator {
   /// The process said goodbye: it is lost at once. Ignored for what is no member.
   void left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
 
+  /// The process' connection ended, and it does not call again: it is lost, too, or cut off.
+  void hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
+
   /// The platform saw the newest process of this id end. Not to be told of processes that `replace_process`
   /// ended. Who left because it had been given up is `preempted`.
   void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, time_point now);
@@ -60,6 +68,13 @@ class coordinator {
 
   /// False: the lease had been given up, and the report does not count.
   bool report_task(task_report const& r, time_point now);
+
+  /// A worker with a copy of the model asks for the next world: it has joined, its world is over, or broken.
+  /// Ignored for who is no member.
+  void enter(std::uint32_t worker, entry e, time_point now);
+
+  /// The world that a member is in; null while it is being formed, and for who is no member.
+  world const* world_of(std::uint32_t worker, std::uint64_t incarnation) const;
 
   void version_reached(version_report const& r, time_point now);
 
@@ -89,6 +104,7 @@ class coordinator {
   std::vector<command> take_commands();
 
   std::uint64_t generation() const { return generation_; }
+  world const& current_world() const { return world_; }  ///< with `replicas`; of no member before the first
   /// All servers have the generation's state.
   bool ready() const { return phase_ != phase::forming && phase_ != phase::configuring; }
   bool finished() const { return phase_ == phase::finished; }
@@ -117,7 +133,12 @@ class coordinator {
   void say(severity level, std::string text);
   void lose(role of, std::uint32_t id, std::string const& how, time_point now);
   void new_generation();
-  void go_back_to(restore_point point);
+  void void_leases();
+  void go_back_to(restore_point point, time_point now);
+  void regroup(time_point now);
+  void form_world(time_point now);
+  void begin_world(time_point now);
+  void find_absent(time_point now);
   void configure_if_complete();
   void begin(time_point now);
   void advance();
@@ -141,6 +162,10 @@ class coordinator {
   evaluation evaluation_;
   std::optional<restore_point> point_;  // of this generation, once found
   std::set<std::uint32_t> configured_;
+  roll_call roll_;
+  world world_;
+  std::optional<time_point> forming_since_;  // the next world
+  bool asked_point_ = false;
   std::set<std::uint32_t> training_first_;  // workers that returned an evaluation task
   std::optional<std::uint64_t> layout_;
   std::uint64_t version_ = 0;
@@ -158,4 +183,5 @@ class coordinator {
 #ifdef EDL_HEADER_ONLY
 #include "edl/master/coordinator.ipp"
 #include "edl/master/dispatch.ipp"
+#include "edl/master/worlds.ipp"
 #endif

@@ -75,7 +75,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now)
     tasks_->restore(point_->applied);
     if (point_->version > 0) evaluation_.roll_back(point_->version);
   }
-  if (options_.num_servers == 0) begin(now);
+  if (options_.num_servers == 0 && !options_.replicas) begin(now);
 }
 
 EDL_INLINE void coordinator::say(severity level, std::string text) {
@@ -112,6 +112,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (verdict == membership::verdict::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
     if (r.of == role::server) configure_if_complete();
+    if (r.of == role::worker && options_.replicas) regroup(now);
   }
   return {true, {}};
 }
@@ -133,6 +134,10 @@ EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incar
   if (members(of).known(id, incarnation)) lose(of, id, "it left", now);
 }
 
+EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
+  if (!over() && members(of).known(id, incarnation)) lose(of, id, "its connection has ended", now);
+}
+
 EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {
   membership& all = members(of);
   all.lose(id, all.find(id)->incarnation);
@@ -146,6 +151,10 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   training_first_.erase(id);
   std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
   say(severity::warning, fmt::format("worker {} is lost: {}; {} tasks go to others", id, how, n));
+  if (options_.replicas) {
+    roll_.forget(id);
+    regroup(now);
+  }
   advance();
 }
 
@@ -180,6 +189,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
     if (over()) return;
     for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
   }
+  if (options_.replicas) find_absent(now);
   recover_slow(now);
   if (!over()) advance();
 }
@@ -201,8 +211,7 @@ EDL_INLINE void coordinator::recover_slow(time_point now) {
 
 // ---- Generations ----
 
-EDL_INLINE void coordinator::new_generation() {
-  ++generation_;
+EDL_INLINE void coordinator::void_leases() {
   phase_ = phase::forming;
   configured_.clear();
   training_first_.clear();
@@ -212,6 +221,11 @@ EDL_INLINE void coordinator::new_generation() {
   point_.reset();
   if (tasks_) tasks_->recover_all();
   evaluation_.recover_all();
+}
+
+EDL_INLINE void coordinator::new_generation() {
+  ++generation_;
+  void_leases();
   if (trains())
     commands_.emplace_back(find_restore_point{generation_});
   else
@@ -219,25 +233,32 @@ EDL_INLINE void coordinator::new_generation() {
 }
 
 EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::optional<restore_point> point,
-                                                 time_point) {
+                                                 time_point now) {
   if (generation != generation_ || phase_ != phase::forming || point_) return;
-  go_back_to(point ? *std::move(point) : options_.start);
+  if (options_.replicas && !std::exchange(asked_point_, false)) return;
+  go_back_to(point ? *std::move(point) : options_.start, now);
 }
 
-EDL_INLINE void coordinator::go_back_to(restore_point point) {
-  try {
-    tasks_->restore(point.applied);
-  } catch (error const& e) {
-    return fail(fmt::format("cannot go back to '{}': {}", point.directory, e.what()));
-  }
-  evaluation_.roll_back(point.version);
-  epochs_said_ = 0;
+EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
+  std::uint64_t const before = tasks_ ? tasks_->done().records_done : 0;
+  if (trains()) try {
+      tasks_->restore(point.applied);
+    } catch (error const& e) {
+      return fail(fmt::format("cannot go back to '{}': {}", point.directory, e.what()));
+    }
+  if (options_.replicas && roll_.newest())
+    evaluation_.forget_after(point.version);  // what is older is frozen on its survivors
+  else
+    evaluation_.roll_back(point.version);
+  if (!options_.replicas) epochs_said_ = 0;
   version_ = point.version;
   if (final_written_ != point.version) final_written_.reset();
-  say(severity::warning,
-      fmt::format("Going back to version {}, {} records done", point.version, tasks_->done().records_done));
+  if (bool const lossless = options_.replicas && (!tasks_ || tasks_->done().records_done >= before);
+      !lossless)
+    say(severity::warning,
+        fmt::format("Going back to version {}, {} records done", point.version, tasks_->done().records_done));
   point_ = std::move(point);
-  configure_if_complete();
+  options_.replicas ? begin_world(now) : configure_if_complete();
 }
 
 EDL_INLINE void coordinator::configure_if_complete() {

@@ -72,6 +72,9 @@ class evaluation {
   /// The result of the version that has just been completed, once; the next one begins.
   std::optional<evaluation_result> take_result();
 
+  /// Drops what is newer: no such version has survived.
+  void forget_after(std::uint64_t version);
+
   /// Drops everything: the model is at `version` again.
   void roll_back(std::uint64_t version);
 

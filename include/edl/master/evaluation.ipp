@@ -107,6 +107,17 @@ EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
   return result;
 }
 
+EDL_INLINE void evaluation::forget_after(std::uint64_t version) {
+  if (!last_version_ || *last_version_ <= version) return;
+  last_version_ = version;
+  std::erase_if(waiting_, [&](auto const& v) { return v.version > version; });
+  if (active_ && active_->of.version > version) {
+    next_lease_ = active_->queue.next_lease();
+    active_.reset();
+  }
+  begin_next();
+}
+
 EDL_INLINE void evaluation::roll_back(std::uint64_t version) {
   if (active_) next_lease_ = active_->queue.next_lease();
   active_.reset();

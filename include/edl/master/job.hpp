@@ -40,11 +40,14 @@ struct job_options {
   bool skip_damaged = false;
   std::uint32_t num_workers = 1;
   std::uint32_t num_servers = 0;      ///< 0: the model is in the worker, and ready at once
+  bool replicas = false;              ///< workers have a copy each, and train in worlds
   std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are made good by a new process
   std::uint32_t server_failures = 3;  ///< likewise
   bool replace_slow = false;          ///< a worker too long at a task is replaced; otherwise only its task is
   duration task_timeout = std::chrono::seconds(300);  ///< no task takes too long before
   duration silence = std::chrono::seconds(5);      ///< a process without a sign of life for so long is lost
+  duration gathering = std::chrono::seconds(3);    ///< the first world waits so long for all workers
+  duration absence = std::chrono::seconds(60);     ///< who lets the others wait so long for a world is lost
   duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after
   restore_point start;                             ///< where to begin, and what to fall back to
 

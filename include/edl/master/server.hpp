@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
 #include "edl/master/coordinator.hpp"
 #include "edl/net/channel.hpp"
+#include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
 #include "edl/wire/manifest.hpp"
@@ -73,8 +75,13 @@ class server {
   asio::awaitable<void> finish();
   asio::awaitable<void> export_variables();
 
+  /// Whoever keeps the model: the servers, or the workers of the world; with `one`, the first of these.
+  std::vector<std::shared_ptr<net::channel>> keepers(bool one) const;
   asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, std::string const& message,
-                                                    std::chrono::milliseconds timeout);
+                                                    std::chrono::milliseconds timeout, bool one = false);
+  asio::awaitable<std::string> enter(net::request& r);
+  asio::awaitable<std::string> watch(net::request& r);
+  void hung_up(role of, std::uint32_t id, std::uint64_t incarnation);
 
   net::node& node_;
   server_options options_;
@@ -85,7 +92,9 @@ class server {
     std::uint64_t incarnation = 0;
     std::shared_ptr<net::channel> to;
   };
-  std::map<std::uint32_t, peer> servers_;
+  std::map<std::uint32_t, peer> servers_;                          // or workers, where these keep the model
+  std::map<std::pair<role, std::uint32_t>, std::uint64_t> calls_;  // watched so often
+  net::event changed_;                                             // told after each event
   bool ended_ = false;
 };
 

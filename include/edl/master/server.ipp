@@ -25,6 +25,7 @@ namespace edl::master {
 namespace detail {
 
 inline constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
+inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
 
 inline role role_of(wire::JoinRequest::Role r) {
   return r == wire::JoinRequest::SERVER ? role::server : role::worker;
@@ -65,7 +66,8 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       options_(std::move(options)),
       around_(std::move(around)),
       log_(std::move(log)),
-      coordinator_(options_.job, std::chrono::steady_clock::now()) {}
+      coordinator_(options_.job, std::chrono::steady_clock::now()),
+      changed_(on.executor()) {}
 
 EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   auto const now = std::chrono::steady_clock::now();
@@ -81,9 +83,12 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       std::vector<net::address> where;
       for (std::string const& a : request.addresses) where.push_back(net::parse_address(a));
       join_reply const answer = coordinator_.join(request, now);
-      if (answer.accepted && request.of == role::server && servers_[m.id()].incarnation != m.incarnation())
-        servers_[m.id()] = {m.incarnation(),
-                            std::make_shared<net::channel>(node_, where, fmt::format("ps-{}", m.id()))};
+      bool const keeps = request.of == role::server || options_.job.replicas;
+      if (answer.accepted && keeps && servers_[m.id()].incarnation != m.incarnation())
+        servers_[m.id()] = {
+            m.incarnation(),
+            std::make_shared<net::channel>(
+                node_, where, fmt::format("{}-{}", request.of == role::server ? "ps" : "worker", m.id()))};
       wire::JoinReply out;
       out.set_accepted(answer.accepted);
       out.set_reason(answer.reason);
@@ -124,6 +129,12 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = wire::pack(wire::Empty{});
       break;
     }
+    case wire::method::watch:
+      reply = co_await watch(r);
+      break;
+    case wire::method::enter:
+      reply = co_await enter(r);
+      break;
     case wire::method::task: {
       auto const m = wire::unpack<wire::TaskRequest>(r.message(), r.peer());
       reply = wire::pack(
@@ -163,6 +174,66 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   co_await r.reply(reply);
 }
 
+EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
+  auto const m = wire::unpack<wire::WatchRequest>(r.message(), r.peer());
+  role const of = detail::role_of(m.role());
+  ++calls_[{of, m.id()}];
+  auto const until = std::chrono::steady_clock::now() + std::min(r.time_left(), detail::longest_watch);
+  try {
+    while (coordinator_.generation() == m.generation() && co_await changed_.wait_until(until)) continue;
+  } catch (asio::system_error const&) {
+    hung_up(of, m.id(), m.incarnation());
+    throw;
+  }
+  wire::WatchReply out;
+  out.set_generation(coordinator_.generation());
+  co_return wire::pack(out);
+}
+
+// Its connection ended while it waited. Another process' reset may have caused that, so it has a moment to
+// call again.
+EDL_INLINE void server::hung_up(role of, std::uint32_t id, std::uint64_t incarnation) {
+  std::uint64_t const calls = calls_[{of, id}];
+  node_.spawn([this, of, id, incarnation, calls]() -> asio::awaitable<void> {
+    asio::steady_timer timer(node_.executor(), detail::call_again);
+    co_await timer.async_wait(asio::use_awaitable);
+    if (calls_[{of, id}] != calls) co_return;
+    coordinator_.hung_up(of, id, incarnation, std::chrono::steady_clock::now());
+    obey();
+  });
+}
+
+EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
+  auto const m = wire::unpack<wire::EnterRequest>(r.message(), r.peer());
+  entry e{.incarnation = m.incarnation(), .last = m.last(), .copy = {}, .suspect = {}};
+  if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger())};
+  if (m.suspect_size() > 0) e.suspect = m.suspect(0);
+  coordinator_.enter(m.worker(), std::move(e), std::chrono::steady_clock::now());
+  obey();
+  auto const until = std::chrono::steady_clock::now() + std::min(r.time_left(), detail::longest_entry);
+  wire::World out;
+  for (;;) {
+    out.set_known(coordinator_.workers().known(m.worker(), m.incarnation()));
+    out.set_over(coordinator_.over());
+    if (!out.known() || out.over()) break;
+    if (world const* const w = coordinator_.world_of(m.worker(), m.incarnation())) {
+      out.set_number(w->number);
+      out.set_version(w->version);
+      out.set_restore(w->restore);
+      for (world::member const& one : w->members) {
+        auto* const member = out.add_members();
+        member->set_id(one.id);
+        member->set_incarnation(one.incarnation);
+        member->set_current(one.current);
+        for (std::string const& a : one.addresses) member->add_addresses(a);
+      }
+      break;
+    }
+    if (!co_await changed_.wait_until(until)) break;
+  }
+  co_return wire::pack(out);
+}
+
 EDL_INLINE asio::awaitable<void> server::tick() {
   asio::steady_timer timer(node_.executor());
   while (!coordinator_.over()) {
@@ -182,6 +253,7 @@ EDL_INLINE void server::obey() {
   for (auto commands = coordinator_.take_commands(); !commands.empty();
        commands = coordinator_.take_commands())
     for (command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
+  changed_.notify();
 }
 
 EDL_INLINE void server::execute(find_restore_point const& c) {
@@ -244,13 +316,27 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
   obey();
 }
 
+EDL_INLINE std::vector<std::shared_ptr<net::channel>> server::keepers(bool one) const {
+  std::vector<std::shared_ptr<net::channel>> all;
+  if (options_.job.replicas) {
+    for (world::member const& m : coordinator_.current_world().members)
+      if (auto const it = servers_.find(m.id); it != servers_.end()) all.push_back(it->second.to);
+  } else {
+    for (auto const& [id, p] : servers_) all.push_back(p.to);
+  }
+  if (one && all.size() > 1) all.resize(1);
+  return all;
+}
+
 EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16_t method,
                                                                      std::string const& message,
-                                                                     std::chrono::milliseconds timeout) {
-  auto const g = std::make_shared<detail::gathering>(node_.executor(), servers_.size());
+                                                                     std::chrono::milliseconds timeout,
+                                                                     bool one) {
+  auto const whom = keepers(one);
+  auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
   std::size_t place = 0;
-  for (auto const& [id, p] : servers_)
-    node_.spawn([g, to = p.to, what = net::outgoing{.method = method, .message = message, .timeout = timeout},
+  for (auto const& k : whom)
+    node_.spawn([g, to = k, what = net::outgoing{.method = method, .message = message, .timeout = timeout},
                  place = place++]() -> asio::awaitable<void> {
       try {
         net::reply answer = co_await to->call(what);
@@ -272,7 +358,8 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   std::uint64_t version = 0;
   try {
     std::string const message = wire::pack(request);
-    auto const replies = co_await ask_all(wire::method::settle, message, detail::control_timeout);
+    auto const replies =
+        co_await ask_all(wire::method::settle, message, detail::control_timeout, options_.job.replicas);
     for (std::string const& reply : replies)
       version = std::max(version, wire::unpack<wire::SettleReply>(reply, "a server").version());
   } catch (error const& e) {
@@ -328,7 +415,8 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     m.version = c.version;
     m.layout = wire::layout_digest(options_.layout);
     std::string const message = wire::pack(request);
-    auto const replies = co_await ask_all(wire::method::checkpoint, message, detail::disk_timeout);
+    auto const replies =
+        co_await ask_all(wire::method::checkpoint, message, detail::disk_timeout, options_.job.replicas);
     for (std::string const& reply : replies) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
@@ -345,15 +433,16 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
 EDL_INLINE asio::awaitable<void> server::export_variables() {
   std::vector<float> variables(options_.layout.size());
   std::uint64_t version = 0;
-  for (auto const& [id, p] : servers_) {
-    element_range const range = partition(variables.size(), std::uint32_t(servers_.size()), id);
+  auto const from = keepers(options_.job.replicas);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
     wire::PullRequest request;
     request.set_generation(coordinator_.generation());
     net::outgoing what{
         .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
     what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
-    net::reply const reply = co_await p.to->call(what);
-    version = wire::unpack<wire::PullReply>(reply.message, p.to->name()).version();
+    net::reply const reply = co_await from[i]->call(what);
+    version = wire::unpack<wire::PullReply>(reply.message, from[i]->name()).version();
   }
   std::string const path = options_.output + "/model.safetensors";
   wire::export_model(path, options_.layout, variables, version);

@@ -38,6 +38,14 @@ class server {
   /// A listener's handler.
   asio::awaitable<void> handle(net::request& r);
 
+  /// The store has this generation's state, by other ways than a call.
+  void configured(std::uint64_t generation) { generation_ = generation; }
+
+  /// The store has made a step, likewise.
+  void stepped() { advanced_.notify(); }
+
+  std::uint64_t generation() const { return generation_; }  ///< 0: nothing to serve yet
+
  private:
   class gradient_buffer;
 

@@ -44,6 +44,12 @@ struct push_result {
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint
 };
 
+/// A minibatch and how many records it has.
+struct contribution {
+  minibatch_key key;
+  std::uint32_t records = 0;
+};
+
 /// Of a task: minibatches that every element of the store has counted, and whether these are all.
 struct task_position {
   std::uint32_t applied = 0;
@@ -71,12 +77,31 @@ class store {
   /// The state of a checkpoint of any number of servers. Frozen versions are dropped.
   void restore(std::string const& path, history what = history::kept);
 
+  /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
+  /// then the slots as its `cut` holds them. Frozen versions are dropped. Throws, changing nothing, for what
+  /// cannot be one.
+  void restore(std::vector<wire::segment> segments, view<float> values);
+  std::size_t copy_size() const { return options_.elements.size() + slot_stride_ * slot_names_.size(); }
+
   /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
   /// `computed_on`: the version that the gradients were computed on. In a synchronous mode a minibatch counts
   /// when it is accumulated. Throws for spans of another length, an identity that is none, and a minibatch
   /// whose forerunner in its task is missing.
   push_result push(minibatch_key const& key, std::uint64_t computed_on, view<float> gradients,
                    view<float> state_change);
+
+  /// Counts minibatches together, as one step with the mean over all their records. `sums`: for every
+  /// element, the gradients, or the changes of state, of each minibatch times its records; it is used up.
+  /// Elements that have counted a minibatch before must have been left out of the sum (`leave_out`). For
+  /// stores whose copies, all over a job, make the same step: what is accumulated must be nothing. Throws as
+  /// `push` does.
+  push_result step(std::span<contribution const> minibatches, std::span<float> sums);
+
+  /// Zeroes what belongs to elements that have counted a minibatch.
+  void leave_out(contribution const& c, std::span<float> values) const;
+
+  /// Whether this version is one to be evaluated or written, as the step that made it has said.
+  push_result due() const;
 
   /// Makes a step of what is accumulated, however little: the end of a job.
   push_result flush();
@@ -101,6 +126,7 @@ class store {
   /// A version frozen for an evaluation, or for a checkpoint. It stays until it is released. Throws when it
   /// is not kept: never frozen, released, or given up for newer ones.
   ps::snapshot evaluation(std::uint64_t version);
+  bool has_evaluation(std::uint64_t version) { return evaluations_.find(version).has_value(); }
   ps::cut checkpoint(std::uint64_t version);
   void release_evaluation(std::uint64_t version) { evaluations_.release(version); }
   void release_checkpoint(std::uint64_t version) { checkpoints_.release(version); }

@@ -86,6 +86,22 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
   start(std::move(segments));
 }
 
+EDL_INLINE void store::restore(std::vector<wire::segment> segments, view<float> values) {
+  std::size_t at = options_.elements.first;
+  bool whole = values.size() == copy_size() && !segments.empty();
+  for (wire::segment const& s : segments) {
+    whole = whole && s.elements.first == at && s.elements.last >= at;
+    at = s.elements.last;
+  }
+  if (!whole || at != options_.elements.last) throw error("what came is no copy of this model's state");
+  copy_on_write variables(options_.elements.size()), slots(slot_stride_ * slot_names_.size(), 0);
+  std::ranges::copy(values.first(options_.elements.size()), variables.write().begin());
+  std::ranges::copy(values.subspan(options_.elements.size()), slots.write().begin());
+  variables_ = std::move(variables);
+  slots_ = std::move(slots);
+  start(std::move(segments));
+}
+
 EDL_INLINE push_result store::push(minibatch_key const& key, std::uint64_t computed_on, view<float> gradients,
                                    view<float> state_change) {
   auto const fail = [&](std::string_view what) {
@@ -127,6 +143,42 @@ EDL_INLINE push_result store::push(minibatch_key const& key, std::uint64_t compu
     s.rate = first ? rate : std::min(s.rate, rate);
     s.waiting.push_back(key);
     if (s.waiting.size() >= when.group()) apply_waiting(s);
+  }
+  merge();
+  return advanced();
+}
+
+EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values) const {
+  for (segment const& s : segments_)
+    if (s.counted.check(c.key) == edl::ledger::verdict::repeat)
+      std::ranges::fill(values.subspan(s.elements.first - options_.elements.first, s.elements.size()), 0.0f);
+}
+
+EDL_INLINE push_result store::step(std::span<contribution const> minibatches, std::span<float> sums) {
+  if (sums.size() != options_.elements.size())
+    throw error(
+        fmt::format("a step with {} sums, this store keeps {}", sums.size(), options_.elements.size()));
+  for (segment const& s : segments_)
+    for (contribution const& c : minibatches)
+      if (c.key.index >= c.key.count || s.counted.check(c.key) == edl::ledger::verdict::gap)
+        throw error(
+            fmt::format("a step with minibatch {} of {} of task {} in epoch {}, which is not the next",
+                        c.key.index, c.key.count, c.key.task.index, c.key.task.epoch));
+  for (segment& s : segments_) {
+    std::uint64_t records = 0, counted = 0;
+    for (contribution const& c : minibatches) {
+      if (s.counted.check(c.key) != edl::ledger::verdict::next) continue;
+      s.counted.apply(c.key);
+      s.applied.apply(c.key);
+      records += c.records;
+      ++counted;
+    }
+    if (counted == 0) continue;
+    auto const own = sums.subspan(s.elements.first - options_.elements.first, s.elements.size());
+    if (records > 0)
+      for (float& x : own) x /= float(records);
+    std::size_t const slopes = gradients_of(s, view<float>(sums).first(parameters_)).size();
+    step(s, own.first(slopes), own.subspan(slopes), 1);
   }
   merge();
   return advanced();
@@ -224,6 +276,11 @@ EDL_INLINE void store::merge() {
       ++i;
     }
   }
+}
+
+EDL_INLINE push_result store::due() const {
+  auto const due = [&](std::uint64_t every) { return every != 0 && version_ != 0 && version_ % every == 0; };
+  return {verdict::applied, version_, due(options_.evaluation_steps), due(options_.checkpoint_steps)};
 }
 
 EDL_INLINE push_result store::advanced() {

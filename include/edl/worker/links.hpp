@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "edl/core/error.hpp"
@@ -78,11 +80,26 @@ class parameter_link {
 
   /// Applies a minibatch's gradients, computed on `version`, and the change of the state; exactly once,
   /// however often it is repeated.
-  virtual pushed push(minibatch_key const& minibatch, std::uint64_t version, view<float> gradients,
-                      view<float> state_change) = 0;
+  /// `records`: how many the minibatch has.
+  virtual pushed push(minibatch_key const& minibatch, std::uint32_t records, std::uint64_t version,
+                      view<float> gradients, view<float> state_change) = 0;
 
   /// How many of a task's minibatches every server has applied.
   virtual std::uint32_t position(task_key const& task, std::uint32_t minibatches) = 0;
+
+  /// This worker has nothing to do for now: waits, at most for `patience`, and takes part in what the others
+  /// do together meanwhile.
+  virtual void idle(std::chrono::milliseconds patience) { std::this_thread::sleep_for(patience); }
+};
+
+/// Variables that others keep, too: all of them begin a generation together.
+class remote_link : public parameter_link {
+ public:
+  /// That the variables here are of; 0: none yet.
+  virtual std::uint64_t generation() const = 0;
+
+  /// Waits until the next one is ready. True: it is another than the one known before.
+  virtual bool refresh() = 0;
 };
 
 }  // namespace edl::worker

@@ -29,7 +29,7 @@ inline constexpr std::chrono::seconds master_patience{30};
 
 /// The parameter servers of a job: every call goes to all of them side by side, each to the range it keeps.
 /// Thread safety: used by one thread, which is not the node's.
-class remote_parameters final : public parameter_link {
+class remote_parameters final : public remote_link {
  public:
   /// `elements`, `parameters`: of the model's arena. `halved`: gradients travel as bfloat16.
   remote_parameters(net::node& on, net::channel& master, std::size_t elements, std::size_t parameters,
@@ -40,8 +40,8 @@ class remote_parameters final : public parameter_link {
 
   std::uint64_t pull(std::span<float> variables) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
-  pushed push(minibatch_key const& minibatch, std::uint64_t version, view<float> gradients,
-              view<float> state_change) override;
+  pushed push(minibatch_key const& minibatch, std::uint32_t records, std::uint64_t version,
+              view<float> gradients, view<float> state_change) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
 
   /// Asked while `refresh` waits: true makes it throw `interrupted`.
@@ -49,9 +49,9 @@ class remote_parameters final : public parameter_link {
 
   /// Waits until the servers are ready, and takes their addresses. True when they are of another generation
   /// than those known before.
-  bool refresh();
+  bool refresh() override;
 
-  std::uint64_t generation() const { return generation_; }
+  std::uint64_t generation() const override { return generation_; }
 
  private:
   struct server {
@@ -75,7 +75,7 @@ class remote_parameters final : public parameter_link {
 /// The master of a job. Thread safety: used by one thread, which is not the node's.
 class remote_master final : public master_link {
  public:
-  remote_master(net::channel& master, identity self, remote_parameters& parameters)
+  remote_master(net::channel& master, identity self, remote_link& parameters)
       : master_(master), self_(self), parameters_(parameters) {}
 
   assignment next() override;
@@ -84,7 +84,7 @@ class remote_master final : public master_link {
  private:
   net::channel& master_;
   identity self_;
-  remote_parameters& parameters_;
+  remote_link& parameters_;
   std::optional<assignment> held_;  // came with another generation: given out once the old is dropped
 };
 

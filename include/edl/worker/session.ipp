@@ -72,7 +72,9 @@ EDL_INLINE bool session::run() {
       lease_ahead();
       if (leases_.empty()) {
         if (finished_) return true;
-        std::this_thread::sleep_until(std::min(ask_again_, clock::now() + detail::poll_interval));
+        auto const wait = std::min(ask_again_, clock::now() + detail::poll_interval) - clock::now();
+        parameters_.idle(
+            std::max(std::chrono::ceil<std::chrono::milliseconds>(wait), std::chrono::milliseconds(0)));
         continue;
       }
       lease& l = leases_.front();
@@ -200,7 +202,7 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     }
     std::span<float> const state = model_.variables().last(change_.size());
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
-    result = parameters_.push(key, version_, model_.gradients(), change_);
+    result = parameters_.push(key, std::uint32_t(b.rows), version_, model_.gradients(), change_);
     if (!result.stale) break;
     if (attempt == detail::most_stale_retries)
       throw error(fmt::format(

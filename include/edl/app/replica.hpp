@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/app/program.hpp"
+#include "edl/collective/group.hpp"
+#include "edl/collective/meeting.hpp"
+#include "edl/core/job.hpp"
+#include "edl/core/log.hpp"
+#include "edl/net/channel.hpp"
+#include "edl/net/node.hpp"
+#include "edl/net/request.hpp"
+#include "edl/ps/server.hpp"
+#include "edl/ps/store.hpp"
+#include "edl/worker/remote.hpp"
+
+namespace edl::wire {
+class World;  // edl/wire/edl.pb.h
+}
+
+namespace edl::app {
+
+/// A worker's own copy of the model, in a job that trains by all-reduce. A step is one all-reduce of
+/// everybody's gradients (each times its records), changes of the state, and identities of the minibatches;
+/// then every copy makes the same step and counts the same minibatches. When a world ends, under the worker's
+/// hands or because the master says so, what was under way is void (`rolled_back`): the copy enters the next
+/// world, there takes the newest copy of others if its own is older, and goes on.
+///
+/// Thread safety: as a `parameter_link`, by one thread that is not the node's; `handle` and `world_is_over`
+/// on the node's thread.
+class replica final : public worker::remote_link {
+ public:
+  struct surroundings {
+    net::node& node;
+    net::channel& master;
+    collective::meeting& meeting;
+    ps::store& store;  ///< on the node's thread
+    ps::server& server;
+    program const& model;
+    job const& what;
+    logger log;
+    /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a
+    /// world.
+    std::function<void(std::uint64_t generation, ps::push_result const&)> frozen;
+  };
+
+  replica(worker::identity self, surroundings around);
+  ~replica() override;
+
+  std::uint64_t pull(std::span<float> variables) override;
+  void pull_frozen(std::uint64_t version, std::span<float> variables) override;
+  worker::pushed push(minibatch_key const& minibatch, std::uint32_t records, std::uint64_t version,
+                      view<float> gradients, view<float> state_change) override;
+  std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
+  void idle(std::chrono::milliseconds patience) override;
+
+  /// Enters the next world. Throws error when the master has given this worker up or cannot be reached.
+  bool refresh() override;
+
+  /// Of the world that it is in; 0: none yet.
+  std::uint64_t generation() const override { return number_; }
+
+  /// Serves other members: everything that this copy is (`wire::method::copy`).
+  asio::awaitable<void> handle(net::request& r);
+
+  /// The master is at another generation.
+  void world_is_over(std::uint64_t next);
+
+  /// Asked while `refresh` waits: true makes it throw `interrupted`.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
+ private:
+  struct member {
+    std::uint32_t id = 0;
+    bool current = false;
+    std::unique_ptr<net::channel> to;  // null: itself
+  };
+
+  wire::World enter();
+  bool take_place(wire::World const& w);
+  void copy_from(wire::World const& w);
+  void step(std::vector<ps::contribution> const& mine, view<float> gradients, view<float> state_change);
+  ps::push_result apply(std::vector<ps::contribution> const& all);
+  template <class F>
+  auto on_node(F work);
+
+  worker::identity self_;
+  surroundings around_;
+  std::size_t parameters_, state_;
+
+  std::atomic<std::uint64_t> number_{0};
+  std::atomic<std::uint64_t> over_{0};  // worlds below are
+  std::mutex lock_;                     // of `group_`
+  std::shared_ptr<collective::group> group_;
+  std::vector<member> members_;  // by rank
+  int rank_ = 0;
+  bool copied_ = false;    // the store holds a world's state
+  bool finished_ = false;  // the job is over
+  std::optional<std::uint32_t> suspect_;
+  std::vector<float> sums_;  // gradients, changes, identities
+  ps::push_result last_;
+  std::function<bool()> stopping_;
+};
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/replica.ipp"
+#endif

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <type_traits>
+
+#include "edl/app/replica.hpp"
+#include "edl/app/setup.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/blocking.hpp"
+#include "edl/net/status.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/ledger_message.hpp"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline constexpr std::chrono::seconds links_in{10}, entry_in{5}, copy_in{600};
+
+// Identities travel among the gradients, in numbers that a sum with zeros leaves as they are: 16 bits in a
+// float.
+inline constexpr std::size_t floats_per_contribution = 11;
+
+inline void write_identity(ps::contribution const& c, std::span<float> into) {
+  std::uint32_t const words[]{c.key.task.epoch, c.key.task.index, c.key.index, c.key.count, c.records};
+  into[0] = 1;
+  for (std::size_t i = 0; i < 5; ++i) {
+    into[1 + 2 * i] = float(words[i] & 0xffff);
+    into[2 + 2 * i] = float(words[i] >> 16);
+  }
+}
+
+inline std::optional<ps::contribution> read_identity(view<float> from) {
+  if (from[0] != 1) return std::nullopt;
+  std::uint32_t words[5];
+  for (std::size_t i = 0; i < 5; ++i)
+    words[i] = std::uint32_t(from[1 + 2 * i]) | std::uint32_t(from[2 + 2 * i]) << 16;
+  return ps::contribution{{{words[0], words[1]}, words[2], words[3]}, words[4]};
+}
+
+}  // namespace detail
+
+EDL_INLINE replica::replica(worker::identity self, surroundings around)
+    : self_(self),
+      around_(std::move(around)),
+      parameters_(around_.model.layout.parameters),
+      state_(around_.model.layout.size() - around_.model.layout.parameters) {}
+
+EDL_INLINE replica::~replica() {
+  std::lock_guard const guard(lock_);
+  if (group_) group_->abort();
+}
+
+template <class F>
+auto replica::on_node(F work) {
+  using result = std::invoke_result_t<F>;
+  std::promise<result> done;
+  auto const run = [&] {
+    try {
+      if constexpr (std::is_void_v<result>)
+        work(), done.set_value();
+      else
+        done.set_value(work());
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  };
+  if (!around_.node.post(run)) throw error("this process is ending");
+  return done.get_future().get();
+}
+
+// ---- Worlds ----
+
+EDL_INLINE void replica::world_is_over(std::uint64_t next) {
+  over_ = next;
+  around_.meeting.interrupt(next - 1);
+  std::lock_guard const guard(lock_);
+  if (group_ && number_ < next) group_->abort();
+}
+
+EDL_INLINE wire::World replica::enter() {
+  wire::EnterRequest request;
+  request.set_worker(self_.id);
+  request.set_incarnation(self_.incarnation);
+  request.set_last(number_);
+  request.set_copy(copied_);
+  if (suspect_) request.add_suspect(*suspect_);
+  if (copied_) {
+    ps::cut const now = on_node([&] { return around_.store.cut(); });
+    request.set_version(now.version());
+    wire::to_message(now.ledger(), *request.mutable_ledger());
+  }
+  for (;;) {
+    if (stopping_ && stopping_()) throw worker::interrupted("told to stop between two worlds");
+    net::outgoing what{.method = wire::method::enter,
+                       .message = wire::pack(request),
+                       .timeout = worker::master_patience,
+                       .idempotent = true};
+    auto const w =
+        wire::unpack<wire::World>(net::wait(around_.master, std::move(what)).message, around_.master.name());
+    if (!w.known() && !w.over()) throw error("the master has given this worker up");
+    if (w.over() || w.number() > 0) return w;
+  }
+}
+
+EDL_INLINE bool replica::refresh() {
+  {
+    std::lock_guard const guard(lock_);
+    if (group_) group_->abort();
+    group_.reset();
+  }
+  for (;;) {
+    wire::World const w = enter();
+    if (w.over()) return finished_ = true;
+    suspect_.reset();
+    if (take_place(w)) return true;
+  }
+}
+
+// False: the world broke before it began.
+EDL_INLINE bool replica::take_place(wire::World const& w) {
+  number_ = w.number();
+  members_.clear();
+  rank_ = -1;
+  std::vector<collective::participant> all;
+  for (auto const& m : w.members()) {
+    std::vector<net::address> where;
+    for (std::string const& a : m.addresses()) where.push_back(net::parse_address(a));
+    std::string const name = fmt::format("worker-{}", m.id());
+    bool const self = m.id() == self_.id;
+    if (self) rank_ = int(members_.size());
+    members_.push_back(
+        {m.id(), m.current(), self ? nullptr : std::make_unique<net::channel>(around_.node, where, name)});
+    all.push_back({name, std::move(where)});
+  }
+  if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
+  try {
+    auto formed = std::shared_ptr(around_.meeting.form(w.number(), rank_, all, detail::links_in));
+    {
+      std::lock_guard const guard(lock_);
+      group_ = formed;
+    }
+    if (over_ > w.number()) throw collective::broken("the next world is being formed");
+    copy_from(w);
+  } catch (collective::broken const& e) {
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    around_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
+    std::lock_guard const guard(lock_);
+    if (group_) group_->abort();
+    group_.reset();
+    return false;
+  }
+  copied_ = true;
+  // What the last world's first member has frozen, but may not have lived to tell.
+  on_node([&] {
+    around_.server.configured(w.number());
+    if (rank_ == 0) around_.frozen(w.number(), around_.store.due());
+  });
+  return true;
+}
+
+// Makes the store what the world starts from.
+EDL_INLINE void replica::copy_from(wire::World const& w) {
+  if (members_[std::size_t(rank_)].current) return;
+  std::vector<std::size_t> sources;
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].current) sources.push_back(i);
+  if (sources.empty()) {
+    on_node([&] { configure(around_.store, around_.what, around_.model, w.restore()); });
+    return;
+  }
+  std::size_t const from = sources[std::size_t(rank_) % sources.size()];
+  auto const began = std::chrono::steady_clock::now();
+  std::vector<float> values(around_.store.copy_size());
+  wire::CopyRequest request;
+  request.set_generation(w.number());
+  for (;;) {
+    net::outgoing what{
+        .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
+    what.into.push_back(std::as_writable_bytes(std::span(values)));
+    try {
+      auto const answer = net::wait(*members_[from].to, std::move(what));
+      auto const reply = wire::unpack<wire::CopyReply>(answer.message, members_[from].to->name());
+      std::vector<wire::segment> segments;
+      for (auto const& s : reply.segments())
+        segments.push_back(
+            {{std::size_t(s.first()), std::size_t(s.last())}, s.steps(), wire::from_message(s.ledger())});
+      on_node([&] { around_.store.restore(std::move(segments), values); });
+      break;
+    } catch (net::call_error const& e) {
+      // The source may not have heard of this world yet.
+      if (e.code() == net::status::not_ready && over_ <= w.number()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        continue;
+      }
+      throw collective::broken(e.what(), int(from));
+    }
+  }
+  around_.log.info(fmt::format(
+      "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
+      values.size() * sizeof(float),
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
+          .count()));
+}
+
+EDL_INLINE asio::awaitable<void> replica::handle(net::request& r) {
+  auto const request = wire::unpack<wire::CopyRequest>(r.message(), r.peer());
+  if (around_.server.generation() != request.generation())
+    throw net::call_error(net::status::not_ready,
+                          fmt::format("worker {} is not in world {}", self_.id, request.generation()));
+  ps::cut const now = around_.store.cut();
+  wire::CopyReply reply;
+  for (wire::segment const& s : now.segments) {
+    auto* const out = reply.add_segments();
+    out->set_first(s.elements.first);
+    out->set_last(s.elements.last);
+    out->set_steps(s.steps);
+    wire::to_message(s.ledger, *out->mutable_ledger());
+  }
+  std::string const message = wire::pack(reply);
+  bytes const parts[]{std::as_bytes(now.variables.variables()), std::as_bytes(now.slots.values())};
+  co_await r.reply(message, parts);
+}
+
+// ---- Steps ----
+
+EDL_INLINE void replica::step(std::vector<ps::contribution> const& mine, view<float> gradients,
+                              view<float> state_change) {
+  std::shared_ptr<collective::group> const group = group_;
+  try {
+    if (!group || over_ > number_) throw collective::broken("its world is over");
+    auto const size = std::size_t(group->size()), values = parameters_ + state_;
+    sums_.resize(values + size * detail::floats_per_contribution);
+    auto const identities = std::span(sums_).subspan(values);
+    std::ranges::fill(identities, 0.0f);
+    if (mine.empty()) {
+      std::fill_n(sums_.begin(), values, 0.0f);
+    } else {
+      auto const weight = float(mine.front().records);
+      for (std::size_t i = 0; i < parameters_; ++i) sums_[i] = gradients[i] * weight;
+      for (std::size_t i = 0; i < state_; ++i) sums_[parameters_ + i] = state_change[i] * weight;
+      around_.store.leave_out(mine.front(), std::span(sums_).first(values));
+      detail::write_identity(mine.front(),
+                             identities.subspan(std::size_t(rank_) * detail::floats_per_contribution,
+                                                detail::floats_per_contribution));
+    }
+    if (around_.what.gradients == "bfloat16") {
+      group->all_reduce_halved(std::span(sums_).first(parameters_));
+      group->all_reduce(std::span(sums_).subspan(parameters_));
+    } else {
+      group->all_reduce(sums_);
+    }
+    std::vector<ps::contribution> all;
+    for (std::size_t i = 0; i < size; ++i)
+      if (auto const c = detail::read_identity(
+              identities.subspan(i * detail::floats_per_contribution, detail::floats_per_contribution)))
+        all.push_back(*c);
+    if (!all.empty()) last_ = on_node([&] { return apply(all); });
+  } catch (collective::broken const& e) {
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    refresh();
+    if (!finished_) throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
+  }
+}
+
+EDL_INLINE ps::push_result replica::apply(std::vector<ps::contribution> const& all) {
+  auto const sums = std::span(sums_).first(parameters_ + state_);
+  ps::push_result const r = around_.store.step(all, sums);
+  around_.server.stepped();
+  if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
+  return r;
+}
+
+EDL_INLINE worker::pushed replica::push(minibatch_key const& minibatch, std::uint32_t records, std::uint64_t,
+                                        view<float> gradients, view<float> state_change) {
+  step({{minibatch, records}}, gradients, state_change);
+  return {.stale = false, .version = last_.version};
+}
+
+EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
+  if (number_ == 0) {
+    refresh();
+    return;
+  }
+  bool begun = true;
+  try {
+    if (group_ && over_ <= number_) begun = group_->begun(patience);
+  } catch (collective::broken const&) {
+    // The step meets it again.
+  }
+  if (begun) step({}, {}, {});
+}
+
+EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
+  return on_node([&] {
+    std::ranges::copy(around_.store.current(), variables.begin());
+    return around_.store.version();
+  });
+}
+
+EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
+  bool const here = on_node([&] {
+    if (version == around_.store.version()) {
+      std::ranges::copy(around_.store.current(), variables.begin());
+      return true;
+    }
+    if (!around_.store.has_evaluation(version)) return false;
+    std::ranges::copy(around_.store.evaluation(version).variables(), variables.begin());
+    return true;
+  });
+  if (here) return;
+  // It came later than that version.
+  std::string why = "no other member";
+  for (member const& m : members_) {
+    if (!m.to) continue;
+    wire::PullRequest request;
+    request.set_generation(number_);
+    request.set_frozen(true);
+    request.set_version(version);
+    net::outgoing what{
+        .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::copy_in};
+    what.into.push_back(std::as_writable_bytes(variables));
+    try {
+      net::wait(*m.to, std::move(what));
+      return;
+    } catch (net::call_error const& e) {
+      why = e.what();
+    }
+  }
+  if (over_ > number_) {
+    refresh();
+    throw worker::rolled_back(fmt::format("world {} follows", number_.load()));
+  }
+  throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
+}
+
+EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
+  ps::task_position const at = on_node([&] { return around_.store.position(task); });
+  return at.closed ? minibatches : at.applied;
+}
+
+}  // namespace edl::app

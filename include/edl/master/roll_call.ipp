@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/master/roll_call.hpp"
+
+namespace edl::master {
+
+EDL_INLINE void roll_call::enter(std::uint32_t id, entry e) {
+  auto const before = entries_.find(id);
+  bool const again = before != entries_.end() && before->second.incarnation == e.incarnation;
+  if (e.suspect && !again) ++suspicions_[*e.suspect];
+  entries_.insert_or_assign(id, std::move(e));
+}
+
+EDL_INLINE bool roll_call::has(std::uint32_t id, std::uint64_t incarnation) const {
+  auto const it = entries_.find(id);
+  return it != entries_.end() && it->second.incarnation == incarnation;
+}
+
+EDL_INLINE bool roll_call::complete(membership const& workers) const {
+  return std::all_of(workers.all().begin(), workers.all().end(),
+                     [&](auto const& w) { return has(w.first, w.second.incarnation); });
+}
+
+EDL_INLINE copy_position const* roll_call::newest() const {
+  copy_position const* best = nullptr;
+  for (auto const& [id, e] : entries_)
+    if (e.copy && (!best || e.copy->version > best->version)) best = &*e.copy;
+  return best;
+}
+
+EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers, std::uint64_t version,
+                                 std::string restore) {
+  world w{.number = number, .members = {}, .version = version, .restore = std::move(restore)};
+  bool const copies = newest() != nullptr;
+  for (auto const& [id, m] : workers.all()) {
+    entry const& e = entries_.at(id);
+    w.members.push_back({id, m.incarnation, m.addresses, copies && e.copy && e.copy->version == version});
+  }
+  if (version > reached_) suspicions_.clear();
+  reached_ = version;
+  entries_.clear();
+  return w;
+}
+
+EDL_INLINE std::optional<std::uint32_t> roll_call::suspect() {
+  // Of two that accuse each other the younger goes.
+  auto const most = std::max_element(suspicions_.begin(), suspicions_.end(),
+                                     [](auto const& a, auto const& b) { return a.second <= b.second; });
+  if (most == suspicions_.end() || most->second < patience_) return std::nullopt;
+  std::uint32_t const id = most->first;
+  suspicions_.clear();
+  return id;
+}
+
+}  // namespace edl::master
