@@ -34,9 +34,9 @@ struct setting {
 
 /// Everything around the master: workers, servers that keep ledgers, a network that delays and repeats, a
 /// platform that starts processes, and somebody who kills them.
-class world {
+class simulated {
  public:
-  world(setting const& s, std::uint64_t seed) : set(s), random(seed), master(job(s, seed), at(0)) {
+  simulated(setting const& s, std::uint64_t seed) : set(s), random(seed), master(job(s, seed), at(0)) {
     servers.resize(s.servers);
     for (std::uint32_t i = 0; i < s.servers; ++i) start_server(i);
     for (std::uint32_t i = 0; i < s.workers; ++i) start_worker(i);
@@ -469,7 +469,7 @@ class world {
   std::uint64_t ordered = 0;
 };
 
-void check(world& w, std::uint64_t seed) {
+void check(simulated& w, std::uint64_t seed) {
   CAPTURE(seed);
   setting const& s = w.set;
   std::uint64_t const minibatches = std::uint64_t(s.epochs) * s.tasks * s.minibatches;
@@ -484,7 +484,7 @@ void check(world& w, std::uint64_t seed) {
   std::uint64_t sum = 0, count = 0;
   for (std::uint32_t e = 0; e < std::uint32_t(s.epochs); ++e)
     for (std::uint32_t t = 0; t < plan.tasks(); ++t)
-      for (std::uint32_t m = 0; m < plan.minibatches(t); ++m, ++count) sum += world::effect({{e, t}, m, 0});
+      for (std::uint32_t m = 0; m < plan.minibatches(t); ++m, ++count) sum += simulated::effect({{e, t}, m, 0});
   for (auto const& server : w.servers) {
     if (!server.alive) continue;  // killed after the work was done
     CHECK(server.now.count == count);
@@ -499,8 +499,8 @@ void check(world& w, std::uint64_t seed) {
   for (auto const& [epoch, c] : w.master.tasks()->done_by_epoch()) CHECK(c.records_done == plan.records());
 
   for (auto const& r : w.results) {
-    CHECK(r.records == world::validation_records);
-    CHECK(r.totals == world::metrics(0, world::validation_records, r.of.version));
+    CHECK(r.records == simulated::validation_records);
+    CHECK(r.totals == simulated::metrics(0, simulated::validation_records, r.of.version));
   }
   if (s.evaluation_steps) {
     REQUIRE(!w.results.empty());
@@ -516,7 +516,7 @@ TEST_CASE("simulation: nothing goes wrong") {
   setting s;
   s.evaluation_steps = 300;
   s.checkpoint_steps = 500;
-  world w(s, 1);
+  simulated w(s, 1);
   check(w, 1);
   CHECK(w.refused == 0);
   CHECK(w.rollbacks == 0);
@@ -531,7 +531,7 @@ TEST_CASE("simulation: one worker and one server, killed often") {
   s.kill = s.partition = 0.05;
   s.evaluation_steps = 7;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    world w(s, seed);
+    simulated w(s, seed);
     check(w, seed);
   }
 }
@@ -553,7 +553,7 @@ TEST_CASE("simulation: every fault at once, many seeds") {
     s.error = 0.003;
     s.give_back = s.duplicate = 0.02;
     s.server_loss = s.checkpoint_steps ? 0.02 : 0.005;
-    world w(s, seed);
+    simulated w(s, seed);
     check(w, seed);
     rollbacks += w.rollbacks;
     refused += w.refused;
@@ -585,7 +585,7 @@ TEST_CASE("simulation: epochs without end, stopped by max_step") {
     s.checkpoint_steps = 80;
     s.kill = s.partition = s.hang = s.error = s.give_back = s.duplicate = 0.01;
     s.server_loss = 0.02;
-    world w(s, seed);
+    simulated w(s, seed);
     REQUIRE(w.run(1000000));
     CHECK(w.failure == "");
     REQUIRE(w.master.finished());
@@ -617,7 +617,7 @@ TEST_CASE("simulation: a thousand workers, a million tasks") {
   s.error = 0.0005;
   s.give_back = s.duplicate = 0.001;
   s.server_loss = 0.003;
-  world w(s, 2026);
+  simulated w(s, 2026);
   check(w, 2026);
   MESSAGE("seed 2026: ", w.handled, " events, ", w.kills, " kills, ", w.rollbacks, " rollbacks, ", w.refused,
           " reports refused, ", w.half_pushed, " pushes half done, ", w.clock, " seconds");

@@ -113,14 +113,14 @@ struct scripted_parameters : edl::worker::parameter_link {
     frozen = v;
     std::ranges::fill(variables, float(v));
   }
-  edl::worker::pushed push(edl::minibatch_key const& m, std::uint32_t, std::uint64_t v, edl::view<float>,
+  edl::worker::pushed push(edl::contribution const& m, std::uint64_t v, edl::view<float>,
                            edl::view<float> change) override {
     if (int(pushes.size()) == roll_back_at) {
       roll_back_at = -1;
       throw edl::worker::rolled_back("a server was lost");
     }
     if (stale > 0) return --stale, edl::worker::pushed{true, ++version};
-    pushes.push_back({m, v, change[0]});
+    pushes.push_back({m.key, v, change[0]});
     return {false, ++version};
   }
   std::uint32_t position(edl::task_key const&, std::uint32_t) override { return held; }

@@ -15,6 +15,7 @@
 #include <iostream>
 #include <optional>
 
+#include "edl/app/audit.hpp"
 #include "edl/app/command.hpp"
 #include "edl/app/flags.hpp"
 #include "edl/app/local.hpp"
@@ -62,6 +63,11 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   }
   arguments a = *command.run;
   if (a.data) return run_conversion(*a.data);
+  if (a.audit) {
+    audit const found = audit_checkpoint(*a.audit);
+    write(std::cout, found);
+    return found.exact() ? 0 : 1;
+  }
   if (a.job.explain_plan) {
     p.explain(std::cout, trainer_options_of(a.job, std::max(1, a.job.num_workers)));
     return 0;

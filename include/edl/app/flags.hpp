@@ -20,6 +20,7 @@ struct conversion {
 struct arguments {
   edl::job job;
   std::optional<conversion> data;                          ///< the `data` subcommand
+  std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
 };
 

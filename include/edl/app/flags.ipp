@@ -18,7 +18,7 @@
 namespace edl::app {
 namespace detail {
 
-inline constexpr char const* commands[] = {"train", "evaluate", "predict", "data"};
+inline constexpr char const* commands[] = {"train", "evaluate", "predict", "data", "audit"};
 
 /// Flags that other commands of the field know and this binary has no use for, with what to do instead.
 inline std::map<std::string, std::string> const& elsewhere() {
@@ -295,15 +295,18 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
           "directory that the predictions are written to, one file per task");
   for (auto* s : {evaluate, predict}) s->get_option("--checkpoint_dir_for_init")->required();
   detail::conversion_flags({*data, names[data]}, c);
+  auto* audit = sub("audit", "tell what became of every record: in the data set, applied, lost, repeated");
+  std::string audited;
+  audit->add_option("checkpoint", audited, "a --checkpoint_dir, or one version-N of it")->required();
 
   if (!line.empty() && line.front().rfind('-', 0) != 0 &&
       std::find(std::begin(detail::commands), std::end(detail::commands), line.front()) ==
           std::end(detail::commands)) {
     std::string const near =
         nearest(line.front(), {std::begin(detail::commands), std::end(detail::commands)});
-    throw usage_error(fmt::format(
-        "unknown command '{}'{}", line.front(),
-        near.empty() ? ": expected train, evaluate, predict or data" : "; did you mean " + near + "?"));
+    throw usage_error(fmt::format("unknown command '{}'{}", line.front(),
+                                  near.empty() ? ": expected train, evaluate, predict, data or audit"
+                                               : "; did you mean " + near + "?"));
   }
   try {
     std::vector<std::string> reversed(line.rbegin(), line.rend());
@@ -342,6 +345,8 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
 
   if (data->parsed()) {
     a.data = c;
+  } else if (audit->parsed()) {
+    a.audit = audited;
   } else {
     a.job.what = evaluate->parsed()  ? command::evaluate
                  : predict->parsed() ? command::predict

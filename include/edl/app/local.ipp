@@ -80,8 +80,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
       std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
   }
 
-  worker::pushed push(minibatch_key const& minibatch, std::uint32_t, std::uint64_t version,
-                      view<float> gradients, view<float> state_change) override {
+  worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
+                      view<float> state_change) override {
     ps::push_result const r = store_.push(minibatch, version, gradients, state_change);
     if (r.evaluate || r.checkpoint)
       master_.version_reached({.generation = master_.generation(),

@@ -59,8 +59,8 @@ class replica final : public worker::remote_link {
 
   std::uint64_t pull(std::span<float> variables) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
-  worker::pushed push(minibatch_key const& minibatch, std::uint32_t records, std::uint64_t version,
-                      view<float> gradients, view<float> state_change) override;
+  worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
+                      view<float> state_change) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
   void idle(std::chrono::milliseconds patience) override;
 
@@ -89,8 +89,8 @@ class replica final : public worker::remote_link {
   wire::World enter();
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
-  void step(std::vector<ps::contribution> const& mine, view<float> gradients, view<float> state_change);
-  ps::push_result apply(std::vector<ps::contribution> const& all);
+  void step(std::vector<contribution> const& mine, view<float> gradients, view<float> state_change);
+  ps::push_result apply(std::vector<contribution> const& all);
   template <class F>
   auto on_node(F work);
 

@@ -25,23 +25,24 @@ inline constexpr std::chrono::seconds links_in{10}, entry_in{5}, copy_in{600};
 
 // Identities travel among the gradients, in numbers that a sum with zeros leaves as they are: 16 bits in a
 // float.
-inline constexpr std::size_t floats_per_contribution = 11;
+inline constexpr std::size_t floats_per_contribution = 13;
 
-inline void write_identity(ps::contribution const& c, std::span<float> into) {
-  std::uint32_t const words[]{c.key.task.epoch, c.key.task.index, c.key.index, c.key.count, c.records};
+inline void write_identity(contribution const& c, std::span<float> into) {
+  std::uint32_t const words[]{c.key.task.epoch, c.key.task.index, c.key.index,
+                              c.key.count,      c.records,        c.skipped};
   into[0] = 1;
-  for (std::size_t i = 0; i < 5; ++i) {
+  for (std::size_t i = 0; i < 6; ++i) {
     into[1 + 2 * i] = float(words[i] & 0xffff);
     into[2 + 2 * i] = float(words[i] >> 16);
   }
 }
 
-inline std::optional<ps::contribution> read_identity(view<float> from) {
+inline std::optional<contribution> read_identity(view<float> from) {
   if (from[0] != 1) return std::nullopt;
-  std::uint32_t words[5];
-  for (std::size_t i = 0; i < 5; ++i)
+  std::uint32_t words[6];
+  for (std::size_t i = 0; i < 6; ++i)
     words[i] = std::uint32_t(from[1 + 2 * i]) | std::uint32_t(from[2 + 2 * i]) << 16;
-  return ps::contribution{{{words[0], words[1]}, words[2], words[3]}, words[4]};
+  return contribution{{{words[0], words[1]}, words[2], words[3]}, words[4], words[5]};
 }
 
 }  // namespace detail
@@ -230,7 +231,7 @@ EDL_INLINE asio::awaitable<void> replica::handle(net::request& r) {
 
 // ---- Steps ----
 
-EDL_INLINE void replica::step(std::vector<ps::contribution> const& mine, view<float> gradients,
+EDL_INLINE void replica::step(std::vector<contribution> const& mine, view<float> gradients,
                               view<float> state_change) {
   std::shared_ptr<collective::group> const group = group_;
   try {
@@ -256,7 +257,7 @@ EDL_INLINE void replica::step(std::vector<ps::contribution> const& mine, view<fl
     } else {
       group->all_reduce(sums_);
     }
-    std::vector<ps::contribution> all;
+    std::vector<contribution> all;
     for (std::size_t i = 0; i < size; ++i)
       if (auto const c = detail::read_identity(
               identities.subspan(i * detail::floats_per_contribution, detail::floats_per_contribution)))
@@ -269,7 +270,7 @@ EDL_INLINE void replica::step(std::vector<ps::contribution> const& mine, view<fl
   }
 }
 
-EDL_INLINE ps::push_result replica::apply(std::vector<ps::contribution> const& all) {
+EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
   auto const sums = std::span(sums_).first(parameters_ + state_);
   ps::push_result const r = around_.store.step(all, sums);
   around_.server.stepped();
@@ -277,9 +278,9 @@ EDL_INLINE ps::push_result replica::apply(std::vector<ps::contribution> const& a
   return r;
 }
 
-EDL_INLINE worker::pushed replica::push(minibatch_key const& minibatch, std::uint32_t records, std::uint64_t,
-                                        view<float> gradients, view<float> state_change) {
-  step({{minibatch, records}}, gradients, state_change);
+EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
+                                        view<float> state_change) {
+  step({minibatch}, gradients, state_change);
   return {.stale = false, .version = last_.version};
 }
 

@@ -24,9 +24,19 @@ struct minibatch_key {
   friend auto operator<=>(minibatch_key const&, minibatch_key const&) = default;
 };
 
+/// A minibatch that is to count, with how many records it has, and how many it lacks because they are
+/// damaged.
+struct contribution {
+  contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t lacks = 0)
+      : key(k), records(has), skipped(lacks) {}
+  minibatch_key key;
+  std::uint32_t records, skipped;
+};
+
 /// What has been applied, minibatch by minibatch: the proof that every record counts once. A task's
 /// minibatches are applied in order, so one mark per open task is enough; closed tasks are kept as intervals,
-/// one per epoch at its end. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// one per epoch at its end. Beside these marks, which say what there is to count, every application is
+/// counted for itself: the two must agree. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class ledger {
  public:
   enum class verdict { next, repeat, gap };
@@ -39,8 +49,19 @@ class ledger {
     return m.index == at ? verdict::next : m.index < at ? verdict::repeat : verdict::gap;
   }
 
+  /// What has been applied in an epoch, counted one by one.
+  struct tally {
+    std::uint64_t minibatches = 0, records = 0;
+    friend bool operator==(tally const&, tally const&) = default;
+  };
+
   /// Counts a minibatch that `check` called `next`.
-  void apply(minibatch_key const& m) {
+  void apply(contribution const& c) {
+    minibatch_key const& m = c.key;
+    tally& t = tallies_[m.task.epoch];
+    ++t.minibatches;
+    t.records += c.records;
+    if (c.skipped > 0) skipped_[m.task] += c.skipped;
     if (m.index + 1 >= m.count) {
       open_.erase(m.task);
       closed_[m.task.epoch].insert(m.task.index);
@@ -60,23 +81,34 @@ class ledger {
     return it != closed_.end() && it->second.contains(t.index);
   }
 
-  /// Keeps what both have applied: the ledger of a job whose servers hold these two.
+  /// Keeps what both have applied: the ledger of a job whose servers hold these two. Tallies are a store's
+  /// own: they stay only where they are the same.
   void intersect(ledger const& other);
 
   std::map<task_key, std::uint32_t> const& open() const { return open_; }
   std::map<std::uint32_t, intervals> const& closed() const { return closed_; }
 
-  /// For restoring: an open task's mark, and a run [begin, end) of closed tasks.
+  /// Damaged records that the applied part of a task lacks; tasks that lack none are not named.
+  std::map<task_key, std::uint32_t> const& skipped() const { return skipped_; }
+
+  /// By epoch.
+  std::map<std::uint32_t, tally> const& tallies() const { return tallies_; }
+
+  /// For restoring: an open task's mark, a run [begin, end) of closed tasks, and what belongs to them.
   void set_open(task_key t, std::uint32_t applied) { open_[t] = applied; }
   void set_closed(std::uint32_t epoch, std::uint32_t begin, std::uint32_t end) {
     closed_[epoch].insert(begin, end);
   }
+  void set_skipped(task_key t, std::uint32_t records) { skipped_[t] = records; }
+  void set_tally(std::uint32_t epoch, tally t) { tallies_[epoch] = t; }
 
   friend bool operator==(ledger const&, ledger const&) = default;
 
  private:
   std::map<task_key, std::uint32_t> open_;
   std::map<std::uint32_t, intervals> closed_;
+  std::map<task_key, std::uint32_t> skipped_;
+  std::map<std::uint32_t, tally> tallies_;
 };
 
 inline void ledger::intersect(ledger const& other) {
@@ -93,8 +125,18 @@ inline void ledger::intersect(ledger const& other) {
   for (auto const& [epoch, runs] : closed_)
     if (auto const it = other.closed_.find(epoch); it != other.closed_.end())
       if (auto both = runs.intersection(it->second); !both.empty()) closed[epoch] = both;
+  // What a lesser part of a task lacks is no more than what the greater does.
+  std::map<task_key, std::uint32_t> skipped;
+  for (auto const& [task, records] : skipped_)
+    if (auto const it = other.skipped_.find(task); it != other.skipped_.end())
+      skipped[task] = records < it->second ? records : it->second;
+  std::erase_if(tallies_, [&](auto const& t) {
+    auto const it = other.tallies_.find(t.first);
+    return it == other.tallies_.end() || it->second != t.second;
+  });
   open_ = open;
   closed_ = closed;
+  skipped_ = skipped;
 }
 
 }  // namespace edl

@@ -231,6 +231,11 @@ EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::account(ledger con
       c.minibatches_done += plan_.minibatches(begin, end);
     }
   }
+  for (auto const& [task, records] : applied.skipped())
+    if (auto const it = out.find(task.epoch); it != out.end() && applied.closed(task)) {
+      it->second.records_done -= std::min<std::uint64_t>(records, plan_.range(task.index).records());
+      it->second.records_skipped += records;
+    }
   return out;
 }
 

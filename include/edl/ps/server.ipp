@@ -111,7 +111,8 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   minibatch_key const key{
       {request.task().epoch(), request.task().index()}, request.minibatch(), request.minibatches()};
   push_result const result =
-      store_.push(key, request.version(), values.first(parameters), values.subspan(parameters));
+      store_.push({key, request.records(), request.skipped()}, request.version(), values.first(parameters),
+                  values.subspan(parameters));
   advanced_.notify();
   if (result.evaluate || result.checkpoint) options_.frozen(generation_, result);
   wire::PushReply reply;

@@ -44,12 +44,6 @@ struct push_result {
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint
 };
 
-/// A minibatch and how many records it has.
-struct contribution {
-  minibatch_key key;
-  std::uint32_t records = 0;
-};
-
 /// Of a task: minibatches that every element of the store has counted, and whether these are all.
 struct task_position {
   std::uint32_t applied = 0;
@@ -87,7 +81,7 @@ class store {
   /// `computed_on`: the version that the gradients were computed on. In a synchronous mode a minibatch counts
   /// when it is accumulated. Throws for spans of another length, an identity that is none, and a minibatch
   /// whose forerunner in its task is missing.
-  push_result push(minibatch_key const& key, std::uint64_t computed_on, view<float> gradients,
+  push_result push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
                    view<float> state_change);
 
   /// Counts minibatches together, as one step with the mean over all their records. `sums`: for every
@@ -141,9 +135,9 @@ class store {
   struct segment {
     element_range elements;  // of the arena
     std::uint64_t steps = 0;
-    edl::ledger counted, applied;        // with, and without, what is accumulated
-    std::vector<minibatch_key> waiting;  // accumulated
-    float rate = 1;                      // of the accumulation: the least
+    edl::ledger counted, applied;       // with, and without, what is accumulated
+    std::vector<contribution> waiting;  // accumulated
+    float rate = 1;                     // of the accumulation: the least
   };
 
   void start(std::vector<wire::segment> segments);

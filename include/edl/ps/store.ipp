@@ -102,8 +102,9 @@ EDL_INLINE void store::restore(std::vector<wire::segment> segments, view<float> 
   start(std::move(segments));
 }
 
-EDL_INLINE push_result store::push(minibatch_key const& key, std::uint64_t computed_on, view<float> gradients,
+EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
                                    view<float> state_change) {
+  minibatch_key const& key = c.key;
   auto const fail = [&](std::string_view what) {
     throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
                             key.task.index, key.task.epoch, what));
@@ -127,10 +128,10 @@ EDL_INLINE push_result store::push(minibatch_key const& key, std::uint64_t compu
   for (segment& s : segments_) {
     if (s.counted.check(key) != edl::ledger::verdict::next) continue;
     auto const change = change_of(s, state_change), slope = gradients_of(s, gradients);
-    s.counted.apply(key);
+    s.counted.apply(c);
     if (when.group() <= 1) {
       step(s, slope, change, rate);
-      s.applied.apply(key);
+      s.applied.apply(c);
       continue;
     }
     auto const sums = std::span(sums_).subspan(s.elements.first - options_.elements.first, s.elements.size());
@@ -141,7 +142,7 @@ EDL_INLINE push_result store::push(minibatch_key const& key, std::uint64_t compu
     add(sums.first(slope.size()), slope);
     add(sums.last(change.size()), change);
     s.rate = first ? rate : std::min(s.rate, rate);
-    s.waiting.push_back(key);
+    s.waiting.push_back(c);
     if (s.waiting.size() >= when.group()) apply_waiting(s);
   }
   merge();
@@ -168,8 +169,8 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
     std::uint64_t records = 0, counted = 0;
     for (contribution const& c : minibatches) {
       if (s.counted.check(c.key) != edl::ledger::verdict::next) continue;
-      s.counted.apply(c.key);
-      s.applied.apply(c.key);
+      s.counted.apply(c);
+      s.applied.apply(c);
       records += c.records;
       ++counted;
     }
@@ -260,7 +261,7 @@ EDL_INLINE void store::apply_waiting(segment& s) {
   for (float& sum : sums) sum /= n;
   std::size_t const slopes = gradients_of(s, view<float>(sums_).first(parameters_)).size();
   step(s, sums.first(slopes), sums.subspan(slopes), s.rate);
-  for (minibatch_key const& key : s.waiting) s.applied.apply(key);
+  for (contribution const& c : s.waiting) s.applied.apply(c);
   s.waiting.clear();
 }
 

@@ -64,6 +64,9 @@ std::vector<segment> read_range(std::string const& path, parameter_layout const&
                                 std::span<float> variables, std::span<std::string const> slot_names = {},
                                 std::span<std::span<float> const> slots = {});
 
+/// The histories of the elements in one file of a checkpoint, whatever the model; the file is checked first.
+std::vector<segment> read_segments(std::string const& path, manifest::file const& listed);
+
 /// What a checkpoint holds beside its variables, for who wants to see: names of the slots.
 std::vector<std::string> slots_of(std::string const& path);
 

@@ -140,17 +140,24 @@ EDL_INLINE std::string layout_difference(nlohmann::json const& theirs, parameter
   return "other variables are trained";
 }
 
-EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& listed,
-                                 parameter_layout const& layout) {
+EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& listed) {
   opened_part part{safetensors_file(path + "/" + listed.name), listed, {}};
   check_listed(part.file, listed);
   part_facts const facts(part.file);
   if (facts.text("edl") != part_format) facts.fail("edl");
+  part.elements = {std::size_t(facts.number("first")), std::size_t(facts.number("last"))};
+  if (part.elements.first > part.elements.last) facts.fail("last");
+  return part;
+}
+
+EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& listed,
+                                 parameter_layout const& layout) {
+  opened_part part = open_part(path, listed);
+  part_facts const facts(part.file);
   if (auto const theirs = facts.json("layout"); theirs != layout_json(layout))
     throw error(
         fmt::format("{} is of another model: {}", part.file.path(), layout_difference(theirs, layout)));
-  part.elements = {std::size_t(facts.number("first")), std::size_t(facts.number("last"))};
-  if (part.elements.first > part.elements.last || part.elements.last > layout.size()) facts.fail("last");
+  if (part.elements.last > layout.size()) facts.fail("last");
   return part;
 }
 
@@ -342,6 +349,12 @@ EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_la
   if (at != layout.size()) fail(fmt::format("its files end at element {} of {}", at, layout.size()));
   if (contents.layout != layout_digest(layout)) fail("it is of another model");
   return segments;
+}
+
+EDL_INLINE std::vector<segment> read_segments(std::string const& path, manifest::file const& listed) {
+  detail::opened_part const part = detail::open_part(path, listed);
+  detail::check_content(part.file, listed);
+  return detail::segments_of(part);
 }
 
 EDL_INLINE std::vector<std::string> slots_of(std::string const& path) {

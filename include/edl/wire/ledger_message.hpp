@@ -17,7 +17,8 @@ void to_message(ledger const& from, Ledger& into);
 /// and closed are an edl::error.
 ledger from_message(Ledger const& from);
 
-/// A ledger as JSON: {"closed":{"<epoch>":[begin,end,…]},"open":[[epoch,index,applied],…]}.
+/// A ledger as JSON: {"closed":{"<epoch>":[begin,end,…]},"open":[[epoch,index,applied],…]}, with
+/// "skipped":[[epoch,index,records],…] and "tallies":[[epoch,minibatches,records],…] where there are any.
 std::string to_json(ledger const& from);
 
 /// The ledger of such a text, checked as a message is; `where` stands in errors.

@@ -36,6 +36,19 @@ class ledger_builder {
     built_.set_open(task, applied);
   }
 
+  void skipped(task_key task, std::uint32_t records) {
+    if (records == 0 || built_.skipped().contains(task) ||
+        (built_.position(task) == 0 && !built_.closed(task)))
+      fail(fmt::format("task {} of epoch {} lacks records twice, or none, or has nothing applied", task.index,
+                       task.epoch));
+    built_.set_skipped(task, records);
+  }
+
+  void tally(std::uint32_t epoch, std::uint64_t minibatches, std::uint64_t records) {
+    if (built_.tallies().contains(epoch)) fail(fmt::format("epoch {} is tallied twice", epoch));
+    built_.set_tally(epoch, {minibatches, records});
+  }
+
   ledger take() { return std::move(built_); }
 
   [[noreturn]] void fail(std::string_view what) const {
@@ -62,6 +75,18 @@ EDL_INLINE void to_message(ledger const& from, Ledger& into) {
     closed.set_epoch(epoch);
     for (auto const& [begin, end] : tasks.runs()) closed.add_runs(begin), closed.add_runs(end);
   }
+  for (auto const& [task, records] : from.skipped()) {
+    auto& skipped = *into.add_skipped();
+    skipped.mutable_task()->set_epoch(task.epoch);
+    skipped.mutable_task()->set_index(task.index);
+    skipped.set_records(records);
+  }
+  for (auto const& [epoch, t] : from.tallies()) {
+    auto& tally = *into.add_tallies();
+    tally.set_epoch(epoch);
+    tally.set_minibatches(t.minibatches);
+    tally.set_records(t.records);
+  }
 }
 
 EDL_INLINE ledger from_message(Ledger const& from) {
@@ -72,24 +97,35 @@ EDL_INLINE ledger from_message(Ledger const& from) {
       built.closed(epoch.epoch(), epoch.runs(i), epoch.runs(i + 1));
   }
   for (auto const& open : from.open()) built.open({open.task().epoch(), open.task().index()}, open.applied());
+  for (auto const& s : from.skipped()) built.skipped({s.task().epoch(), s.task().index()}, s.records());
+  for (auto const& t : from.tallies()) built.tally(t.epoch(), t.minibatches(), t.records());
   return built.take();
 }
 
 EDL_INLINE std::string to_json(ledger const& from) {
-  auto closed = nlohmann::json::object(), open = nlohmann::json::array();
+  auto closed = nlohmann::json::object(), open = nlohmann::json::array(), skipped = open, tallies = open;
   for (auto const& [epoch, tasks] : from.closed()) {
     auto& runs = closed[std::to_string(epoch)] = nlohmann::json::array();
     for (auto const& [begin, end] : tasks.runs()) runs.push_back(begin), runs.push_back(end);
   }
   for (auto const& [task, applied] : from.open()) open.push_back({task.epoch, task.index, applied});
-  return nlohmann::json{{"closed", std::move(closed)}, {"open", std::move(open)}}.dump();
+  for (auto const& [task, records] : from.skipped()) skipped.push_back({task.epoch, task.index, records});
+  for (auto const& [epoch, t] : from.tallies()) tallies.push_back({epoch, t.minibatches, t.records});
+  nlohmann::json all{{"closed", std::move(closed)}, {"open", std::move(open)}};
+  if (!skipped.empty()) all["skipped"] = std::move(skipped);
+  if (!tallies.empty()) all["tallies"] = std::move(tallies);
+  return all.dump();
 }
 
 EDL_INLINE ledger ledger_from_json(std::string_view text, std::string_view where) {
   using nlohmann::json;
   detail::ledger_builder built(where);
+  auto const large = [&](json const& value) {
+    if (!value.is_number_unsigned()) built.fail("a number is missing or out of range");
+    return value.get<std::uint64_t>();
+  };
   auto const number = [&](json const& value) {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max())
+    if (large(value) > std::numeric_limits<std::uint32_t>::max())
       built.fail("a number is missing or out of range");
     return value.get<std::uint32_t>();
   };
@@ -116,6 +152,17 @@ EDL_INLINE ledger ledger_from_json(std::string_view text, std::string_view where
     if (!entry.is_array() || entry.size() != 3) built.fail("an open task is no [epoch, index, applied]");
     built.open({number(entry[0]), number(entry[1])}, number(entry[2]));
   }
+  // Absent from what older versions have written.
+  auto const triples = [&](char const* name) {
+    json const list = whole.value(name, json::array());
+    if (!list.is_array()) built.fail(fmt::format("'{}' is no list", name));
+    for (json const& entry : list)
+      if (!entry.is_array() || entry.size() != 3)
+        built.fail(fmt::format("an entry of '{}' has not three numbers", name));
+    return list;
+  };
+  for (json const& e : triples("skipped")) built.skipped({number(e[0]), number(e[1])}, number(e[2]));
+  for (json const& e : triples("tallies")) built.tally(number(e[0]), large(e[1]), large(e[2]));
   return built.take();
 }
 

@@ -80,9 +80,8 @@ class parameter_link {
 
   /// Applies a minibatch's gradients, computed on `version`, and the change of the state; exactly once,
   /// however often it is repeated.
-  /// `records`: how many the minibatch has.
-  virtual pushed push(minibatch_key const& minibatch, std::uint32_t records, std::uint64_t version,
-                      view<float> gradients, view<float> state_change) = 0;
+  virtual pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
+                      view<float> state_change) = 0;
 
   /// How many of a task's minibatches every server has applied.
   virtual std::uint32_t position(task_key const& task, std::uint32_t minibatches) = 0;

@@ -115,9 +115,9 @@ EDL_INLINE void remote_parameters::pull_frozen(std::uint64_t version, std::span<
   pull_from(variables, version);
 }
 
-EDL_INLINE pushed remote_parameters::push(minibatch_key const& minibatch, std::uint32_t records,
-                                          std::uint64_t version, view<float> gradients,
+EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t version, view<float> gradients,
                                           view<float> state_change) {
+  minibatch_key const& minibatch = c.key;
   pushed result;
   bool const halved = !halves_.empty();
   if (halved) std::ranges::transform(gradients, halves_.begin(), to_bfloat16);
@@ -135,7 +135,8 @@ EDL_INLINE pushed remote_parameters::push(minibatch_key const& minibatch, std::u
         request.set_minibatch(minibatch.index);
         request.set_minibatches(minibatch.count);
         request.set_version(version);
-        request.set_records(records);
+        request.set_records(c.records);
+        request.set_skipped(c.skipped);
         net::outgoing what{.method = wire::method::push,
                            .message = wire::pack(request),
                            .timeout = detail::transfer_timeout};

@@ -202,7 +202,8 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     }
     std::span<float> const state = model_.variables().last(change_.size());
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
-    result = parameters_.push(key, std::uint32_t(b.rows), version_, model_.gradients(), change_);
+    result = parameters_.push({key, std::uint32_t(b.rows), std::uint32_t(b.skipped)}, version_,
+                              model_.gradients(), change_);
     if (!result.stale) break;
     if (attempt == detail::most_stale_retries)
       throw error(fmt::format(
