@@ -72,6 +72,10 @@ class evaluation {
   /// The result of the version that has just been completed, once; the next one begins.
   std::optional<evaluation_result> take_result();
 
+  /// The newest version that was taken; `resume_after` it, a master that follows takes newer ones only.
+  std::optional<std::uint64_t> begun() const { return last_version_; }
+  void resume_after(std::uint64_t version) { last_version_ = version; }
+
   /// Drops what is newer: no such version has survived.
   void forget_after(std::uint64_t version);
 
