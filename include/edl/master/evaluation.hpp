@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,12 @@ class evaluation {
   /// The result of the version that has just been completed, once; the next one begins.
   std::optional<evaluation_result> take_result();
 
+  /// Whether a frozen version is being evaluated, or is to be.
+  bool wants_frozen(std::uint64_t version) const;
+
+  /// Drops the frozen versions that nobody has any more: those of which `held` says so.
+  void forget_unless(std::function<bool(std::uint64_t version)> const& held);
+
   /// Drops what is newer: no such version has survived.
   void forget_after(std::uint64_t version);
 
@@ -92,6 +99,7 @@ class evaluation {
   };
 
   void begin_next();
+  void drop_active();
 
   std::vector<shard> shards_;
   options options_;
