@@ -255,6 +255,7 @@ EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
   if (!options_.replicas) epochs_said_ = 0;
   version_ = point.version;
   if (final_written_ != point.version) final_written_.reset();
+  if (written_ && *written_ > point.version) written_.reset();
   if (bool const lossless = options_.replicas && (!tasks_ || tasks_->done().records_done >= before);
       !lossless)
     say(severity::warning,
@@ -295,7 +296,7 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
   if (r.evaluate) evaluate({r.version, true}, now);
   if (r.checkpoint) {
     // A world that begins with it tells it again.
-    bool const again = options_.replicas && written_ == r.version;
+    bool const again = options_.replicas && written_ && r.version <= *written_;
     if (options_.checkpoint && !again)
       enqueue({generation_, r.version, false});
     else
