@@ -83,6 +83,10 @@ class coordinator {
   /// The world that a member is in; null while it is being formed, and for who is no member.
   world const* world_of(std::uint32_t worker, std::uint64_t incarnation) const;
 
+  /// Workers of the world that have frozen a version, if the world has: all of them, or, as it has begun with
+  /// that version or a newer one, those that it has from.
+  std::vector<std::uint32_t> holders(std::uint64_t version) const;
+
   void version_reached(version_report const& r, time_point now);
 
   /// `error`: why the server could not; the job fails with it.
@@ -179,7 +183,10 @@ class coordinator {
   std::uint32_t expected_ = 0;                   // workers that the first world waits for
   roll_call roll_;
   world world_;
-  std::optional<time_point> forming_since_;  // the next world
+  std::optional<time_point> forming_since_;                // the next world
+  std::optional<time_point> awaited_since_;                // those who have not entered it
+  std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who has them frozen
+  std::vector<std::uint64_t> unwritten_;                   // by worlds that ended
   bool asked_point_ = false;
   std::set<std::uint32_t> training_first_;  // workers that returned an evaluation task
   std::optional<std::uint64_t> layout_;
@@ -188,6 +195,7 @@ class coordinator {
   std::uint32_t epochs_said_ = 0;
   std::optional<write_checkpoint> writing_, to_write_;
   std::optional<std::uint64_t> last_version_;   // told in the closing phase
+  std::optional<std::uint64_t> written_;        // version of the last checkpoint
   std::optional<std::uint64_t> final_written_;  // version of the final checkpoint
   std::string reason_;
   std::vector<command> commands_;

@@ -238,6 +238,8 @@ EDL_INLINE void coordinator::void_leases() {
   phase_ = phase::forming;
   configured_.clear();
   training_first_.clear();
+  for (auto const& c : {writing_, to_write_})
+    if (options_.replicas && c && !c->final) unwritten_.push_back(c->version);
   writing_.reset();
   to_write_.reset();
   last_version_.reset();
@@ -282,6 +284,7 @@ EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
   if (!options_.replicas) epochs_said_ = 0;
   version_ = point.version;
   if (final_written_ != point.version) final_written_.reset();
+  if (written_ && *written_ > point.version) written_.reset();
   if (bool const lossless = options_.replicas && (!tasks_ || tasks_->done().records_done >= before);
       !lossless)
     say(severity::warning,
@@ -358,7 +361,9 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
   if (r.version > version_) version_ = r.version;
   if (r.evaluate) evaluate({r.version, true}, now);
   if (r.checkpoint) {
-    if (options_.checkpoint)
+    // A world that begins with it tells it again.
+    bool const again = options_.replicas && written_ && r.version <= *written_;
+    if (options_.checkpoint && !again)
       enqueue({generation_, r.version, false});
     else
       commands_.emplace_back(release_frozen{r.version, false});
@@ -367,8 +372,12 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
 }
 
 EDL_INLINE void coordinator::evaluate(evaluated_version v, time_point now) {
-  if (!evaluation_.version_reached(v, now) && v.frozen)
+  if (evaluation_.version_reached(v, now)) {
+    auto const all = holders(v.version);
+    if (v.frozen) held_[v.version] = {all.begin(), all.end()};
+  } else if (v.frozen && !evaluation_.wants_frozen(v.version)) {
     commands_.emplace_back(release_frozen{v.version, true});
+  }
 }
 
 EDL_INLINE void coordinator::enqueue(write_checkpoint const& c) {
@@ -395,6 +404,7 @@ EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::u
   writing_.reset();
   if (final && !error.empty()) return fail(fmt::format("the final checkpoint cannot be written: {}", error));
   if (final) final_written_ = version;
+  if (error.empty()) written_ = version;
   if (!final) commands_.emplace_back(release_frozen{version, false});
   if (error.empty())
     say(severity::info, fmt::format("Checkpoint of version {} written", version));
@@ -417,6 +427,7 @@ EDL_INLINE void coordinator::advance() {
   while (auto result = evaluation_.take_result()) {
     auto const of = result->of;
     commands_.emplace_back(evaluation_done{*std::move(result)});
+    held_.erase(of.version);
     if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
   }
   if (phase_ == phase::running && (tasks_ ? tasks_->finished() : evaluation_.idle())) close();

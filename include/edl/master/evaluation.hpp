@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,6 +77,12 @@ class evaluation {
   std::optional<std::uint64_t> begun() const { return last_version_; }
   void resume_after(std::uint64_t version) { last_version_ = version; }
 
+  /// Whether a frozen version is being evaluated, or is to be.
+  bool wants_frozen(std::uint64_t version) const;
+
+  /// Drops the frozen versions that nobody has any more: those of which `held` says so.
+  void forget_unless(std::function<bool(std::uint64_t version)> const& held);
+
   /// Drops what is newer: no such version has survived.
   void forget_after(std::uint64_t version);
 
@@ -96,6 +103,7 @@ class evaluation {
   };
 
   void begin_next();
+  void drop_active();
 
   std::vector<shard> shards_;
   options options_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "edl/core/error.hpp"
@@ -107,20 +108,33 @@ EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
   return result;
 }
 
+EDL_INLINE bool evaluation::wants_frozen(std::uint64_t version) const {
+  auto const is = [&](evaluated_version const& v) { return v.frozen && v.version == version; };
+  return (active_ && is(active_->of)) || std::any_of(waiting_.begin(), waiting_.end(), is);
+}
+
+EDL_INLINE void evaluation::drop_active() {
+  if (active_) next_lease_ = active_->queue.next_lease();
+  active_.reset();
+}
+
+EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> const& held) {
+  auto const gone = [&](evaluated_version const& v) { return v.frozen && !held(v.version); };
+  std::erase_if(waiting_, gone);
+  if (active_ && gone(active_->of)) drop_active();
+  begin_next();
+}
+
 EDL_INLINE void evaluation::forget_after(std::uint64_t version) {
   if (!last_version_ || *last_version_ <= version) return;
   last_version_ = version;
   std::erase_if(waiting_, [&](auto const& v) { return v.version > version; });
-  if (active_ && active_->of.version > version) {
-    next_lease_ = active_->queue.next_lease();
-    active_.reset();
-  }
+  if (active_ && active_->of.version > version) drop_active();
   begin_next();
 }
 
 EDL_INLINE void evaluation::roll_back(std::uint64_t version) {
-  if (active_) next_lease_ = active_->queue.next_lease();
-  active_.reset();
+  drop_active();
   waiting_.clear();
   // The version itself is the same model as before; it need not be evaluated again if it has been.
   if (last_completed_ == version)

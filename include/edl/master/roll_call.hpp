@@ -46,7 +46,8 @@ struct world {
 /// is repeated; and whoever was cut off from a world brings nothing into a later one, whatever its version.
 ///
 /// A link between two members may fail while both reach the master; worlds would break for ever. So whoever
-/// is suspected most, in `patience` worlds one after the other that got nowhere, is told by `suspect`.
+/// is suspected most, in `patience` worlds that got nowhere, is told by `suspect`. However many suspect it,
+/// a world counts once.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class roll_call {
@@ -54,8 +55,8 @@ class roll_call {
   explicit roll_call(unsigned patience = 3) : patience_(patience) {}
 
   void enter(std::uint32_t id, entry e);
-  void forget(std::uint32_t id) { entries_.erase(id); }
-  void clear() { entries_.clear(); }
+  void forget(std::uint32_t id);
+  void clear();
 
   bool empty() const { return entries_.empty(); }
   bool has(std::uint32_t id, std::uint64_t incarnation) const;
@@ -72,9 +73,14 @@ class roll_call {
   std::optional<std::uint32_t> suspect();
 
  private:
+  struct suspicion {
+    unsigned worlds = 0, voices = 0;
+    bool counted = false;  // of the last world
+  };
+
   unsigned patience_;
   std::map<std::uint32_t, entry> entries_;
-  std::map<std::uint32_t, unsigned> suspicions_;
+  std::map<std::uint32_t, suspicion> suspicions_;
   std::uint64_t reached_ = 0;
 };
 

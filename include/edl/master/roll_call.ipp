@@ -19,8 +19,22 @@ inline bool newer(copy_position const& a, copy_position const& b) {
 EDL_INLINE void roll_call::enter(std::uint32_t id, entry e) {
   auto const before = entries_.find(id);
   bool const again = before != entries_.end() && before->second.incarnation == e.incarnation;
-  if (e.suspect && !again) ++suspicions_[*e.suspect];
+  if (e.suspect && !again) {
+    suspicion& s = suspicions_[*e.suspect];
+    if (!std::exchange(s.counted, true)) ++s.worlds;
+    ++s.voices;
+  }
   entries_.insert_or_assign(id, std::move(e));
+}
+
+EDL_INLINE void roll_call::forget(std::uint32_t id) {
+  entries_.erase(id);
+  suspicions_.erase(id);
+}
+
+EDL_INLINE void roll_call::clear() {
+  entries_.clear();
+  for (auto& [id, s] : suspicions_) s.counted = false;
 }
 
 EDL_INLINE bool roll_call::has(std::uint32_t id, std::uint64_t incarnation) const {
@@ -50,18 +64,17 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
   }
   if (version > reached_) suspicions_.clear();
   reached_ = version;
-  entries_.clear();
+  clear();
   return w;
 }
 
 EDL_INLINE std::optional<std::uint32_t> roll_call::suspect() {
   // Of two that accuse each other the younger goes.
-  auto const most = std::max_element(suspicions_.begin(), suspicions_.end(),
-                                     [](auto const& a, auto const& b) { return a.second <= b.second; });
-  if (most == suspicions_.end() || most->second < patience_) return std::nullopt;
-  std::uint32_t const id = most->first;
-  suspicions_.clear();
-  return id;
+  std::optional<std::uint32_t> most;
+  for (auto const& [id, s] : suspicions_)
+    if (s.worlds >= patience_ && (!most || s.voices >= suspicions_[*most].voices)) most = id;
+  if (most) suspicions_.clear();
+  return most;
 }
 
 }  // namespace edl::master

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "edl/core/inline.hpp"
@@ -18,6 +19,7 @@ EDL_INLINE void coordinator::enter(std::uint32_t worker, entry e, time_point now
                                     e.suspect ? fmt::format(": it misses worker {}", *e.suspect) : ""));
     regroup(now);
   }
+  if (!awaited_since_) awaited_since_ = now;
   roll_.enter(worker, std::move(e));
   form_world(now);
 }
@@ -27,6 +29,13 @@ EDL_INLINE world const* coordinator::world_of(std::uint32_t worker, std::uint64_
   return formed && workers_.known(worker, incarnation) ? &world_ : nullptr;
 }
 
+EDL_INLINE std::vector<std::uint32_t> coordinator::holders(std::uint64_t version) const {
+  std::vector<std::uint32_t> all;
+  for (auto const& m : world_.members)
+    if (m.current || version > world_.version) all.push_back(m.id);
+  return all;
+}
+
 EDL_INLINE void coordinator::regroup(time_point now) {
   if (phase_ == phase::forming) {
     point_.reset();  // whoever was asked for it: it is decided again
@@ -34,7 +43,7 @@ EDL_INLINE void coordinator::regroup(time_point now) {
     return form_world(now);
   }
   ++generation_;
-  forming_since_ = now;
+  forming_since_ = awaited_since_ = now;
   asked_point_ = false;
   void_leases();
   roll_.clear();
@@ -60,6 +69,17 @@ EDL_INLINE void coordinator::form_world(time_point now) {
 
 EDL_INLINE void coordinator::begin_world(time_point now) {
   world_ = roll_.form(generation_, workers_, point_->version, point_->directory);
+  // Who takes another's state drops what it had frozen, and a newcomer has nothing.
+  std::set<std::uint32_t> current;
+  for (auto const& m : world_.members)
+    if (m.current) current.insert(m.id);
+  for (auto& [version, who] : held_)
+    std::erase_if(who, [&](std::uint32_t id) { return !current.contains(id); });
+  std::erase_if(held_, [](auto const& v) { return v.second.empty(); });
+  evaluation_.forget_unless([&](std::uint64_t version) { return held_.contains(version); });
+  // What the world begins with is told again by who has it frozen, and written then.
+  for (std::uint64_t const version : std::exchange(unwritten_, {}))
+    if (version != world_.version) commands_.emplace_back(release_frozen{version, false});
   std::string ids;
   for (auto const& m : world_.members)
     ids += fmt::format("{}{}{}", ids.empty() ? "" : ", ", m.id,
@@ -70,11 +90,15 @@ EDL_INLINE void coordinator::begin_world(time_point now) {
 }
 
 EDL_INLINE void coordinator::find_absent(time_point now) {
-  if (phase_ != phase::forming || asked_point_ || !forming_since_) return;
-  if (now - *forming_since_ > options_.absence && !roll_.empty())
-    for (auto const& [id, m] : std::map(workers_.all()))
-      if (!over() && !roll_.has(id, m.incarnation) && workers_.find(id))
-        lose(role::worker, id, "it does not come to the next world", now);
+  if (phase_ != phase::forming || asked_point_) return;
+  // When the last of them is lost the world begins, and its roll is empty: so they are found first.
+  std::vector<std::uint32_t> absent;
+  if (awaited_since_ && !roll_.empty())
+    for (auto const& [id, m] : workers_.all())
+      if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > options_.absence)
+        absent.push_back(id);
+  for (std::uint32_t const id : absent)
+    if (!over() && workers_.find(id)) lose(role::worker, id, "it does not come to the next world", now);
   form_world(now);
 }
 

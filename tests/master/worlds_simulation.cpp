@@ -1,0 +1,696 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that train by all-reduce, with everything around the master simulated: workers with a copy of the
+// model each, steps that some complete and others do not, processes that die, hang and come.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/core/random.hpp"
+#include "edl/master/coordinator.hpp"
+
+namespace {
+
+using namespace edl::master;
+using edl::ledger;
+using edl::minibatch_key;
+using edl::task_kind;
+
+struct setting {
+  std::uint32_t workers = 4, tasks = 24, minibatches = 3;
+  std::uint32_t epochs = 2;
+  std::uint64_t evaluation_steps = 0, checkpoint_steps = 0;
+  // Probabilities: of a death and of a hang in the middle of a step, of a death at any other time (per worker
+  // and second), of everybody's death at once (per second), of a newcomer (per second).
+  double kill_in_step = 0, hang_in_step = 0, kill = 0, kill_all = 0, join = 0;
+};
+
+class simulated {
+ public:
+  simulated(setting const& s, std::uint64_t seed) : set(s), random(seed), master(options(s, seed), at(0)) {
+    for (std::uint32_t i = 0; i < s.workers; ++i) start(i);
+    every(0.25, [this] { master.tick(at(clock)); });
+    every(0.5, [this] { mischief(); });
+    act();
+  }
+
+  /// False: the bound on events was reached.
+  bool run(std::uint64_t bound) {
+    while (!master.over() && !events.empty()) {
+      if (++handled > bound) return false;
+      auto const e = events.top();
+      events.pop();
+      clock = e.time;
+      auto const what = std::move(actions[e.order]);
+      actions.erase(e.order);
+      what();
+      act();
+    }
+    return master.over();
+  }
+
+  static job_options options(setting const& s, std::uint64_t seed) {
+    job_options o;
+    o.type = s.evaluation_steps ? job_type::training_with_evaluation : job_type::training_only;
+    o.minibatch_size = 2;
+    o.minibatches_per_task = s.minibatches;
+    o.training = {{"a", std::uint64_t(s.tasks) * s.minibatches * 2 - 1}};
+    o.validation = {{"v", 31}};
+    o.num_epochs = s.epochs;
+    o.evaluation_steps = s.evaluation_steps;
+    o.checkpoint = s.checkpoint_steps > 0;
+    o.final_checkpoint = true;
+    o.seed = seed;
+    o.num_workers = s.workers;
+    o.worker_failures = 1u << 30;
+    o.replicas = true;
+    o.exit_grace = std::chrono::seconds(8);
+    o.absence = std::chrono::seconds(12);
+    return o;
+  }
+
+  /// A copy of the model: what has been applied to it, by the ledger, and how often, minibatch by minibatch.
+  struct copy_state {
+    std::uint64_t version = 0;
+    ledger applied;
+    std::vector<std::uint8_t> times;
+    friend bool operator==(copy_state const&, copy_state const&) = default;
+  };
+
+  enum class doing { nothing, entering, copying, idle, computing, ready, evaluating };
+
+  struct worker {
+    std::uint32_t id = 0;
+    std::uint64_t incarnation = 0;
+    bool alive = true, joined = false;
+    double hangs = 0;  // until then it does nothing
+    doing now = doing::nothing;
+    std::uint64_t number = 0;  // of the world that it is in
+    std::uint64_t life = 0;    // what was begun in an earlier life is void
+    std::optional<copy_state> copy;
+    std::map<std::uint64_t, copy_state> to_write;
+    std::set<std::uint64_t> to_evaluate;
+    std::optional<task_reply> task;
+    std::uint32_t done = 0;
+  };
+
+  setting set;
+  std::mt19937_64 random;
+  double clock = 0;
+  coordinator master;
+  std::vector<std::unique_ptr<worker>> workers;
+  std::map<std::uint32_t, worker*> newest;
+  std::map<std::uint64_t, copy_state> checkpoints;  // by version, as directories are
+  std::optional<copy_state> final;
+  std::vector<evaluation_result> results;
+  std::uint64_t handled = 0, kills = 0, hangs = 0, joins = 0, torn = 0, copies = 0, restores = 0, behind = 0,
+                gaps = 0, lost_evaluations = 0, missing_checkpoints = 0;
+  std::string failure;
+
+  worker* member(world::member const& m) {
+    auto const it = newest.find(m.id);
+    return it != newest.end() && it->second->incarnation == m.incarnation ? it->second : nullptr;
+  }
+
+  /// The living members of the last world.
+  std::vector<worker*> survivors() {
+    std::vector<worker*> all;
+    for (auto const& m : master.current_world().members)
+      if (worker* const w = member(m); w && w->alive) all.push_back(w);
+    return all;
+  }
+
+  /// For people, when it does not end.
+  std::string state() {
+    std::string out = "generation " + std::to_string(master.generation()) +
+                      (master.ready() ? ", ready" : ", forming") + ", world " +
+                      std::to_string(master.current_world().number) + ", leased " +
+                      std::to_string(master.tasks()->leased());
+    for (auto const& w : workers)
+      if (w->alive)
+        out += "\n  worker " + std::to_string(w->id) + " in " + std::to_string(w->number) + " doing " +
+               std::to_string(int(w->now)) + " version " + std::to_string(w->copy ? w->copy->version : 0) +
+               (w->hangs > clock ? " hangs" : "") + (w->task ? " with a task" : "") +
+               (master.workers().known(w->id, w->incarnation) ? "" : " unknown to the master");
+    return out;
+  }
+
+  std::size_t place(minibatch_key const& m) const {
+    return (std::size_t(m.task.epoch) * set.tasks + m.task.index) * set.minibatches + m.index;
+  }
+  copy_state fresh() const {
+    return {0, {}, std::vector<std::uint8_t>(std::size_t(set.epochs) * set.tasks * set.minibatches)};
+  }
+
+ private:
+  static time_point at(double seconds) {
+    return time_point(std::chrono::duration_cast<duration>(std::chrono::duration<double>(seconds)));
+  }
+  double uniform(double from, double to) { return from + (to - from) * double(random() >> 11) * 0x1p-53; }
+  bool chance(double p) { return p > 0 && uniform(0, 1) < p; }
+
+  template <class F>
+  void after(double delay, F what) {
+    actions.emplace(++ordered, std::move(what));
+    events.push({clock + delay, ordered});
+  }
+  template <class F>
+  void every(double period, F what) {
+    after(period, [this, period, what] {
+      what();
+      every(period, what);
+    });
+  }
+  /// What a worker does later, unless it has died or begun something else by then; a hang delays it.
+  template <class F>
+  void later(worker* w, double delay, F what) {
+    after(delay, [this, w, life = w->life, what] {
+      if (!w->alive || w->life != life) return;
+      if (w->hangs > clock) return later(w, w->hangs - clock + 0.001, what);
+      what();
+    });
+  }
+  void turn(worker* w, doing to) {
+    w->now = to;
+    ++w->life;
+  }
+
+  // ---- Processes ----
+
+  void start(std::uint32_t id) {
+    workers.push_back(std::make_unique<worker>());
+    worker* const w = workers.back().get();
+    w->id = id;
+    w->incarnation = random();
+    if (newest.contains(id)) newest[id]->alive = false;
+    newest[id] = w;
+    after(uniform(0, 1.5), [this, w] {
+      if (!w->alive) return;
+      if (!master.join({role::worker, w->id, w->incarnation, {}, 7}, at(clock)).accepted) {
+        w->alive = false;
+        return;
+      }
+      w->joined = true;
+      beat(w);
+      enter(w);
+    });
+  }
+
+  void beat(worker* w) {
+    if (!w->alive) return;
+    if (w->hangs > clock) return after(w->hangs - clock, [this, w] { beat(w); });
+    if (!master.heartbeat(role::worker, w->id, w->incarnation, {}, at(clock)).known) return die(w);
+    after(1, [this, w] { beat(w); });
+  }
+
+  void die(worker* w) {
+    if (!w->alive) return;
+    w->alive = false;
+    ++kills;
+    // The end of its connection, the platform's word, and silence: each may be how the master finds out.
+    if (chance(0.7))
+      after(uniform(0.1, 0.4), [this, w] { master.hung_up(role::worker, w->id, w->incarnation, at(clock)); });
+    if (!w->joined || chance(0.8))
+      after(uniform(0.05, 1), [this, w] {
+        if (newest[w->id] == w) master.exited(role::worker, w->id, exit_kind::preempted, "killed", at(clock));
+      });
+    // Others see their links to it end.
+    for (worker* const other : in_world(w->number))
+      if (other->now != doing::entering && other->now != doing::nothing)
+        later(other, uniform(0.005, 0.3), [this, other, w, number = w->number] {
+          bool const waits = other->now == doing::ready || other->now == doing::idle;
+          if (other->number == number && waits) enter(other, w->id);
+        });
+  }
+
+  void mischief() {
+    if (chance(set.kill_all / 2))
+      for (auto const& w : workers) die(w.get());
+    for (std::size_t i = 0; i < workers.size(); ++i)
+      if (workers[i]->alive && chance(set.kill / 2)) die(workers[i].get());
+    if (chance(set.join / 2)) start(std::uint32_t(1000 + joins++));
+  }
+
+  std::vector<worker*> in_world(std::uint64_t number) {
+    std::vector<worker*> all;
+    for (auto const& w : workers)
+      if (w->alive && w->number == number) all.push_back(w.get());
+    return all;
+  }
+
+  // ---- Worlds ----
+
+  void enter(worker* w, std::optional<std::uint32_t> suspect = {}) {
+    w->task.reset();
+    turn(w, doing::entering);
+    entry e{.incarnation = w->incarnation, .last = w->number, .copy = {}, .suspect = suspect};
+    if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied};
+    later(w, uniform(0.001, 0.1), [this, w, e] { ask(w, e); });
+  }
+
+  void ask(worker* w, entry const& e) {
+    for (int times = chance(0.1) ? 2 : 1; times > 0; --times) master.enter(w->id, e, at(clock));
+    if (!master.workers().known(w->id, w->incarnation)) return die(w);
+    later(w, uniform(0.01, 0.2), [this, w, e] {
+      world const* const now = master.world_of(w->id, w->incarnation);
+      if (!now) return ask(w, e);
+      take_place(w, *now);
+    });
+  }
+
+  void take_place(worker* w, world const& now) {
+    w->number = now.number;
+    turn(w, doing::copying);
+    std::vector<world::member> sources;
+    bool current = false;
+    for (auto const& m : now.members) {
+      if (m.current) sources.push_back(m);
+      if (m.id == w->id) current = m.current;
+    }
+    if (current) {
+      if (!w->copy || w->copy->version != now.version)
+        failure = "a copy that is not the world's was taken for it";
+      return begin(w);
+    }
+    if (sources.empty()) {
+      w->copy = now.restore.empty() ? fresh() : checkpoints.at(std::stoull(now.restore));
+      if (w->copy->version != now.version) failure = "a world that begins with another version than it says";
+      w->to_write.clear(), w->to_evaluate.clear();
+      return later(w, uniform(0.05, 0.5), [this, w] { begin(w); });
+    }
+    if (w->copy) ++behind;
+    world::member const from = sources[random() % sources.size()];
+    later(w, uniform(0.05, 1), [this, w, from, version = now.version] {
+      worker* const source = member(from);
+      if (!source || !source->alive || source->number > w->number) return enter(w, from.id);
+      if (source->now == doing::copying || source->hangs > clock || source->number < w->number) {
+        if (master.generation() > w->number) return enter(w, from.id);
+        turn(w, doing::copying);  // not there yet
+        world const* const again = master.world_of(w->id, w->incarnation);
+        return again ? take_place(w, *again) : enter(w);
+      }
+      ++copies;
+      w->copy = source->copy;
+      w->to_write.clear(), w->to_evaluate.clear();
+      if (w->copy->version != version) failure = "a member made a step before all had come";
+      begin(w);
+    });
+  }
+
+  void begin(worker* w) {
+    turn(w, doing::idle);
+    // The first whose copy went on tells what it has frozen.
+    auto const& all = master.current_world().members;
+    auto const first = std::find_if(all.begin(), all.end(), [](auto const& m) { return m.current; });
+    if (master.current_world().number == w->number && first != all.end() && first->id == w->id)
+      tell(w, w->to_evaluate.contains(w->copy->version), w->to_write.contains(w->copy->version));
+    work(w);
+  }
+
+  void tell(worker* w, bool evaluate, bool write) {
+    if (!evaluate && !write) return;
+    version_report const r{w->number, w->copy->version, evaluate, write};
+    int const times = chance(0.1) ? 2 : 1;
+    after(uniform(0.01, 0.3), [this, r, times] {
+      version_report claimed = r;
+      if (r.generation == master.generation())
+        for (std::uint32_t const id : master.holders(r.version))
+          if (worker* const h = newest[id]; !h->alive || !h->to_evaluate.contains(r.version))
+            claimed.evaluate = false;
+      for (int i = 0; i < times; ++i) master.version_reached(claimed, at(clock));
+    });
+  }
+
+  void hear(std::uint64_t generation) {
+    for (auto const& one : workers)
+      if (worker* const w = one.get(); w->alive)
+        after(uniform(0.001, 0.2), [this, w, generation] {
+          if (!w->alive) return;
+          bool const in_older = w->number > 0 && w->number < generation && w->now != doing::entering;
+          if (in_older && w->now != doing::nothing && w->hangs <= clock) enter(w);
+        });
+  }
+
+  // ---- Work ----
+
+  void work(worker* w) {
+    turn(w, doing::idle);
+    // Whoever hung while the world ended has to be told, too.
+    if (master.generation() > w->number) return later(w, 0.05, [this, w] { enter(w); });
+    later(w, uniform(0.001, 0.05), [this, w] {
+      auto const reply = master.request_task(w->id, w->incarnation, at(clock));
+      if (reply.kind == task_kind::finished) return;
+      if (reply.kind == task_kind::wait || reply.generation != w->number) {
+        std::uint64_t const life = w->life;
+        try_step(w->number);
+        if (w->life == life) later(w, 0.1, [this, w] { work(w); });
+        return;
+      }
+      w->task = reply;
+      if (reply.kind == task_kind::evaluation) return evaluate(w);
+      std::uint32_t const position =
+          w->copy->applied.closed(reply.key) ? minibatches_of(reply) : w->copy->applied.position(reply.key);
+      if (position < reply.applied) failure = "the master knew of minibatches that are not applied";
+      if (position > reply.applied && !reply.resumed) failure = "a task that was begun came as a new one";
+      w->done = position;
+      compute(w);
+    });
+  }
+
+  static std::uint32_t minibatches_of(task_reply const& t) {
+    return std::uint32_t((t.range.records() + 1) / 2);
+  }
+
+  void compute(worker* w) {
+    if (w->done >= minibatches_of(*w->task)) {
+      task_report const r{.worker = w->id, .incarnation = w->incarnation, .lease = w->task->lease};
+      w->task.reset();
+      turn(w, doing::idle);
+      return later(w, uniform(0.001, 0.05), [this, w, r] {
+        for (int times = chance(0.05) ? 2 : 1; times > 0; --times) master.report_task(r, at(clock));
+        work(w);
+      });
+    }
+    turn(w, doing::computing);
+    later(w, uniform(0.02, 0.2), [this, w] {
+      turn(w, doing::ready);
+      try_step(w->number);
+    });
+  }
+
+  /// A step, once every member has a minibatch or nothing to do. If somebody dies or hangs in its middle,
+  /// each of the others completes it or does not.
+  void try_step(std::uint64_t number) {
+    world const& now = master.current_world();
+    if (now.number != number || master.generation() != number) return;
+    std::vector<worker*> all;
+    std::vector<minibatch_key> keys;
+    for (auto const& m : now.members) {
+      worker* const w = member(m);
+      bool const here = w && w->alive && w->number == number && w->hangs <= clock &&
+                        (w->now == doing::idle || (w->now == doing::ready && w->task));
+      if (!here) return;
+      all.push_back(w);
+      if (w->now == doing::ready) keys.push_back({w->task->key, w->done, minibatches_of(*w->task)});
+    }
+    if (keys.empty()) return;
+    bool const kill = chance(set.kill_in_step), hang = !kill && chance(set.hang_in_step);
+    worker* const victim = kill || hang ? all[random() % all.size()] : nullptr;
+    double const completes = std::vector{0.0, 0.5, 1.0}[random() % 3];
+    std::size_t done = 0;
+    std::vector<worker*> undone;
+    for (worker* const w : all) {
+      if (victim && !chance(completes)) {
+        undone.push_back(w);
+        continue;
+      }
+      ++done;
+      apply(w, keys, w->id == now.members[0].id);
+    }
+    if (!victim) return;
+    if (done > 0 && done < all.size()) ++torn;
+    for (worker* const w : undone)
+      if (w != victim && kill) later(w, uniform(0.001, 0.1), [this, w, id = victim->id] { enter(w, id); });
+    if (hang) {
+      ++hangs;
+      victim->hangs = clock + uniform(1, 12);
+      for (worker* const w : undone)
+        w->now = doing::ready, w->task.reset(), ++w->life;  // in the middle, for ever
+      after(victim->hangs - clock + 0.01, [this, undone, number] {
+        // It goes on, but bytes are lost: the step has no end.
+        for (worker* const w : undone)
+          if (w->alive && w->number == number && w->now == doing::ready && !w->task) enter(w);
+      });
+      return;
+    }
+    die(victim);
+  }
+
+  void apply(worker* w, std::vector<minibatch_key> const& keys, bool first) {
+    copy_state& c = *w->copy;
+    for (minibatch_key const& k : keys) {
+      if (c.applied.check(k) == ledger::verdict::gap) ++gaps;
+      if (c.applied.check(k) != ledger::verdict::next) continue;
+      c.applied.apply(edl::contribution{k});
+      ++c.times[place(k)];
+    }
+    ++c.version;
+    bool const evaluate = set.evaluation_steps && c.version % set.evaluation_steps == 0;
+    bool const write = set.checkpoint_steps && c.version % set.checkpoint_steps == 0;
+    if (evaluate) w->to_evaluate.insert(c.version);
+    if (write) w->to_write[c.version] = c;
+    if (first) tell(w, evaluate, write);
+    if (w->now == doing::idle) return;
+    ++w->done;
+    compute(w);
+  }
+
+  void evaluate(worker* w) {
+    turn(w, doing::evaluating);
+    std::uint64_t const version = w->task->version;
+    bool here = w->copy->version == version || w->to_evaluate.contains(version);
+    std::optional<std::uint32_t> silent;
+    for (auto const& m : master.current_world().members) {
+      worker* const other = member(m);
+      if (!other || !other->alive || other->hangs > clock)
+        silent = m.id;
+      else
+        here = here || other->to_evaluate.contains(version);
+    }
+    if (!here && silent) return enter(w, *silent);  // its world is broken
+    later(w, uniform(0.1, 0.6), [this, w, here, version] {
+      task_report r{.worker = w->id, .incarnation = w->incarnation, .lease = w->task->lease};
+      if (here)
+        r.metrics = {double(w->task->range.records()), double(version)};
+      else
+        r.returned = true, ++lost_evaluations;
+      w->task.reset();
+      master.report_task(r, at(clock));
+      work(w);
+    });
+  }
+
+  // ---- What the master asks for ----
+
+  void act() {
+    for (auto commands = master.take_commands(); !commands.empty(); commands = master.take_commands())
+      for (auto& c : commands) std::visit([this](auto& it) { execute(it); }, c);
+    if (master.generation() != heard) hear(heard = master.generation());
+  }
+
+  void execute(find_restore_point const& c) {
+    auto const answer = [this, c] {
+      ++restores;
+      std::optional<restore_point> point;
+      if (!checkpoints.empty())
+        point = restore_point{std::to_string(checkpoints.rbegin()->first), checkpoints.rbegin()->first,
+                              checkpoints.rbegin()->second.applied};
+      master.restore_point_found(c.generation, point, at(clock));
+    };
+    chance(0.5) ? answer() : after(uniform(0.01, 2), answer);
+  }
+
+  void execute(ask_version const& c) {
+    after(0.05, [this, c] {
+      std::uint64_t version = 0;
+      if (master.generation() != c.generation || master.over()) return;
+      for (auto const& m : master.current_world().members) {
+        worker* const w = member(m);
+        // It has yet to hear of its world; or its loss begins another one.
+        if (!w || !w->alive || w->number != c.generation || w->now == doing::copying) return execute(c);
+        if (w->copy) version = std::max(version, w->copy->version);
+      }
+      master.version_told(c.generation, version, at(clock));
+    });
+  }
+
+  void execute(write_checkpoint const& c) {
+    auto const all = master.current_world().members;
+    auto first = std::find_if(all.begin(), all.end(), [](auto const& m) { return m.current; });
+    if (first == all.end()) first = all.begin();
+    after(uniform(0.05, 1), [this, c, m = *first] { write(c, m, 200); });
+  }
+
+  void write(write_checkpoint const& c, world::member const& m, int patience) {
+    worker* const w = member(m);
+    std::string why;
+    if (!w || !w->alive || !w->copy)
+      why = "it cannot be reached";
+    else if (w->number != c.generation)
+      why = "it is in another world";
+    else if (w->copy->version < c.version) {
+      if (patience > 0) return after(0.1, [this, c, m, patience] { write(c, m, patience - 1); });
+      why = "not there yet";
+    } else if (c.final) {
+      checkpoints[w->copy->version] = *w->copy;
+      final = w->copy;
+    } else if (auto const it = w->to_write.find(c.version); it != w->to_write.end()) {
+      checkpoints[c.version] = it->second;
+    } else {
+      why = "not frozen";
+      missing_checkpoints += c.generation == master.generation();
+    }
+    if (!why.empty() && c.final) return;  // a call that fails with its callee; the loss ends the world
+    master.checkpoint_written(c.generation, c.version, why, at(clock));
+  }
+
+  void execute(release_frozen const& c) {
+    for (worker* const w : survivors())
+      c.evaluation ? w->to_evaluate.erase(c.version) : w->to_write.erase(c.version);
+  }
+  void execute(replace_process const& c) {
+    if (auto const it = newest.find(c.id); it != newest.end()) it->second->alive = false;
+    after(uniform(0.2, 2), [this, c] { start(c.with); });
+  }
+  void execute(configure_servers const&) { failure = "there are no servers"; }
+  void execute(evaluation_done const& c) { results.push_back(c.result); }
+  void execute(fail_job const& c) { failure = c.reason; }
+  void execute(finish_job const&) {}
+  void execute(log_line const&) {}
+
+  struct event {
+    double time;
+    std::uint64_t order;
+    bool operator>(event const& other) const {
+      return std::pair(time, order) > std::pair(other.time, other.order);
+    }
+  };
+
+  std::priority_queue<event, std::vector<event>, std::greater<>> events;
+  std::map<std::uint64_t, std::function<void()>> actions;
+  std::uint64_t ordered = 0, heard = 0;
+};
+
+void check(simulated& s, std::uint64_t seed) {
+  INFO("seed ", seed, ", ", s.clock, " seconds");
+  setting const& set = s.set;
+  bool const ended = s.run(400000);
+  INFO(s.state());
+  REQUIRE(ended);
+  CHECK(s.failure == "");
+  REQUIRE(s.master.finished());
+  CHECK(s.gaps == 0);
+
+  // The last checkpoint, and every copy that has survived, has counted every minibatch once, by its ledger
+  // and by itself.
+  std::vector<std::uint8_t> once(std::size_t(set.epochs) * set.tasks * set.minibatches, 1);
+  auto const complete = [&](simulated::copy_state const& c) {
+    CHECK(c.times == once);
+    CHECK(c.applied.open().empty());
+    for (std::uint32_t e = 0; e < set.epochs; ++e) CHECK(c.applied.closed().at(e).count() == set.tasks);
+  };
+  REQUIRE(s.final);
+  simulated::copy_state const& last = *s.final;
+  complete(last);
+  for (simulated::worker const* w : s.survivors()) {
+    if (!w->copy || w->number != s.master.generation() || w->hangs > s.clock) continue;
+    if (w->copy->version < last.version) continue;  // in the middle of the last step
+    complete(*w->copy);
+    CHECK(w->copy->version == last.version);
+  }
+  // In any checkpoint, what the ledger says is what has been applied.
+  for (auto const& [version, c] : s.checkpoints)
+    for (std::uint32_t e = 0; e < set.epochs; ++e)
+      for (std::uint32_t t = 0; t < set.tasks; ++t)
+        for (std::uint32_t m = 0; m < set.minibatches; ++m) {
+          bool const counted = c.applied.closed({e, t}) || m < c.applied.position({e, t});
+          if (c.times[s.place({{e, t}, m, 1})] != (counted ? 1 : 0)) FAIL("a checkpoint whose ledger errs");
+        }
+  auto const& tasks = *s.master.tasks();
+  CHECK(tasks.done().records_done == tasks.plan().records() * set.epochs);
+  for (auto const& [epoch, c] : tasks.done_by_epoch()) CHECK(c.records_done == tasks.plan().records());
+  for (auto const& r : s.results) {
+    CHECK(r.records == 31);
+    CHECK(r.totals[0] == 31);
+  }
+  if (set.evaluation_steps) {
+    REQUIRE_FALSE(s.results.empty());
+    CHECK(s.results.back().of.version == last.version);  // the end is always evaluated
+  }
+}
+
+}  // namespace
+
+TEST_CASE("simulated worlds: nothing goes wrong") {
+  for (std::uint32_t workers : {1u, 2u, 5u}) {
+    setting s;
+    s.workers = workers;
+    s.evaluation_steps = 10;
+    s.checkpoint_steps = 7;
+    simulated w(s, workers);
+    check(w, workers);
+    CHECK(w.master.generation() == 1);
+    CHECK(w.kills == 0);
+    CHECK(w.copies == 0);
+    CHECK(w.lost_evaluations == 0);
+    CHECK(w.missing_checkpoints == 0);
+    CHECK(w.master.tasks()->history().repeated == 0);
+    // Steps are common: fewer than minibatches.
+    std::uint64_t const minibatches = std::uint64_t(s.epochs) * s.tasks * s.minibatches;
+    CHECK(w.final->version <= minibatches);
+    CHECK((workers == 1) == (w.final->version == minibatches));
+  }
+}
+
+TEST_CASE("simulated worlds: steps that end in the middle") {
+  std::uint64_t torn = 0, behind = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    setting s;
+    s.workers = 2 + std::uint32_t(seed % 5);
+    s.checkpoint_steps = 5;
+    s.kill_in_step = 0.1;
+    s.hang_in_step = seed % 3 == 0 ? 0.03 : 0;
+    simulated w(s, seed);
+    check(w, seed);
+    torn += w.torn;
+    behind += w.behind;
+  }
+  MESSAGE(torn, " steps that some completed, ", behind, " copies that were behind");
+  CHECK(torn > 100);
+  CHECK(behind > 50);
+}
+
+TEST_CASE("simulated worlds: everything at once, many seeds") {
+  std::uint64_t kills = 0, hangs = 0, joins = 0, torn = 0, copies = 0, restores = 0, lost = 0, missing = 0,
+                worlds = 0;
+  for (std::uint64_t seed = 1; seed <= 1200; ++seed) {
+    setting s;
+    s.workers = 1 + std::uint32_t(seed * 5 % 7);
+    s.tasks = 12 + std::uint32_t(seed % 17);
+    s.minibatches = 1 + std::uint32_t(seed % 4);
+    s.epochs = 1 + std::uint32_t(seed % 3);
+    s.evaluation_steps = seed % 4 == 3 ? 0 : 1 + seed % 11;
+    s.checkpoint_steps = seed % 5 == 4 ? 0 : 1 + seed % 9;
+    if (s.checkpoint_steps == 0) s.workers += 3;  // all lost: all anew
+    s.kill_in_step = 0.03;
+    s.hang_in_step = 0.01;
+    s.kill = 0.02;
+    s.kill_all = s.checkpoint_steps ? 0.01 : 0.003;
+    s.join = seed % 2 ? 0.03 : 0;
+    simulated w(s, seed);
+    check(w, seed);
+    kills += w.kills, hangs += w.hangs, joins += w.joins, torn += w.torn, copies += w.copies;
+    restores += w.restores, lost += w.lost_evaluations, missing += w.missing_checkpoints;
+    worlds += w.master.generation();
+  }
+  MESSAGE("", worlds, " worlds, ", kills, " kills, ", hangs, " hangs, ", joins, " joins, ", torn,
+          " steps that some completed, ", copies, " copies, ", restores, " restores, ", lost,
+          " evaluations of versions that were nowhere, ", missing, " checkpoints of such");
+  // The faults did happen.
+  CHECK(kills > 500);
+  CHECK(hangs > 50);
+  CHECK(joins > 50);
+  CHECK(torn > 50);
+  CHECK(copies > 200);
+  CHECK(restores > 20);
+  // What the master asks for is there.
+  CHECK(lost == 0);
+  CHECK(missing == 0);
+}
