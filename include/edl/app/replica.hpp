@@ -19,7 +19,6 @@
 #include "edl/core/log.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
-#include "edl/net/request.hpp"
 #include "edl/ps/server.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/worker/remote.hpp"
@@ -36,15 +35,15 @@ namespace edl::app {
 /// hands or because the master says so, what was under way is void (`rolled_back`): the copy enters the next
 /// world, there takes the newest copy of others if its own is older, and goes on.
 ///
-/// Thread safety: as a `parameter_link`, by one thread that is not the node's; `handle` and `world_is_over`
-/// on the node's thread.
+/// Thread safety: as a `parameter_link`, by one thread that is not the node's; `world_is_over` on the node's
+/// thread.
 class replica final : public worker::remote_link {
  public:
   struct surroundings {
     net::node& node;
     net::channel& master;
     collective::meeting& meeting;
-    ps::store& store;  ///< on the node's thread
+    std::shared_ptr<ps::store> store;  ///< on the node's thread
     ps::server& server;
     program const& model;
     job const& what;
@@ -69,9 +68,6 @@ class replica final : public worker::remote_link {
 
   /// Of the world that it is in; 0: none yet.
   std::uint64_t generation() const override { return number_; }
-
-  /// Serves other members: everything that this copy is (`wire::method::copy`).
-  asio::awaitable<void> handle(net::request& r);
 
   /// The master is at another generation.
   void world_is_over(std::uint64_t next);

@@ -13,6 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/net/blocking.hpp"
 #include "edl/net/status.hpp"
+#include "edl/ps/copy.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
@@ -93,7 +94,7 @@ EDL_INLINE wire::World replica::enter() {
   request.set_copy(copied_);
   if (suspect_) request.add_suspect(*suspect_);
   if (copied_) {
-    ps::cut const now = on_node([&] { return around_.store.cut(); });
+    ps::cut const now = on_node([&] { return around_.store->cut(); });
     request.set_version(now.version());
     request.set_of(of_);
     wire::to_message(now.ledger(), *request.mutable_ledger());
@@ -163,8 +164,8 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   of_ = w.number();
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
-    around_.server.configured(w.number());
-    if (rank_ == 0) around_.frozen(w.number(), around_.store.due());
+    around_.server.configured(w.number(), 0, around_.store);
+    if (rank_ == 0) around_.frozen(w.number(), around_.store->due());
   });
   return true;
 }
@@ -176,12 +177,12 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (members_[i].current) sources.push_back(i);
   if (sources.empty()) {
-    on_node([&] { configure(around_.store, around_.what, around_.model, w.restore()); });
+    on_node([&] { configure(*around_.store, around_.what, around_.model, w.restore()); });
     return;
   }
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
   auto const began = std::chrono::steady_clock::now();
-  std::vector<float> values(around_.store.copy_size());
+  std::vector<float> values(around_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
   for (;;) {
@@ -190,12 +191,8 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     what.into.push_back(std::as_writable_bytes(std::span(values)));
     try {
       auto const answer = net::wait(*members_[from].to, std::move(what));
-      auto const reply = wire::unpack<wire::CopyReply>(answer.message, members_[from].to->name());
-      std::vector<wire::segment> segments;
-      for (auto const& s : reply.segments())
-        segments.push_back(
-            {{std::size_t(s.first()), std::size_t(s.last())}, s.steps(), wire::from_message(s.ledger())});
-      on_node([&] { around_.store.restore(std::move(segments), values); });
+      auto segments = ps::segments_of_copy(answer.message, members_[from].to->name());
+      on_node([&] { around_.store->restore(std::move(segments), values); });
       break;
     } catch (net::call_error const& e) {
       // The source may not have heard of this world yet.
@@ -211,25 +208,6 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
       values.size() * sizeof(float),
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
           .count()));
-}
-
-EDL_INLINE asio::awaitable<void> replica::handle(net::request& r) {
-  auto const request = wire::unpack<wire::CopyRequest>(r.message(), r.peer());
-  if (around_.server.generation() != request.generation())
-    throw net::call_error(net::status::not_ready,
-                          fmt::format("worker {} is not in world {}", self_.id, request.generation()));
-  ps::cut const now = around_.store.cut();
-  wire::CopyReply reply;
-  for (wire::segment const& s : now.segments) {
-    auto* const out = reply.add_segments();
-    out->set_first(s.elements.first);
-    out->set_last(s.elements.last);
-    out->set_steps(s.steps);
-    wire::to_message(s.ledger, *out->mutable_ledger());
-  }
-  std::string const message = wire::pack(reply);
-  bytes const parts[]{std::as_bytes(now.variables.variables()), std::as_bytes(now.slots.values())};
-  co_await r.reply(message, parts);
 }
 
 // ---- Steps ----
@@ -249,7 +227,7 @@ EDL_INLINE void replica::step(std::vector<contribution> const& mine, view<float>
       auto const weight = float(mine.front().records);
       for (std::size_t i = 0; i < parameters_; ++i) sums_[i] = gradients[i] * weight;
       for (std::size_t i = 0; i < state_; ++i) sums_[parameters_ + i] = state_change[i] * weight;
-      around_.store.leave_out(mine.front(), std::span(sums_).first(values));
+      around_.store->leave_out(mine.front(), std::span(sums_).first(values));
       detail::write_identity(mine.front(),
                              identities.subspan(std::size_t(rank_) * detail::floats_per_contribution,
                                                 detail::floats_per_contribution));
@@ -275,7 +253,7 @@ EDL_INLINE void replica::step(std::vector<contribution> const& mine, view<float>
 
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
   auto const sums = std::span(sums_).first(parameters_ + state_);
-  ps::push_result const r = around_.store.step(all, sums);
+  ps::push_result const r = around_.store->step(all, sums);
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
   return r;
@@ -303,19 +281,19 @@ EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
 
 EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
   return on_node([&] {
-    std::ranges::copy(around_.store.current(), variables.begin());
-    return around_.store.version();
+    std::ranges::copy(around_.store->current(), variables.begin());
+    return around_.store->version();
   });
 }
 
 EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
   bool const here = on_node([&] {
-    if (version == around_.store.version()) {
-      std::ranges::copy(around_.store.current(), variables.begin());
+    if (version == around_.store->version()) {
+      std::ranges::copy(around_.store->current(), variables.begin());
       return true;
     }
-    if (!around_.store.has_evaluation(version)) return false;
-    std::ranges::copy(around_.store.evaluation(version).variables(), variables.begin());
+    if (!around_.store->has_evaluation(version)) return false;
+    std::ranges::copy(around_.store->evaluation(version).variables(), variables.begin());
     return true;
   });
   if (here) return;
@@ -345,7 +323,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
 }
 
 EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
-  ps::task_position const at = on_node([&] { return around_.store.position(task); });
+  ps::task_position const at = on_node([&] { return around_.store->position(task); });
   return at.closed ? minibatches : at.applied;
 }
 

@@ -20,6 +20,10 @@
 #include "edl/net/request.hpp"
 #include "edl/wire/manifest.hpp"
 
+namespace edl::wire {
+class ConfigureRequest;  // edl/wire/edl.pb.h
+}
+
 namespace edl::master {
 
 struct server_options {
@@ -82,10 +86,17 @@ class server {
   asio::awaitable<void> finish();
   asio::awaitable<void> export_variables();
 
-  /// Whoever keeps the model: the servers, or the workers of the world; with `one`, the first of these.
-  std::vector<std::shared_ptr<net::channel>> keepers(bool one) const;
-  asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, std::string const& message,
+  /// Whoever keeps a range of the model: its server, or every worker of the world; with `one`, the first of
+  /// these.
+  struct keeper {
+    std::shared_ptr<net::channel> to;
+    std::uint32_t range = 0;
+  };
+  std::vector<keeper> keepers(bool one) const;
+  template <class Request>
+  asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, Request request,
                                                     std::chrono::milliseconds timeout, bool one = false);
+  wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;

@@ -86,7 +86,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  m.incarnation(),
                                  {m.addresses().begin(), m.addresses().end()},
                                  m.layout(),
-                                 m.held()};
+                                 m.held(),
+                                 {m.ranges().begin(), m.ranges().end()}};
       std::vector<net::address> where;
       for (std::string const& a : request.addresses) where.push_back(net::parse_address(a));
       join_reply const answer = coordinator_.join(request, now);
@@ -106,11 +107,11 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       wire::Cluster out;
       out.set_generation(coordinator_.generation());
       out.set_ready(coordinator_.ready());
-      for (auto const& [id, member] : coordinator_.servers().all()) {
-        auto* s = out.add_servers();
-        s->set_id(id);
-        s->set_incarnation(member.incarnation);
-        for (std::string const& a : member.addresses) s->add_addresses(a);
+      for (range_place const& place : coordinator_.places()) {
+        auto* range = out.add_ranges();
+        range->set_server(place.primary);
+        if (member const* const m = coordinator_.servers().find(place.primary))
+          for (std::string const& a : m->addresses) range->add_addresses(a);
       }
       reply = wire::pack(out);
       break;
@@ -134,6 +135,12 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
     case wire::method::leave: {
       auto const m = wire::unpack<wire::LeaveRequest>(r.message(), r.peer());
       coordinator_.left(detail::role_of(m.role()), m.id(), m.incarnation(), now);
+      reply = wire::pack(wire::Empty{});
+      break;
+    }
+    case wire::method::cut_off: {
+      auto const m = wire::unpack<wire::CutOffRequest>(r.message(), r.peer());
+      coordinator_.backup_cut_off(m.server(), m.generation(), m.range(), now);
       reply = wire::pack(wire::Empty{});
       break;
     }
@@ -292,7 +299,7 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
 }
 
 EDL_INLINE void server::execute(configure_servers const& c) {
-  for (auto const& [id, p] : servers_) node_.spawn([this, id = id, c] { return configure(id, c); });
+  for (std::uint32_t const id : c.servers) node_.spawn([this, id, c] { return configure(id, c); });
 }
 
 EDL_INLINE void server::execute(ask_version const& c) {
@@ -321,20 +328,43 @@ EDL_INLINE void server::execute(fail_job const& c) {
 
 EDL_INLINE void server::execute(log_line const& c) { log_.log(c.level, c.text); }
 
+EDL_INLINE wire::ConfigureRequest server::configuration(std::uint32_t id, configure_servers const& c) const {
+  wire::ConfigureRequest request;
+  request.set_generation(c.generation);
+  request.set_restore(c.restore);
+  request.set_keep(c.keep);
+  auto const tell = [&](std::uint32_t of, auto add) {
+    if (member const* const m = coordinator_.servers().find(of))
+      for (std::string const& a : m->addresses) add(a);
+  };
+  for (std::uint32_t range = 0; range < c.places.size(); ++range) {
+    range_place const& place = c.places[range];
+    auto const held = c.holders.find(range);
+    bool const holds = held != c.holders.end() && held->second.contains(id);
+    if (holds) request.add_holds(range);
+    if (place.primary != id && place.backup != id) continue;
+    auto* const a = request.add_assignments();
+    a->set_range(range);
+    a->set_primary(place.primary == id);
+    if (place.primary == id && place.backup)
+      tell(*place.backup, [&](std::string const& x) { a->add_backup(x); });
+    if (c.keep && c.sources[range] != id)
+      tell(c.sources[range], [&](std::string const& x) { a->add_from(x); });
+  }
+  return request;
+}
+
 EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_servers c) {
   peer const p = servers_[id];
   std::string failed;
   std::optional<copy_position> kept;
   try {
-    wire::ConfigureRequest request;
-    request.set_keep(c.keep);
-    request.set_generation(c.generation);
-    request.set_restore(c.restore);
+    wire::ConfigureRequest const request = configuration(id, c);
     net::outgoing const what{
         .method = wire::method::configure, .message = wire::pack(request), .timeout = detail::disk_timeout};
     net::reply const answer = co_await p.to->call(what);
     auto const reply = wire::unpack<wire::ConfigureReply>(answer.message, p.to->name());
-    if (c.keep) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
+    if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
   } catch (net::call_error const& e) {
     // A server that is gone is found by its exit or its silence, and another generation begins.
     if (e.code() != net::status::internal && e.code() != net::status::invalid) co_return;
@@ -345,28 +375,29 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
   obey();
 }
 
-EDL_INLINE std::vector<std::shared_ptr<net::channel>> server::keepers(bool one) const {
-  std::vector<std::shared_ptr<net::channel>> all;
-  if (options_.job.replicas) {
-    for (world::member const& m : coordinator_.current_world().members)
-      if (auto const it = servers_.find(m.id); it != servers_.end()) all.push_back(it->second.to);
-  } else {
-    for (auto const& [id, p] : servers_) all.push_back(p.to);
-  }
-  if (one && all.size() > 1) all.resize(1);
+EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
+  std::vector<keeper> all;
+  auto const add = [&](std::uint32_t id, std::uint32_t range) {
+    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, range});
+  };
+  if (options_.job.replicas)
+    for (world::member const& m : coordinator_.current_world().members) add(m.id, 0);
+  else
+    for (std::uint32_t r = 0; r < coordinator_.places().size(); ++r) add(coordinator_.places()[r].primary, r);
+  if (one && options_.job.replicas && all.size() > 1) all.resize(1);
   return all;
 }
 
-EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16_t method,
-                                                                     std::string const& message,
-                                                                     std::chrono::milliseconds timeout,
-                                                                     bool one) {
+template <class Request>
+asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16_t method, Request request,
+                                                          std::chrono::milliseconds timeout, bool one) {
   auto const whom = keepers(one);
   auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
-  std::size_t place = 0;
-  for (auto const& k : whom)
-    node_.spawn([g, to = k, what = net::outgoing{.method = method, .message = message, .timeout = timeout},
-                 place = place++]() -> asio::awaitable<void> {
+  for (std::size_t place = 0; place < whom.size(); ++place) {
+    request.set_range(whom[place].range);
+    node_.spawn([g, to = whom[place].to,
+                 what = net::outgoing{.method = method, .message = wire::pack(request), .timeout = timeout},
+                 place]() -> asio::awaitable<void> {
       try {
         net::reply answer = co_await to->call(what);
         g->replies[place] = std::move(answer.message);
@@ -376,6 +407,7 @@ EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16
       --g->left;
       g->changed.notify();
     });
+  }
   while (g->left > 0) co_await g->changed.wait();
   if (g->failed) std::rethrow_exception(g->failed);
   co_return g->replies;
@@ -386,9 +418,7 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   request.set_generation(generation);
   std::uint64_t version = 0;
   try {
-    std::string const message = wire::pack(request);
-    auto const replies =
-        co_await ask_all(wire::method::settle, message, detail::control_timeout, options_.job.replicas);
+    auto const replies = co_await ask_all(wire::method::settle, request, detail::control_timeout, true);
     for (std::string const& reply : replies)
       version = std::max(version, wire::unpack<wire::SettleReply>(reply, "a server").version());
   } catch (error const& e) {
@@ -404,8 +434,7 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
     wire::ClaimRequest request;
     request.set_generation(r.generation);
     request.set_version(r.version);
-    std::string const message = wire::pack(request);
-    co_await ask_all(wire::method::claim, message, detail::control_timeout);
+    co_await ask_all(wire::method::claim, request, detail::control_timeout);
   } catch (error const& e) {
     log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
     r.evaluate = false;
@@ -423,8 +452,7 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   request.set_version(c.version);
   request.set_evaluation(c.evaluation);
   try {
-    std::string const message = wire::pack(request);
-    co_await ask_all(wire::method::release, message, detail::control_timeout);
+    co_await ask_all(wire::method::release, request, detail::control_timeout);
   } catch (error const& e) {
     log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
   }
@@ -443,9 +471,7 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     wire::manifest m = options_.manifest;
     m.version = c.version;
     m.layout = wire::layout_digest(options_.layout);
-    std::string const message = wire::pack(request);
-    auto const replies =
-        co_await ask_all(wire::method::checkpoint, message, detail::disk_timeout, options_.job.replicas);
+    auto const replies = co_await ask_all(wire::method::checkpoint, request, detail::disk_timeout, true);
     for (std::string const& reply : replies) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
@@ -462,16 +488,17 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
 EDL_INLINE asio::awaitable<void> server::export_variables() {
   std::vector<float> variables(options_.layout.size());
   std::uint64_t version = 0;
-  auto const from = keepers(options_.job.replicas);
+  auto const from = keepers(true);
   for (std::size_t i = 0; i < from.size(); ++i) {
     element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
     wire::PullRequest request;
+    request.set_range(from[i].range);
     request.set_generation(coordinator_.generation());
     net::outgoing what{
         .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
     what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
-    net::reply const reply = co_await from[i]->call(what);
-    version = wire::unpack<wire::PullReply>(reply.message, from[i]->name()).version();
+    net::reply const reply = co_await from[i].to->call(what);
+    version = wire::unpack<wire::PullReply>(reply.message, from[i].to->name()).version();
   }
   std::string const path = options_.output + "/model.safetensors";
   wire::export_model(path, options_.layout, variables, version);

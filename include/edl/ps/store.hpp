@@ -103,6 +103,9 @@ class store {
   /// What need not be sent again, by any element.
   ledger counted() const;
 
+  /// Whether it freezes versions by itself; a backup need not.
+  void freeze(bool on) { freezes_ = on; }
+
   /// Drops all frozen versions: who wanted them is gone.
   void forget_frozen();
 
@@ -162,6 +165,7 @@ class store {
   std::vector<float> sums_;  // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;
   std::uint64_t version_ = 0;
+  bool freezes_ = true;
   frozen<ps::snapshot> evaluations_;
   frozen<ps::cut> checkpoints_;
 };

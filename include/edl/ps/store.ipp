@@ -301,7 +301,7 @@ EDL_INLINE push_result store::advanced() {
   push_result result{verdict::applied, slowest->steps};
   if (slowest->steps == version_) return result;
   version_ = slowest->steps;
-  auto const due = [&](std::uint64_t every) { return every != 0 && version_ % every == 0; };
+  auto const due = [&](std::uint64_t every) { return freezes_ && every != 0 && version_ % every == 0; };
   if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, snapshot());
   if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, cut());
   return result;
