@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This project's groups, over TCP and over Unix sockets.
+// This project's groups: over TCP, over Unix sockets, and in the memory that Unix sockets let them share.
 #include <fcntl.h>
 
 #include "contestant.hpp"
@@ -16,7 +16,9 @@ std::vector<contestant> ours(int size) {
     collective::group_options options;
   };
   std::vector<contestant> all;
-  for (way const& w : {way{"TCP", transport::tcp, {}}, way{"Unix", transport::local, {}}}) {
+  for (way const& w :
+       {way{"TCP", transport::tcp, {}}, way{"Unix", transport::local, {.shared_memory = false}},
+        way{"memory", transport::local, {}}}) {
     auto const links = std::make_shared<mesh>(
         connect(size, w.links, [size](int a) { return collective::partners(a, size); }));
     all.push_back({"edl", "edl", w.over, true, [links, o = w.options](int rank) {
