@@ -55,17 +55,22 @@ TEST_CASE("a bell rings for what one waits for, and for nothing else") {
   auto parts = segment::make(3);
   REQUIRE(parts.size() == 4);
   segment a(copy(parts), 0, 3), b(copy(parts), 1, 3), c(std::move(parts), 2, 3);
-  c.rest(0, 2);
+  c.post(2);
+  c.rest(segment::whom::all, 2);
   b.post(9);
   a.post(1);
+  CHECK_FALSE(c.all_posted(2));
   CHECK_FALSE(rung(c));
   a.post(2);
+  CHECK(c.all_posted(2));
   CHECK(rung(c));
   c.rise();
   CHECK_FALSE(rung(c));
   a.post(3);  // it does not wait any more
   CHECK_FALSE(rung(c));
-  c.rest(-1, 10);
+  c.rest(segment::whom::any, 10);
+  a.post(9);
+  CHECK_FALSE(rung(c));
   b.post(10);
   CHECK(rung(c));
   c.rise();
@@ -87,7 +92,7 @@ TEST_CASE("sleepers and those who post never miss each other") {
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
       mine.post(turn);
       while (mine.posted(other) < turn) {
-        mine.rest(other, turn);
+        mine.rest(turn % 2 ? segment::whom::any : segment::whom::all, turn);
         pollfd bell{mine.bell(), POLLIN, 0};
         if (mine.posted(other) < turn) ::poll(&bell, 1, -1);
         mine.rise();

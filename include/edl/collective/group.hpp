@@ -87,8 +87,7 @@ class group {
   template <class Wire>
   void sum_in_blocks(std::span<float> values);
   void await_all(std::uint64_t count);
-  void await(int other, std::uint64_t count);
-  void sleep(int other, std::uint64_t count);
+  void sleep(std::uint64_t count);
   void compare(int other) const;
   [[noreturn]] void give_up(int other, char const* why) const;
 
@@ -102,7 +101,7 @@ class group {
   std::chrono::steady_clock::time_point moved_;  // when bytes moved last
   std::atomic<bool> aborted_{false};
 
-  bool set_up_ = false;
+  bool set_up_ = false, spins_ = false;
   std::unique_ptr<segment> segment_;
   std::atomic<segment*> known_{nullptr};  // the same, for who aborts
   std::uint64_t round_ = 0, posts_ = 0;   // of blocks; of this member

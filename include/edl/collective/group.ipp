@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -24,6 +25,24 @@ inline constexpr std::uint64_t operation_mark = 0x6c6465'0000000000;
 inline constexpr std::size_t piece_bytes = 256u
                                            << 10;  // received at once, and added while it is in the cache
 inline constexpr std::size_t floats_per_line = 16;
+// What a link within a host holds: it should be read while it is in a cache. TCP would let it grow to
+// megabytes, which takes up to half as long again.
+inline constexpr int held_bytes = 192 << 10;
+
+inline bool within_host(int socket) {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0 ||
+      ::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0 ||
+      here.ss_family != there.ss_family)
+    return false;
+  if (here.ss_family == AF_INET)
+    return reinterpret_cast<sockaddr_in&>(here).sin_addr.s_addr ==
+           reinterpret_cast<sockaddr_in&>(there).sin_addr.s_addr;
+  return here.ss_family == AF_INET6 &&
+         std::memcmp(&reinterpret_cast<sockaddr_in6&>(here).sin6_addr,
+                     &reinterpret_cast<sockaddr_in6&>(there).sin6_addr, sizeof(in6_addr)) == 0;
+}
 
 }  // namespace detail
 
@@ -47,9 +66,12 @@ struct group::flow {
 
 EDL_INLINE group::group(int rank, std::vector<net::descriptor> links, group_options o)
     : rank_(rank), links_(std::move(links)), options_(o) {
-  for (int const other : partners(rank_, size()))
-    if (!links_[std::size_t(other)])
-      throw error(fmt::format("member {} of {} has no link to member {}", rank, size(), other));
+  for (int const other : partners(rank_, size())) {
+    int const link = links_[std::size_t(other)].get();
+    if (link < 0) throw error(fmt::format("member {} of {} has no link to member {}", rank, size(), other));
+    if (detail::within_host(link))
+      ::setsockopt(link, SOL_SOCKET, SO_SNDBUF, &detail::held_bytes, sizeof detail::held_bytes);
+  }
 }
 
 EDL_INLINE void group::abort() noexcept {

@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "edl/collective/group.hpp"
 #include "edl/collective/topology.hpp"
 #include "edl/core/bfloat16.hpp"
+#include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::collective {
@@ -24,7 +23,8 @@ inline constexpr std::size_t block_floats = segment::block_bytes / sizeof(float)
 inline constexpr std::size_t line_floats = 16;           // slices end where cache lines do
 inline constexpr std::size_t strip_floats = 1024;        // summed at once, in a core's nearest cache
 inline constexpr std::size_t at_once_bytes = 32u << 10;  // a member reads all others' numbers up to this many
-// Waking a process takes longer than what is waited for mostly does.
+// Waking a process takes longer than what is waited for mostly does. Not where processes share cores: nor is
+// yielding any good there, which leaves a core to somebody for milliseconds.
 inline constexpr std::chrono::microseconds spin{20};
 inline constexpr std::chrono::milliseconds nap{100};  // at most, between two looks at everything
 
@@ -37,7 +37,7 @@ inline bool is_local(int socket) {
 template <class Wire>
 void write_out(std::span<float const> from, Wire* to) {
   if constexpr (std::is_same_v<Wire, float>)
-    std::memcpy(to, from.data(), from.size_bytes());
+    std::copy(from.begin(), from.end(), to);
   else
     std::transform(from.begin(), from.end(), to, to_bfloat16);
 }
@@ -45,7 +45,7 @@ void write_out(std::span<float const> from, Wire* to) {
 template <class Wire>
 void read_in(Wire const* from, std::span<float> to) {
   if constexpr (std::is_same_v<Wire, float>)
-    std::memcpy(to.data(), from, to.size_bytes());
+    std::copy_n(from, to.size(), to.begin());
   else
     std::transform(from, from + to.size(), to.begin(), from_bfloat16);
 }
@@ -115,6 +115,7 @@ EDL_INLINE void group::share() {
   if (!agreed(bool(mine))) return;
   segment_ = std::move(mine);
   known_ = segment_.get();
+  spins_ = size() <= granted_cores();
 }
 
 // ---- Waiting ----
@@ -128,29 +129,24 @@ EDL_INLINE void group::compare(int other) const {
 
 EDL_INLINE void group::await_all(std::uint64_t count) {
   if (aborted_) throw broken("the collective was aborted");
-  for (int i = 1; i < size(); ++i) await((rank_ + i) % size(), count);
-}
-
-EDL_INLINE void group::await(int other, std::uint64_t count) {
-  if (segment_->posted(other) >= count) return;
+  if (segment_->all_posted(count)) return;
   auto const begin = std::chrono::steady_clock::now();
-  do {
-    std::this_thread::yield();
-    if (segment_->posted(other) >= count) return;
-  } while (std::chrono::steady_clock::now() - begin < detail::spin);
-  while (segment_->posted(other) < count) {
-    sleep(other, count);
-    if (segment_->posted(other) >= count) return;
+  while (spins_ && std::chrono::steady_clock::now() - begin < detail::spin)
+    if (segment_->all_posted(count)) return;
+  for (;;) {
+    sleep(count);
+    if (segment_->all_posted(count)) return;
     if (std::chrono::steady_clock::now() - begin <= options_.silence) continue;
-    // It may itself be waiting for who has come least far.
+    // Others may themselves wait for who has come least far.
+    int last = rank_;
     for (int i = 0; i < size(); ++i)
-      if (i != rank_ && segment_->posted(i) < segment_->posted(other)) other = i;
-    give_up(other, "gives no sign of life");
+      if (segment_->posted(i) < segment_->posted(last)) last = i;
+    give_up(last, "gives no sign of life");
   }
 }
 
-// Until the member may have posted as much, or somebody is lost.
-EDL_INLINE void group::sleep(int other, std::uint64_t count) {
+// Until all may have posted as much, or somebody is lost.
+EDL_INLINE void group::sleep(std::uint64_t count) {
   std::vector<pollfd> all{{segment_->bell(), POLLIN, 0}};
   std::vector<int> whose{rank_};
   for (int i = 0; i < size(); ++i)
@@ -159,13 +155,13 @@ EDL_INLINE void group::sleep(int other, std::uint64_t count) {
       all.push_back({links_[std::size_t(i)].get(), POLLIN, 0});
       whose.push_back(i);
     }
-  segment_->rest(other, count);
+  segment_->rest(segment::whom::all, count);
   auto const patience = std::clamp(options_.silence, std::chrono::milliseconds(1), detail::nap);
-  if (segment_->posted(other) < count && !aborted_ && segment_->given_up() < 0)
+  if (!segment_->all_posted(count) && !aborted_ && segment_->given_up() < 0)
     ::poll(all.data(), nfds_t(all.size()), int(patience.count()));
   segment_->rise();
   if (aborted_) throw broken("the collective was aborted");
-  if (segment_->posted(other) >= count) return;
+  if (segment_->all_posted(count)) return;
   // Who finds a member lost says so first and closes its own links then: all name the same.
   if (int const gone = segment_->given_up(); gone >= 0) lost(gone, "is lost");
   for (std::size_t i = 1; i < all.size(); ++i) {
@@ -195,7 +191,7 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
         if (segment_->posted(i) > posts_) return true;
       return segment_ && segment_->given_up() >= 0;
     };
-    if (segment_) segment_->rest(-1, posts_ + 1);
+    if (segment_) segment_->rest(segment::whom::any, posts_ + 1);
     auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     bool const already = there();
     int const ready = already ? 0 : ::poll(all.data(), nfds_t(all.size()), int(std::max(left.count(), 0L)));

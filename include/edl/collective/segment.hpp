@@ -47,9 +47,13 @@ class segment {
   void say(std::uint64_t round, purpose const& what);
   purpose said(int member, std::uint64_t round) const;
 
-  /// Waiting for a member (−1: any other) to post `count`: after `rest`, unless it has, poll `bell` for
-  /// reading, then `rise`.
-  void rest(int member, std::uint64_t count);
+  /// Have all members posted as much?
+  bool all_posted(std::uint64_t count) const;
+
+  /// Waiting for any other member, or for all, to post `count`: after `rest`, unless that is so already, poll
+  /// `bell` for reading, then `rise`.
+  enum class whom : std::uint64_t { any = 1, all };
+  void rest(whom others, std::uint64_t count);
   int bell() const { return parts_[std::size_t(rank_) + 1].get(); }
   void rise();
 
@@ -62,8 +66,9 @@ class segment {
   struct alignas(128) place {
     std::atomic<std::uint64_t> posted;
     std::atomic<std::uint64_t> purposes[2][2];
-    alignas(128) std::atomic<std::uint64_t> waits;  // 0: it does not; else for whom (upper 16 bits), for what
-    std::atomic<std::uint64_t> lost;                // used of the first: rank + 1
+    alignas(
+        128) std::atomic<std::uint64_t> waits;  // 0: it does not; else `whom` (upper 16 bits) and for what
+    std::atomic<std::uint64_t> lost;            // used of the first: rank + 1
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

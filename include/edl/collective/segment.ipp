@@ -19,7 +19,7 @@
 namespace edl::collective {
 namespace detail {
 
-inline constexpr std::uint64_t anybody = 0xffff, count_mask = (std::uint64_t(1) << 48) - 1;
+inline constexpr int count_bits = 48;
 inline constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;  // who has it mapped may rely on it
 
 }  // namespace detail
@@ -73,16 +73,23 @@ EDL_INLINE void segment::ring(int member) const noexcept {
   [[maybe_unused]] auto const n = ::write(parts_[std::size_t(member) + 1].get(), &once, sizeof once);
 }
 
+EDL_INLINE bool segment::all_posted(std::uint64_t count) const {
+  for (int i = 0; i < members_; ++i)
+    if (posted(i) < count) return false;
+  return true;
+}
+
+// Who waits for all is woken by the last of them alone.
 EDL_INLINE void segment::post(std::uint64_t count) {
   place_of(rank_).posted = count;
   for (int i = 0; i < members_; ++i) {
     if (i == rank_) continue;
     auto& waits = place_of(i).waits;
     std::uint64_t seen = waits;
-    std::uint64_t const whom = seen >> 48;
-    if ((whom == std::uint64_t(rank_) + 1 || whom == detail::anybody) &&
-        count >= (seen & detail::count_mask) && waits.compare_exchange_strong(seen, 0))
-      ring(i);
+    if (seen == 0) continue;
+    std::uint64_t const wanted = seen & ((std::uint64_t(1) << detail::count_bits) - 1);
+    bool const there = whom(seen >> detail::count_bits) == whom::all ? all_posted(wanted) : count >= wanted;
+    if (there && waits.compare_exchange_strong(seen, 0)) ring(i);
   }
 }
 
@@ -96,8 +103,8 @@ EDL_INLINE segment::purpose segment::said(int member, std::uint64_t round) const
   return {p[0].load(std::memory_order_relaxed), p[1].load(std::memory_order_relaxed)};
 }
 
-EDL_INLINE void segment::rest(int member, std::uint64_t count) {
-  place_of(rank_).waits = (member < 0 ? detail::anybody : std::uint64_t(member) + 1) << 48 | count;
+EDL_INLINE void segment::rest(whom others, std::uint64_t count) {
+  place_of(rank_).waits = std::uint64_t(others) << detail::count_bits | count;
 }
 
 EDL_INLINE void segment::rise() {
@@ -114,8 +121,8 @@ EDL_INLINE void segment::give_up(int member) noexcept {
 }
 
 EDL_INLINE int segment::given_up() const {
-  std::uint64_t const whom = place_of(0).lost;
-  return whom <= std::uint64_t(members_) ? int(whom) - 1 : 0;
+  std::uint64_t const gone = place_of(0).lost;
+  return gone <= std::uint64_t(members_) ? int(gone) - 1 : 0;
 }
 
 EDL_INLINE bool send_descriptors(int socket, std::span<net::descriptor const> what) {
