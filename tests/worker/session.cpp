@@ -211,7 +211,10 @@ TEST_CASE("a gradient that came too late is computed again on newer parameters")
 
   b.parameters.stale = 1000;
   b.master.work = {b.task(0, 4)};
-  CHECK_THROWS_WITH_AS(b.run(), doctest::Contains("--sync_version_tolerance"), edl::error);
+  CHECK(b.run());  // others are always faster: it is theirs
+  CHECK(b.parameters.pushes.size() == 1);
+  CHECK(b.master.outcomes.back().returned);
+  CHECK(b.master.outcomes.back().error.empty());
 }
 
 TEST_CASE("a loss that is no number fails the task, and the next one goes on") {

@@ -17,6 +17,8 @@ struct surroundings {
   std::string master;    ///< MASTER_ADDR: "host:port", or addresses separated by commas
   std::string host;      ///< MY_POD_IP: where others reach this process
   std::string platform;  ///< EDL_PLATFORM: "process" when the master starts the others on this machine
+  std::string launcher;  ///< EDL_LAUNCHER: address of what starts them for it
+  std::string journal;   ///< EDL_JOURNAL: file for what a restarted master must know
   std::uint32_t id = 0;  ///< WORKER_ID or PS_ID
 };
 

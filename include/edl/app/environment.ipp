@@ -30,7 +30,9 @@ EDL_INLINE surroundings read_environment() {
                  .token = detail::variable("EDL_JOB_TOKEN"),
                  .master = detail::variable("MASTER_ADDR"),
                  .host = detail::variable("MY_POD_IP"),
-                 .platform = detail::variable("EDL_PLATFORM")};
+                 .platform = detail::variable("EDL_PLATFORM"),
+                 .launcher = detail::variable("EDL_LAUNCHER"),
+                 .journal = detail::variable("EDL_JOURNAL")};
   if (s.role.empty()) return s;
   if (s.role != "master" && s.role != "ps" && s.role != "worker")
     throw usage_error(fmt::format("EDL_ROLE={}: expected master, ps or worker", s.role));

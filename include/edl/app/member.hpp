@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "edl/net/address.hpp"
+#include "edl/net/call.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
 #include "edl/worker/session.hpp"
@@ -60,12 +61,16 @@ class member {
  private:
   asio::awaitable<void> beat();
   asio::awaitable<void> keep_watch();
+  asio::awaitable<void> join_again();
+  net::outgoing join_call() const;
 
   net::node& node_;
   net::channel& master_;
   kind kind_;
   std::uint32_t id_;
   std::uint64_t incarnation_;
+  std::uint64_t layout_ = 0;
+  std::vector<net::address> listening_;
   std::function<std::uint64_t()> version_, known_;
   std::function<void(std::uint64_t)> changed_;
   std::atomic<worker::progress const*> seen_{nullptr};

@@ -39,23 +39,36 @@ inline wire::JoinRequest::Role role_of(member::kind k) {
 EDL_INLINE member::member(net::node& on, net::channel& master, kind what, std::uint32_t id)
     : node_(on), master_(master), kind_(what), id_(id), incarnation_(draw_incarnation()) {}
 
-EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> const& listening) {
+EDL_INLINE net::outgoing member::join_call() const {
   wire::JoinRequest request;
   request.set_role(detail::role_of(kind_));
   request.set_id(id_);
   request.set_incarnation(incarnation_);
-  request.set_layout(layout);
-  for (net::address const& a : listening) request.add_addresses(net::to_string(a));
-  net::outgoing what{.method = wire::method::join,
-                     .message = wire::pack(request),
-                     .timeout = worker::master_patience,
-                     .idempotent = true};
-  auto const reply =
-      wire::unpack<wire::JoinReply>(net::wait(master_, std::move(what)).message, master_.name());
+  request.set_layout(layout_);
+  if (known_) request.set_held(known_());
+  for (net::address const& a : listening_) request.add_addresses(net::to_string(a));
+  return {.method = wire::method::join,
+          .message = wire::pack(request),
+          .timeout = worker::master_patience,
+          .idempotent = true};
+}
+
+EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> const& listening) {
+  layout_ = layout;
+  listening_ = listening;
+  auto const reply = wire::unpack<wire::JoinReply>(net::wait(master_, join_call()).message, master_.name());
   if (!reply.accepted())
     throw error(fmt::format("the master does not take this process: {}", reply.reason()));
   node_.spawn([this] { return beat(); });
   node_.spawn([this] { return keep_watch(); });
+}
+
+// The master is another than the one that was joined.
+EDL_INLINE asio::awaitable<void> member::join_again() {
+  net::outgoing const what = join_call();
+  net::reply const answer = co_await master_.call(what);
+  auto const reply = wire::unpack<wire::JoinReply>(answer.message, master_.name());
+  if (!reply.accepted()) lost_ = true;
 }
 
 EDL_INLINE void member::leave() {
@@ -89,7 +102,9 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
                          .timeout = worker::master_patience,
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
-      told = wire::unpack<wire::WatchReply>(answer.message, master_.name()).generation();
+      auto const reply = wire::unpack<wire::WatchReply>(answer.message, master_.name());
+      told = reply.generation();
+      if (reply.stranger()) co_await join_again();
       if (changed_ && told > known_()) changed_(told);
       continue;
     } catch (net::call_error const&) {
@@ -120,7 +135,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
-      if (!reply.known()) lost_ = true;
+      if (!reply.known() && !reply.stranger()) lost_ = true;
       if (reply.finished()) finished_ = true;
     } catch (net::call_error const&) {
       lost_ = true;

@@ -106,6 +106,7 @@ class replica final : public worker::remote_link {
   int rank_ = 0;
   bool copied_ = false;    // the store holds a world's state
   bool finished_ = false;  // the job is over
+  std::uint64_t of_ = 0;   // the world that the store is a copy of
   std::optional<std::uint32_t> suspect_;
   std::vector<float> sums_;  // gradients, changes, identities
   ps::push_result last_;

@@ -95,6 +95,7 @@ EDL_INLINE wire::World replica::enter() {
   if (copied_) {
     ps::cut const now = on_node([&] { return around_.store.cut(); });
     request.set_version(now.version());
+    request.set_of(of_);
     wire::to_message(now.ledger(), *request.mutable_ledger());
   }
   for (;;) {
@@ -140,6 +141,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
         {m.id(), m.current(), self ? nullptr : std::make_unique<net::channel>(around_.node, where, name)});
     all.push_back({name, std::move(where)});
   }
+  if (rank_ >= 0 && members_[std::size_t(rank_)].current) of_ = w.number();
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
   try {
     auto formed = std::shared_ptr(around_.meeting.form(w.number(), rank_, all, detail::links_in));
@@ -158,6 +160,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     return false;
   }
   copied_ = true;
+  of_ = w.number();
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
     around_.server.configured(w.number());

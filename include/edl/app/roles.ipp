@@ -5,9 +5,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <atomic>
+#include <filesystem>
 
 #include "edl/app/environment.hpp"
 #include "edl/app/member.hpp"
@@ -18,12 +20,13 @@
 #include "edl/collective/meeting.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
+#include "edl/master/journal.hpp"
 #include "edl/master/server.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/listener.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/status.hpp"
-#include "edl/platform/process.hpp"
+#include "edl/platform/launcher.hpp"
 #include "edl/ps/server.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/layout_digest.hpp"
@@ -63,6 +66,40 @@ inline void report_frozen(net::node& node, net::channel& master, std::uint64_t g
   });
 }
 
+/// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
+inline std::string journal_path(job const& j, surroundings const& s) {
+  if (!s.journal.empty()) return s.journal;
+  return j.what == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
+}
+
+/// What tells this run of a job from others, without telling its token.
+inline std::string run_of(surroundings const& s) {
+  std::string text;
+  for (std::byte const b :
+       net::token(s.token).prove(net::token::side::server, s.job_name + "/journal", {}, {}))
+    text += fmt::format("{:02x}", unsigned(b));
+  return text;
+}
+
+inline std::vector<net::address> parse_all(std::vector<std::string> const& texts) {
+  std::vector<net::address> all;
+  for (std::string const& one : texts) all.push_back(net::parse_address(one));
+  return all;
+}
+
+/// A file that goes with this object.
+struct own_file {
+  explicit own_file(std::string p) : path(std::move(p)) {}
+  own_file(own_file const&) = delete;
+  ~own_file() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+  std::string path;
+};
+
+inline constexpr std::size_t most_masters = 5;  // killed within a minute
+
 }  // namespace detail
 
 EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s, logger const& log,
@@ -77,9 +114,12 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   std::string failure;  // published by `over`
   std::atomic<bool> over{false}, alone{false};
   net::node node(node_options_of(s, log));
-  std::unique_ptr<platform::processes> processes;
   progress_view view(log, ::isatty(2) == 1);
   std::string address;
+  master::journal const journal(journal_path(j, s), run_of(s));
+  std::optional<master::memory> const before = journal.read();
+  if (before) log.warning("another master has ended before its job: this one takes its place");
+  std::unique_ptr<platform::launched> processes;
   auto const start = [&](platform::instance who) {
     processes->start(who,
                      {{"EDL_ROLE", who.what == platform::role::server ? "ps" : "worker"},
@@ -99,7 +139,9 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
                          .checkpoint_dir = j.what == command::train ? j.checkpoint_dir : "",
                          .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
                          .output = j.output,
-                         .manifest = describe(j, r)},
+                         .manifest = describe(j, r),
+                         .journal = journal,
+                         .before = before},
                         {.replace =
                              [&](master::role of, std::uint32_t id, std::uint32_t with) {
                                if (!processes || over) return;
@@ -116,32 +158,46 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
                                over = true;
                              }},
                         log);
-  net::listener listener(node, listen_at(s.host.empty() ? j.host : s.host, j.port),
-                         [&](net::request& q) { return server.handle(q); });
+  std::vector<net::address> where = listen_at(s.host.empty() ? j.host : s.host, j.port);
+  if (before) where = parse_all(before->addresses);
+  net::listener listener(node, where, [&](net::request& q) { return server.handle(q); });
   address = joined(listener.addresses());
+  node.post([&] {
+    std::vector<std::string> names;
+    for (net::address const& one : listener.addresses()) names.push_back(net::to_string(one));
+    server.listens_at(names);
+  });
   log.info(fmt::format("master of job '{}' listens at {}", s.job_name, address));
-  if (s.platform == "process") {
-    processes = std::make_unique<platform::processes>(
-        "/proc/self/exe", own_command(), [&](platform::ending const& e) {
+  if (!s.launcher.empty())
+    processes = std::make_unique<platform::launched>(
+        node, s.launcher, before ? before->events : 0,
+        [&](platform::ending const& e, std::uint64_t number) {
           if (!over && e.failed())
             log.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
-          node.post([&, e] {
-            server.exited(e.who.what == platform::role::server ? master::role::server : master::role::worker,
-                          e.who.id, kind_of(e, over), platform::describe(e));
-          });
+          server.exited(e.who.what == platform::role::server ? master::role::server : master::role::worker,
+                        e.who.id, kind_of(e, over), platform::describe(e), number);
+        },
+        [&](std::vector<platform::instance> const& running) {
+          // At the start nothing runs; a master that takes another's place starts what that one could not.
+          auto const missing = [&](platform::role of, master::lineages::record const& lines) {
+            for (auto const& line : lines.lines)
+              if (platform::instance const who{of, line.id};
+                  !line.ended && std::ranges::find(running, who) == running.end())
+                start(who);
+          };
+          master::memory const now = server.decisions().remembered();
+          missing(platform::role::server, now.servers);
+          missing(platform::role::worker, now.workers);
         });
-    for (int i = 0; i < j.num_ps_pods; ++i) start({platform::role::server, std::uint32_t(i)});
-    for (int i = 0; i < j.num_workers; ++i) start({platform::role::worker, std::uint32_t(i)});
-  }
   node.spawn([&] { return server.tick(); });
   node.spawn([&]() -> asio::awaitable<void> {
     asio::steady_timer timer(node.executor());
     master::coordinator const& decisions = server.decisions();
     while (!alone) {
       if (!over) view.update(decisions.progress(), std::chrono::steady_clock::now());
-      // Servers that are our own children are ended by us.
+      // Servers of this machine are ended by the launcher.
       alone = over && decisions.workers().all().empty() &&
-              (s.platform == "process" || decisions.servers().all().empty());
+              (!s.launcher.empty() || decisions.servers().all().empty());
       timer.expires_after(over ? 10ms : 200ms);
       co_await timer.async_wait(asio::use_awaitable);
     }
@@ -153,9 +209,7 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   for (auto waited = 0ms; !signal && failure.empty() && !alone && waited < 5s; waited += 10ms)
     std::this_thread::sleep_for(10ms);
   over = true;
-  if (processes) processes->stop_all(2s);
   node.stop();
-  processes.reset();
   view.clear();
   for (std::string const& line : account_lines(server.decisions())) log.info(line);
   if (signal) {
@@ -194,6 +248,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
                          [&](net::request& q) { return server.handle(q); });
   member self(node, master, member::kind::server, s.id);
   self.watch([&store] { return store.version(); });
+  self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
   self.join(wire::layout_digest(p.layout), listener.addresses());
   log.info(fmt::format("keeps {} of {} variables (process {}), listens at {}", store.elements().size(),
                        p.layout.size(), ::getpid(), joined(listener.addresses())));
@@ -299,28 +354,51 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
 
 EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop) {
   using namespace detail;
-  std::atomic<int> code{-1};
-  platform::processes processes("/proc/self/exe", own_command(), [&](platform::ending const& e) {
-    code = e.signal ? 128 + e.signal : e.code;
-  });
-  platform::instance const master{platform::role::master, 0};
-  processes.start(master, {{"EDL_ROLE", "master"},
+  std::string const token = net::token::random().secret();
+  own_file const journal(fmt::format("{}/edl-{}-{:016x}.json",
+                                     std::filesystem::temp_directory_path().string(), ::getpid(),
+                                     draw_incarnation()));
+  net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
+  std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
+  platform::launcher launcher(node, "/proc/self/exe", own_command(),
+                              [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; });
+  auto const start = [&] {
+    launcher.start_master({{"EDL_ROLE", "master"},
                            {"EDL_PLATFORM", "process"},
+                           {"EDL_LAUNCHER", launcher.address()},
+                           {"EDL_JOURNAL", journal.path},
                            {"EDL_JOB_NAME", a.job.name},
-                           {"EDL_JOB_TOKEN", net::token::random().secret()}});
+                           {"EDL_JOB_TOKEN", token}});
+  };
+  start();
   std::optional<int> asked;
-  while (code < 0) {
-    std::optional<int> const signal = stop.wait(50ms);
-    if (!signal) continue;
-    // A terminal's Ctrl-C reaches the master by itself, too; to be told twice changes nothing.
-    asked = signal;
-    processes.stop(master, 10s);
+  std::vector<std::chrono::steady_clock::time_point> deaths;
+  for (;;) {
+    if (std::optional<int> const signal = stop.wait(50ms)) {
+      // A terminal's Ctrl-C reaches the master by itself, too; to be told twice changes nothing.
+      asked = signal;
+      launcher.stop_master(10s);
+    }
+    int const how = ended.exchange(0);
+    if (how == 0) continue;
+    if (how > 0 || asked) {
+      launcher.stop_all(2s);
+      return asked ? 128 + *asked : how - 1;
+    }
+    auto const now = std::chrono::steady_clock::now();
+    std::erase_if(deaths, [&](auto at) { return now - at > 60s; });
+    deaths.push_back(now);
+    if (deaths.size() > most_masters) {
+      log.error(fmt::format(
+          "the master was killed by signal {}, for the {}th time within a minute; every process of "
+          "the job ends with it",
+          -how, deaths.size()));
+      launcher.stop_all(2s);
+      return 128 - how;
+    }
+    log.warning(fmt::format("the master was killed by signal {}: another takes its place", -how));
+    start();
   }
-  if (asked) return 128 + *asked;
-  if (code > 128)
-    log.error(fmt::format("the master was killed by signal {}; every process of the job has ended with it",
-                          code.load() - 128));
-  return code;
 }
 
 }  // namespace edl::app

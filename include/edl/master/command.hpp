@@ -22,6 +22,7 @@ struct find_restore_point {
 struct configure_servers {
   std::uint64_t generation = 0;
   std::string restore;  ///< directory of a checkpoint; empty: initial values
+  bool keep = false;    ///< the state that they have, instead; answer with what each has applied
 };
 
 /// Training is over and the servers rest: ask server 0 for its version, and answer with

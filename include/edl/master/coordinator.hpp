@@ -11,6 +11,7 @@
 #include "edl/master/command.hpp"
 #include "edl/master/evaluation.hpp"
 #include "edl/master/job.hpp"
+#include "edl/master/journal.hpp"
 #include "edl/master/lineage.hpp"
 #include "edl/master/membership.hpp"
 #include "edl/master/roll_call.hpp"
@@ -47,7 +48,12 @@ struct job_progress {
 class coordinator {
  public:
   /// Throws usage_error when the job has no data to work on, and error when `start` belongs to other data.
-  coordinator(job_options o, time_point now);
+  /// `before`: what the master before this one has left. Servers that still have its generation's state, and
+  /// workers' copies, go on from there.
+  coordinator(job_options o, time_point now, std::optional<memory> const& before = {});
+
+  /// What a successor needs to know, but for what concerns addresses and the platform.
+  memory remembered() const;
 
   join_reply join(join_request const& r, time_point now);
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
@@ -84,8 +90,9 @@ class coordinator {
   void version_reached(version_report const& r, time_point now);
 
   /// `error`: why the server could not; the job fails with it.
+  /// `kept`: what it has applied, if it was to keep its state.
   void server_configured(std::uint32_t id, std::uint64_t incarnation, std::uint64_t generation,
-                         std::string const& error, time_point now);
+                         std::string const& error, time_point now, std::optional<copy_position> kept = {});
 
   /// Nothing: there is no checkpoint, the job goes back to `job_options::start`.
   void restore_point_found(std::uint64_t generation, std::optional<restore_point> point, time_point now);
@@ -138,6 +145,8 @@ class coordinator {
   void say(severity level, std::string text);
   void lose(role of, std::uint32_t id, std::string const& how, time_point now);
   void new_generation();
+  void find_point();
+  void go_on_from(copy_position kept, time_point now);
   void void_leases();
   void go_back_to(restore_point point, time_point now);
   void regroup(time_point now);
@@ -167,6 +176,11 @@ class coordinator {
   evaluation evaluation_;
   std::optional<restore_point> point_;  // of this generation, once found
   std::set<std::uint32_t> configured_;
+  std::uint64_t keep_ = 0;                       // the generation whose state servers have, if all have it
+  std::map<std::uint32_t, std::uint64_t> held_;  // by server
+  std::optional<copy_position> kept_;            // what all servers so far have applied
+  bool recovered_ = false;                       // another master was here before
+  std::uint32_t expected_ = 0;                   // workers that the first world waits for
   roll_call roll_;
   world world_;
   std::optional<time_point> forming_since_;                // the next world

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -48,7 +49,7 @@ inline constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a strang
 
 }  // namespace detail
 
-EDL_INLINE coordinator::coordinator(job_options o, time_point now)
+EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional<memory> const& before)
     : options_(std::move(o)),
       workers_(options_.silence),
       servers_(options_.silence),
@@ -75,7 +76,27 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now)
     tasks_->restore(point_->applied);
     if (point_->version > 0) evaluation_.roll_back(point_->version);
   }
+  expected_ = options_.num_workers;
+  if (before) {
+    generation_ = before->generation + 1;
+    keep_ = options_.num_servers > 0 ? before->generation : 0;
+    expected_ = before->members;
+    worker_lines_ = lineages(worker_lines_.of(), before->workers, now);
+    server_lines_ = lineages(server_lines_.of(), before->servers, now);
+    if (before->evaluated) evaluation_.resume_after(*before->evaluated);
+    point_.reset();
+    recovered_ = true;
+  }
   if (options_.num_servers == 0 && !options_.replicas) begin(now);
+}
+
+EDL_INLINE memory coordinator::remembered() const {
+  return {.generation = generation_,
+          .members = std::uint32_t(workers_.all().size()),
+          .evaluated = evaluation_.begun(),
+          .workers = worker_lines_.now(),
+          .servers = server_lines_.now(),
+          .addresses = {}};
 }
 
 EDL_INLINE void coordinator::say(severity level, std::string text) {
@@ -109,6 +130,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (over()) return refuse("the job is over");
   all.join(r.id, r.incarnation, r.addresses, now);
   lines(r.of).joined(r.id);
+  if (r.of == role::server) held_[r.id] = r.held;
   if (verdict == membership::verdict::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
     if (r.of == role::server) configure_if_complete();
@@ -122,6 +144,7 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
   member const* const before = members(of).find(id);
   std::uint64_t const records = before ? before->last.records : 0;
   heartbeat_reply reply{.known = members(of).heartbeat(id, incarnation, v, now), .finished = over()};
+  reply.stranger = !reply.known && members(of).check(id, incarnation) == membership::verdict::fresh;
   if (!reply.known) return reply;
   if (of == role::worker && tasks_ && v.records > records) tasks_->progressed(id, now);
   // Before all servers have this generation's state, a version may be one that has been rolled back.
@@ -228,6 +251,12 @@ EDL_INLINE void coordinator::void_leases() {
 EDL_INLINE void coordinator::new_generation() {
   ++generation_;
   void_leases();
+  keep_ = 0;
+  held_.clear();
+  find_point();
+}
+
+EDL_INLINE void coordinator::find_point() {
   if (trains())
     commands_.emplace_back(find_restore_point{generation_});
   else
@@ -265,20 +294,57 @@ EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
 }
 
 EDL_INLINE void coordinator::configure_if_complete() {
-  if (phase_ != phase::forming || !point_ || servers_.all().size() < options_.num_servers) return;
+  if (phase_ != phase::forming || servers_.all().size() < options_.num_servers) return;
+  if (recovered_ && keep_ == 0 && !point_) return;  // it is being looked for
+  if (keep_ != 0) {
+    bool const whole =
+        std::all_of(held_.begin(), held_.end(), [&](auto const& h) { return h.second == keep_; });
+    if (!whole) {
+      keep_ = 0;
+      find_point();
+      if (!point_) return;
+    }
+  } else if (!point_) {
+    return;
+  }
   phase_ = phase::configuring;
-  commands_.emplace_back(configure_servers{generation_, point_->directory});
+  kept_.reset();
+  commands_.emplace_back(configure_servers{generation_, keep_ ? "" : point_->directory, keep_ != 0});
 }
 
 EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t incarnation,
                                                std::uint64_t generation, std::string const& error,
-                                               time_point now) {
+                                               time_point now, std::optional<copy_position> kept) {
   if (generation != generation_ || phase_ != phase::configuring || !servers_.known(id, incarnation)) return;
   if (!error.empty())
-    return fail(fmt::format("server {} cannot take the state of '{}': {}", id, point_->directory, error));
+    return fail(fmt::format("server {} cannot take the state of '{}': {}", id,
+                            point_ ? point_->directory : "its generation", error));
   servers_.seen(id, incarnation, now);
+  if (kept && configured_.insert(id).second) {
+    if (kept_) {
+      kept_->applied.intersect(kept->applied);
+      kept_->version = std::min(kept_->version, kept->version);
+    } else {
+      kept_ = std::move(kept);
+    }
+  }
   configured_.insert(id);
-  if (configured_.size() == options_.num_servers) begin(now);
+  if (configured_.size() < options_.num_servers) return;
+  if (keep_ != 0) go_on_from(*std::exchange(kept_, std::nullopt), now);
+  if (!over()) begin(now);
+}
+
+EDL_INLINE void coordinator::go_on_from(copy_position kept, time_point) {
+  keep_ = 0;
+  if (tasks_) try {
+      tasks_->restore(kept.applied);
+    } catch (error const& e) {
+      return fail(fmt::format("cannot go on from the servers' state: {}", e.what()));
+    }
+  version_ = kept.version;
+  point_ = restore_point{"", kept.version, std::move(kept.applied)};
+  say(severity::info, fmt::format("Going on at version {}, {} records done", version_,
+                                  tasks_ ? tasks_->done().records_done : 0));
 }
 
 EDL_INLINE void coordinator::begin(time_point now) {

@@ -62,6 +62,7 @@ struct join_request {
   std::uint64_t incarnation = 0;
   std::vector<std::string> addresses;
   std::uint64_t layout = 0;  ///< digest of the model's layout
+  std::uint64_t held = 0;    ///< servers: the generation whose state they have; 0: none
 };
 
 struct join_reply {
@@ -70,7 +71,8 @@ struct join_reply {
 };
 
 struct heartbeat_reply {
-  bool known = false;  ///< false: given up, leave
+  bool known = false;     ///< false: given up, leave
+  bool stranger = false;  ///< has not joined this master
   bool finished = false;
 };
 

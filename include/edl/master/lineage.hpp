@@ -38,7 +38,25 @@ class lineages {
     friend bool operator==(replacement const&, replacement const&) = default;
   };
 
+  /// What a successor needs to go on.
+  struct record {
+    struct line {
+      std::uint32_t id = 0, failures = 0;
+      bool ended = false;
+      friend bool operator==(line const&, line const&) = default;
+    };
+    std::uint32_t next = 0;
+    std::vector<line> lines;
+    friend bool operator==(record const&, record const&) = default;
+  };
+
   explicit lineages(options o);
+
+  /// Goes on where another ended, at `now`: who does not come again within the grace is replaced.
+  lineages(options o, record const& before, time_point now);
+
+  record now() const;
+  options const& of() const { return options_; }
 
   /// The process is in contact; an unknown id begins a lineage.
   void joined(std::uint32_t id);

@@ -14,6 +14,21 @@ EDL_INLINE lineages::lineages(options o) : options_(o), next_id_(o.count) {
   for (std::uint32_t id = 0; id < o.count; ++id) lines_.emplace_hint(lines_.end(), id, line{});
 }
 
+EDL_INLINE lineages::lineages(options o, record const& before, time_point now)
+    : options_(o), next_id_(before.next) {
+  for (auto const& l : before.lines) {
+    line& mine = lines_[l.id] = {.failures = l.failures, .ended = l.ended, .lost = {}};
+    if (!l.ended) mine.lost = now;
+    ended_ += l.ended;
+  }
+}
+
+EDL_INLINE lineages::record lineages::now() const {
+  record r{.next = next_id_, .lines = {}};
+  for (auto const& [id, l] : lines_) r.lines.push_back({id, l.failures, l.ended});
+  return r;
+}
+
 EDL_INLINE void lineages::joined(std::uint32_t id) {
   line& l = lines_[id];
   if (l.ended) --ended_;

@@ -16,6 +16,7 @@ namespace edl::master {
 struct copy_position {
   std::uint64_t version = 0;
   ledger applied;
+  std::uint64_t of = 0;  ///< the world that it was last made, or found to be, the copy of
 };
 
 /// A worker is ready for the next world.
@@ -40,8 +41,9 @@ struct world {
   std::string restore;  ///< when no member's copy is current: a checkpoint's directory; empty: initial values
 };
 
-/// Who is ready for the next world, and whose copies of the model go on in it: the newest ones. A step that
-/// one member has completed is so kept, and one that none has is repeated.
+/// Who is ready for the next world, and whose copies of the model go on in it: those of the newest world, and
+/// among these of the newest version. A step that one member has completed is so kept, and one that none has
+/// is repeated; and whoever was cut off from a world brings nothing into a later one, whatever its version.
 ///
 /// A link between two members may fail while both reach the master; worlds would break for ever. So whoever
 /// is suspected most, in `patience` worlds that got nowhere, is told by `suspect`. However many suspect it,

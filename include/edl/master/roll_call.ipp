@@ -8,6 +8,13 @@
 #include "edl/master/roll_call.hpp"
 
 namespace edl::master {
+namespace detail {
+
+inline bool newer(copy_position const& a, copy_position const& b) {
+  return a.of != b.of ? a.of > b.of : a.version > b.version;
+}
+
+}  // namespace detail
 
 EDL_INLINE void roll_call::enter(std::uint32_t id, entry e) {
   auto const before = entries_.find(id);
@@ -43,17 +50,17 @@ EDL_INLINE bool roll_call::complete(membership const& workers) const {
 EDL_INLINE copy_position const* roll_call::newest() const {
   copy_position const* best = nullptr;
   for (auto const& [id, e] : entries_)
-    if (e.copy && (!best || e.copy->version > best->version)) best = &*e.copy;
+    if (e.copy && (!best || detail::newer(*e.copy, *best))) best = &*e.copy;
   return best;
 }
 
 EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers, std::uint64_t version,
                                  std::string restore) {
   world w{.number = number, .members = {}, .version = version, .restore = std::move(restore)};
-  bool const copies = newest() != nullptr;
+  copy_position const* const best = newest();
   for (auto const& [id, m] : workers.all()) {
     entry const& e = entries_.at(id);
-    w.members.push_back({id, m.incarnation, m.addresses, copies && e.copy && e.copy->version == version});
+    w.members.push_back({id, m.incarnation, m.addresses, best && e.copy && !detail::newer(*best, *e.copy)});
   }
   if (version > reached_) suspicions_.clear();
   reached_ = version;

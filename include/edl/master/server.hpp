@@ -13,6 +13,7 @@
 #include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
 #include "edl/master/coordinator.hpp"
+#include "edl/master/journal.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
@@ -26,8 +27,10 @@ struct server_options {
   parameter_layout const& layout;  ///< outlives the server
   std::string checkpoint_dir;      ///< empty: none
   std::uint64_t keep_checkpoint_max = 0;
-  std::string output;       ///< directory for the trained model; empty: none
-  wire::manifest manifest;  ///< of every checkpoint, but for version and files
+  std::string output;                 ///< directory for the trained model; empty: none
+  wire::manifest manifest;            ///< of every checkpoint, but for version and files
+  master::journal journal;            ///< read already
+  std::optional<memory> before = {};  ///< what was in it
 };
 
 /// What the master asks of the process around it. All are called on the node's thread.
@@ -50,7 +53,11 @@ class server {
   asio::awaitable<void> tick();
 
   /// The platform saw a process end.
-  void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why);
+  /// `number`: of the event, where the platform counts them.
+  void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, std::uint64_t number = 0);
+
+  /// Where the master listens: for its successor.
+  void listens_at(std::vector<std::string> addresses);
 
   coordinator const& decisions() const { return coordinator_; }
 
@@ -81,6 +88,7 @@ class server {
                                                     std::chrono::milliseconds timeout, bool one = false);
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
+  bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;
   void hung_up(role of, std::uint32_t id, std::uint64_t incarnation);
 
   net::node& node_;
@@ -95,6 +103,8 @@ class server {
   std::map<std::uint32_t, peer> servers_;                          // or workers, where these keep the model
   std::map<std::pair<role, std::uint32_t>, std::uint64_t> calls_;  // watched so often
   net::event changed_;                                             // told after each event
+  std::uint64_t events_ = 0;
+  std::vector<std::string> addresses_;
   bool ended_ = false;
 };
 

@@ -66,8 +66,14 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       options_(std::move(options)),
       around_(std::move(around)),
       log_(std::move(log)),
-      coordinator_(options_.job, std::chrono::steady_clock::now()),
-      changed_(on.executor()) {}
+      coordinator_(options_.job, std::chrono::steady_clock::now(), options_.before),
+      changed_(on.executor()),
+      events_(options_.before ? options_.before->events : 0) {}
+
+EDL_INLINE void server::listens_at(std::vector<std::string> addresses) {
+  addresses_ = std::move(addresses);
+  obey();
+}
 
 EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   auto const now = std::chrono::steady_clock::now();
@@ -79,7 +85,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  m.id(),
                                  m.incarnation(),
                                  {m.addresses().begin(), m.addresses().end()},
-                                 m.layout()};
+                                 m.layout(),
+                                 m.held()};
       std::vector<net::address> where;
       for (std::string const& a : request.addresses) where.push_back(net::parse_address(a));
       join_reply const answer = coordinator_.join(request, now);
@@ -119,6 +126,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  now);
       wire::HeartbeatReply out;
       out.set_known(answer.known);
+      out.set_stranger(answer.stranger);
       out.set_finished(answer.finished && ended_);  // not before the model has been taken from the servers
       reply = wire::pack(out);
       break;
@@ -174,18 +182,27 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   co_await r.reply(reply);
 }
 
+EDL_INLINE bool server::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
+  membership const& all = of == role::worker ? coordinator_.workers() : coordinator_.servers();
+  return all.check(id, incarnation) == membership::verdict::fresh && !coordinator_.over();
+}
+
 EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   auto const m = wire::unpack<wire::WatchRequest>(r.message(), r.peer());
   role const of = detail::role_of(m.role());
   ++calls_[{of, m.id()}];
   auto const until = std::chrono::steady_clock::now() + std::min(r.time_left(), detail::longest_watch);
   try {
-    while (coordinator_.generation() == m.generation() && co_await changed_.wait_until(until)) continue;
+    while (coordinator_.generation() == m.generation() && !stranger(of, m.id(), m.incarnation())) {
+      bool const in_time = co_await changed_.wait_until(until);
+      if (!in_time) break;
+    }
   } catch (asio::system_error const&) {
     hung_up(of, m.id(), m.incarnation());
     throw;
   }
   wire::WatchReply out;
+  out.set_stranger(stranger(of, m.id(), m.incarnation()));
   out.set_generation(coordinator_.generation());
   co_return wire::pack(out);
 }
@@ -206,7 +223,7 @@ EDL_INLINE void server::hung_up(role of, std::uint32_t id, std::uint64_t incarna
 EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
   auto const m = wire::unpack<wire::EnterRequest>(r.message(), r.peer());
   entry e{.incarnation = m.incarnation(), .last = m.last(), .copy = {}, .suspect = {}};
-  if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger())};
+  if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger()), m.of()};
   if (m.suspect_size() > 0) e.suspect = m.suspect(0);
   coordinator_.enter(m.worker(), std::move(e), std::chrono::steady_clock::now());
   obey();
@@ -244,12 +261,19 @@ EDL_INLINE asio::awaitable<void> server::tick() {
   }
 }
 
-EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why) {
+EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
+                               std::uint64_t number) {
+  events_ = number;
   coordinator_.exited(of, id, kind, why, std::chrono::steady_clock::now());
   obey();
 }
 
 EDL_INLINE void server::obey() {
+  // Before anybody hears of it.
+  memory now = coordinator_.remembered();
+  now.events = events_;
+  now.addresses = addresses_;
+  options_.journal.write(now);
   for (auto commands = coordinator_.take_commands(); !commands.empty();
        commands = coordinator_.take_commands())
     for (command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
@@ -300,19 +324,24 @@ EDL_INLINE void server::execute(log_line const& c) { log_.log(c.level, c.text); 
 EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_servers c) {
   peer const p = servers_[id];
   std::string failed;
+  std::optional<copy_position> kept;
   try {
     wire::ConfigureRequest request;
+    request.set_keep(c.keep);
     request.set_generation(c.generation);
     request.set_restore(c.restore);
     net::outgoing const what{
         .method = wire::method::configure, .message = wire::pack(request), .timeout = detail::disk_timeout};
-    co_await p.to->call(what);
+    net::reply const answer = co_await p.to->call(what);
+    auto const reply = wire::unpack<wire::ConfigureReply>(answer.message, p.to->name());
+    if (c.keep) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
   } catch (net::call_error const& e) {
     // A server that is gone is found by its exit or its silence, and another generation begins.
     if (e.code() != net::status::internal && e.code() != net::status::invalid) co_return;
     failed = e.what();
   }
-  coordinator_.server_configured(id, p.incarnation, c.generation, failed, std::chrono::steady_clock::now());
+  coordinator_.server_configured(id, p.incarnation, c.generation, failed, std::chrono::steady_clock::now(),
+                                 std::move(kept));
   obey();
 }
 

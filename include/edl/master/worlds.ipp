@@ -54,13 +54,12 @@ EDL_INLINE void coordinator::form_world(time_point now) {
   // The first world waits a little for those who are being started with it.
   bool const first = world_.number == 0;
   if (first && !forming_since_) forming_since_ = now;
-  if (first && workers_.all().size() < options_.num_workers && now < *forming_since_ + options_.gathering)
-    return;
+  if (first && workers_.all().size() < expected_ && now < *forming_since_ + options_.gathering) return;
   if (auto const id = roll_.suspect(); id && workers_.find(*id) && workers_.all().size() > 1)
     return lose(role::worker, *id, "others cannot reach it", now);
   if (copy_position const* const newest = roll_.newest()) {
     go_back_to({"", newest->version, newest->applied}, now);
-  } else if (first || !trains()) {
+  } else if ((first && !recovered_) || !trains()) {
     go_back_to(options_.start, now);
   } else {
     asked_point_ = true;

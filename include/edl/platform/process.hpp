@@ -43,6 +43,9 @@ class processes {
   /// The process id of a running instance, or 0.
   pid_t pid(instance who) const;
 
+  /// What runs, or is about to.
+  std::vector<instance> all() const;
+
   /// How many instances of a role run, or are about to.
   std::size_t running(role of) const;
 

@@ -123,6 +123,14 @@ EDL_INLINE pid_t processes::pid(instance who) const {
   return it == children_.end() ? 0 : it->second.pid;
 }
 
+EDL_INLINE std::vector<instance> processes::all() const {
+  std::lock_guard const lock(mutex_);
+  std::vector<instance> found;
+  for (start_order const& o : orders_) found.push_back(o.who);
+  for (auto const& [who, c] : children_) found.push_back(who);
+  return found;
+}
+
 EDL_INLINE std::size_t processes::running(role of) const {
   std::lock_guard const lock(mutex_);
   auto const mine = [of](auto const& one) { return one.who.what == of; };

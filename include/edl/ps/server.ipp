@@ -110,9 +110,8 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   check(request.generation());  // the servers may have rolled back while the bytes came in
   minibatch_key const key{
       {request.task().epoch(), request.task().index()}, request.minibatch(), request.minibatches()};
-  push_result const result =
-      store_.push({key, request.records(), request.skipped()}, request.version(), values.first(parameters),
-                  values.subspan(parameters));
+  push_result const result = store_.push({key, request.records(), request.skipped()}, request.version(),
+                                         values.first(parameters), values.subspan(parameters));
   advanced_.notify();
   if (result.evaluate || result.checkpoint) options_.frozen(generation_, result);
   wire::PushReply reply;
@@ -138,7 +137,16 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
   if (request.generation() < generation_)
     throw net::call_error(net::status::stale_generation,
                           fmt::format("ps-{} is already at generation {}", options_.id, generation_));
-  if (request.generation() > generation_) {
+  wire::ConfigureReply reply;
+  if (request.keep()) {
+    if (generation_ == 0)
+      throw net::call_error(net::status::invalid, fmt::format("ps-{} has no state to keep", options_.id));
+    generation_ = request.generation();
+    store_.forget_frozen();
+    reply.set_version(store_.version());
+    wire::to_message(store_.counted(), *reply.mutable_ledger());
+    log_.info(fmt::format("generation {}: goes on at version {}", generation_, store_.version()));
+  } else if (request.generation() > generation_) {
     generation_ = 0;
     options_.configure(store_, request.restore());
     generation_ = request.generation();
@@ -146,7 +154,7 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
                           options_.layout.size(),
                           request.restore().empty() ? "the seed" : request.restore()));
   }
-  std::string const answer = wire::pack(wire::Empty{});
+  std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }
 

@@ -100,6 +100,12 @@ class store {
   /// Makes a step of what is accumulated, however little: the end of a job.
   push_result flush();
 
+  /// What need not be sent again, by any element.
+  ledger counted() const;
+
+  /// Drops all frozen versions: who wanted them is gone.
+  void forget_frozen();
+
   /// Which minibatches of a task need not be sent again.
   task_position position(task_key const& task) const;
 

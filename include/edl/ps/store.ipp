@@ -192,6 +192,17 @@ EDL_INLINE push_result store::flush() {
   return advanced();
 }
 
+EDL_INLINE ledger store::counted() const {
+  ledger all = segments_.front().counted;
+  for (segment const& s : segments_) all.intersect(s.counted);
+  return all;
+}
+
+EDL_INLINE void store::forget_frozen() {
+  evaluations_.clear();
+  checkpoints_.clear();
+}
+
 EDL_INLINE task_position store::position(task_key const& task) const {
   task_position at{std::numeric_limits<std::uint32_t>::max(), true};
   for (segment const& s : segments_)

@@ -20,5 +20,8 @@ inline constexpr std::uint16_t pull = 32, push = 33, position = 34, configure = 
 // To another worker.
 inline constexpr std::uint16_t copy = 64;
 
+// To the launcher of a machine's processes.
+inline constexpr std::uint16_t start_process = 96, stop_process = 97, process_events = 98;
+
 }  // namespace method
 }  // namespace edl::wire

@@ -82,6 +82,7 @@ class session {
   void local_step();
   void pull();
   void end(std::string const& error);
+  void give_back();
   void hand_back();
   void start_again(std::string const& why);
 

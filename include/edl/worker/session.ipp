@@ -205,12 +205,15 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     result = parameters_.push({key, std::uint32_t(b.rows), std::uint32_t(b.skipped)}, version_,
                               model_.gradients(), change_);
     if (!result.stale) break;
-    if (attempt == detail::most_stale_retries)
-      throw error(fmt::format(
-          "minibatch {} of task {} was refused as stale {} times; raise --sync_version_tolerance or "
-          "--grads_to_wait",
-          key.index, key.task.index, attempt + 1));
     steps_since_pull_ = -1;
+    if (attempt == detail::most_stale_retries) {
+      // The others are always faster: one of them does it.
+      log_.warning(fmt::format(
+          "minibatch {} of task {} was refused as stale {} times and goes to another worker; raise "
+          "--sync_version_tolerance or --grads_to_wait",
+          key.index, key.task.index, attempt + 1));
+      return give_back();
+    }
   }
   ++steps_since_pull_;
   if (job_.get_model_steps > 1) local_step();
@@ -250,13 +253,20 @@ EDL_INLINE void session::end(std::string const& error) {
                              l.task.task.epoch));
 }
 
+EDL_INLINE void session::give_back() {
+  lease const l = std::move(leases_.front());
+  leases_.pop_front();
+  loader_of(l.task).cancel(l.ticket);
+  master_.report({.lease = l.task.lease, .returned = true, .applied = l.next});
+}
+
 EDL_INLINE void session::hand_back() {
   for (lease const& l : leases_) master_.report({.lease = l.task.lease, .returned = true, .applied = l.next});
   leases_.clear();
 }
 
 EDL_INLINE void session::start_again(std::string const& why) {
-  log_.warning(fmt::format("starting again from the servers' state: {}", why));
+  log_.warning(fmt::format("what was leased is void: {}", why));
   for (lease const& l : leases_)
     for (auto& [from, loader] : loaders_) loader->cancel(l.ticket);
   leases_.clear();

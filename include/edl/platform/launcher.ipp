@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <chrono>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/status.hpp"
+#include "edl/platform/launcher.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+
+namespace edl::platform {
+namespace detail {
+
+inline constexpr std::chrono::seconds longest_wait{5};
+
+inline instance from_message(wire::Instance const& m) {
+  if (m.role() > std::uint32_t(role::worker)) throw error(fmt::format("there is no role {}", m.role()));
+  return {role(m.role()), m.id()};
+}
+
+inline void to_message(instance const& who, wire::Instance& m) {
+  m.set_role(std::uint32_t(who.what));
+  m.set_id(who.id);
+}
+
+}  // namespace detail
+
+EDL_INLINE launcher::launcher(net::node& on, std::string program, std::vector<std::string> command,
+                              std::function<void(ending const&)> on_end)
+    : node_(on), on_end_(std::move(on_end)), ended_(on.executor()) {
+  net::address const here{net::address::transport::local,
+                          fmt::format("edl-launcher-{}-{:p}", ::getpid(), static_cast<void*>(this)), 0};
+  processes_ = std::make_unique<processes>(std::move(program), std::move(command), [this](ending const& e) {
+    if (e.who.what == role::master) return on_end_(e);
+    node_.post([this, e] {
+      endings_.push_back(e);
+      ended_.notify();
+    });
+  });
+  listener_ = std::make_unique<net::listener>(node_, std::vector{here},
+                                              [this](net::request& r) { return handle(r); });
+}
+
+EDL_INLINE launcher::~launcher() {
+  listener_.reset();
+  processes_.reset();
+}
+
+EDL_INLINE std::string launcher::address() const { return net::to_string(listener_->addresses().front()); }
+
+EDL_INLINE void launcher::start_master(environment const& env) { processes_->start({role::master, 0}, env); }
+
+EDL_INLINE void launcher::stop_master(std::chrono::milliseconds grace) {
+  processes_->stop({role::master, 0}, grace);
+}
+
+EDL_INLINE void launcher::stop_all(std::chrono::milliseconds grace) { processes_->stop_all(grace); }
+
+EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
+  switch (r.method()) {
+    case wire::method::start_process: {
+      auto const m = wire::unpack<wire::StartProcess>(r.message(), r.peer());
+      environment env;
+      for (auto const& v : m.variables()) env.emplace_back(v.name(), v.value());
+      processes_->start(detail::from_message(m.who()), env);
+      break;
+    }
+    case wire::method::stop_process: {
+      auto const m = wire::unpack<wire::StopProcess>(r.message(), r.peer());
+      processes_->stop(detail::from_message(m.who()), std::chrono::milliseconds(m.grace_ms()));
+      break;
+    }
+    case wire::method::process_events:
+      co_return co_await tell(r);
+    default:
+      throw net::call_error(net::status::unknown_method,
+                            fmt::format("a launcher knows no method {}", r.method()));
+  }
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
+}
+
+EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
+  auto const m = wire::unpack<wire::ProcessEventsRequest>(r.message(), r.peer());
+  auto const until = std::chrono::steady_clock::now() + detail::longest_wait;
+  // GCC 12 awaits the right side of && whatever the left side is.
+  while (m.wait() && endings_.size() <= m.after()) {
+    bool const in_time = co_await ended_.wait_until(until);
+    if (!in_time) break;
+  }
+  wire::ProcessEventsReply reply;
+  for (std::uint64_t i = m.after(); i < endings_.size(); ++i) {
+    ending const& e = endings_[i];
+    auto& out = *reply.add_endings();
+    detail::to_message(e.who, *out.mutable_who());
+    out.set_code(e.code);
+    out.set_signal(e.signal);
+    out.set_asked(e.asked);
+  }
+  for (instance const& who : processes_->all()) detail::to_message(who, *reply.add_running());
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
+}
+
+EDL_INLINE launched::launched(net::node& on, std::string const& address, std::uint64_t seen,
+                              std::function<void(ending const&, std::uint64_t)> on_end,
+                              std::function<void(std::vector<instance> const&)> on_start)
+    : node_(on),
+      launcher_(std::make_shared<net::channel>(on, std::vector{net::parse_address(address)}, "the launcher")),
+      seen_(seen),
+      on_end_(std::move(on_end)),
+      on_start_(std::move(on_start)) {
+  node_.spawn([this] { return follow(); });
+}
+
+EDL_INLINE asio::awaitable<void> launched::follow() {
+  asio::steady_timer timer(node_.executor());
+  for (bool first = true;;) {
+    wire::ProcessEventsRequest request;
+    request.set_after(seen_);
+    request.set_wait(!first);
+    net::outgoing const what{
+        .method = wire::method::process_events, .message = wire::pack(request), .idempotent = true};
+    try {
+      net::reply const answer = co_await launcher_->call(what);
+      auto const m = wire::unpack<wire::ProcessEventsReply>(answer.message, launcher_->name());
+      for (auto const& e : m.endings())
+        on_end_({detail::from_message(e.who()), int(e.code()), int(e.signal()), e.asked()}, ++seen_);
+      if (std::exchange(first, false)) {
+        std::vector<instance> running;
+        for (auto const& who : m.running()) running.push_back(detail::from_message(who));
+        on_start_(running);
+      }
+      continue;
+    } catch (net::call_error const&) {
+    }
+    timer.expires_after(std::chrono::milliseconds(100));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
+EDL_INLINE void launched::call(std::uint16_t method, std::string message) {
+  node_.spawn([to = launcher_, method, message]() -> asio::awaitable<void> {
+    net::outgoing const what{.method = method, .message = message};
+    co_await to->call(what);
+  });
+}
+
+EDL_INLINE void launched::start(instance who, environment const& env) {
+  wire::StartProcess m;
+  detail::to_message(who, *m.mutable_who());
+  for (auto const& [name, value] : env) {
+    auto& v = *m.add_variables();
+    v.set_name(name);
+    v.set_value(value);
+  }
+  call(wire::method::start_process, wire::pack(m));
+}
+
+EDL_INLINE void launched::stop(instance who, std::chrono::milliseconds grace) {
+  wire::StopProcess m;
+  detail::to_message(who, *m.mutable_who());
+  m.set_grace_ms(std::uint32_t(grace.count()));
+  call(wire::method::stop_process, wire::pack(m));
+}
+
+}  // namespace edl::platform
