@@ -164,7 +164,8 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
     around_.server.configured(w.number());
-    if (rank_ == 0) around_.frozen(w.number(), around_.store.due());
+    auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
+    if (first != members_.end() && !first->to) around_.frozen(w.number(), around_.store.due());
   });
   return true;
 }
@@ -321,6 +322,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
   if (here) return;
   // It came later than that version.
   std::string why = "no other member";
+  bool silent = false;
   for (member const& m : members_) {
     if (!m.to) continue;
     wire::PullRequest request;
@@ -335,11 +337,16 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
       return;
     } catch (net::call_error const& e) {
       why = e.what();
+      // What says no is a member that does not have it; all else is no fault of the task.
+      if (e.code() != net::status::internal) {
+        silent = true;
+        suspect_ = m.id;
+      }
     }
   }
-  if (over_ > number_) {
+  if (over_ > number_ || silent) {
     refresh();
-    throw worker::rolled_back(fmt::format("world {} follows", number_.load()));
+    throw worker::rolled_back(fmt::format("{}; world {} follows", why, number_.load()));
   }
   throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
 }

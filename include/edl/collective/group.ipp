@@ -164,15 +164,17 @@ EDL_INLINE void group::doubling(std::span<float> values) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += partner_[i];
   };
   int const half = doubling_size(size());
+  auto const nothing = std::as_writable_bytes(std::span<float>(partner_).first(0));
   if (rank_ >= half) {
     // Who is too many for a power of two hands its numbers over and takes the result.
-    swap(rank_ - half, mine, {});
+    swap(rank_ - half, mine, nothing);
     swap(rank_ - half, {}, mine);
     return;
   }
   bool const carries = rank_ < size() - half;
   if (carries) {
-    swap(rank_ + half, {}, theirs);
+    // Its head goes ahead of all that is waited for, so that a member that has nothing to do hears of it.
+    swap(rank_ + half, nothing, theirs);
     add();
   }
   for (int bit = 1; bit < half; bit *= 2) {

@@ -130,7 +130,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (over()) return refuse("the job is over");
   all.join(r.id, r.incarnation, r.addresses, now);
   lines(r.of).joined(r.id);
-  if (r.of == role::server) held_[r.id] = r.held;
+  if (r.of == role::server) states_[r.id] = r.held;
   if (verdict == membership::verdict::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
     if (r.of == role::server) configure_if_complete();
@@ -252,7 +252,7 @@ EDL_INLINE void coordinator::new_generation() {
   ++generation_;
   void_leases();
   keep_ = 0;
-  held_.clear();
+  states_.clear();
   find_point();
 }
 
@@ -298,7 +298,7 @@ EDL_INLINE void coordinator::configure_if_complete() {
   if (recovered_ && keep_ == 0 && !point_) return;  // it is being looked for
   if (keep_ != 0) {
     bool const whole =
-        std::all_of(held_.begin(), held_.end(), [&](auto const& h) { return h.second == keep_; });
+        std::all_of(states_.begin(), states_.end(), [&](auto const& h) { return h.second == keep_; });
     if (!whole) {
       keep_ = 0;
       find_point();

@@ -81,11 +81,16 @@ class server {
   asio::awaitable<void> release(release_frozen c);
   asio::awaitable<void> finish();
   asio::awaitable<void> export_variables();
+  asio::awaitable<std::uint64_t> pull_copy(std::span<float> variables);
+  asio::awaitable<void> pause();
 
-  /// Whoever keeps the model: the servers, or the workers of the world; with `one`, the first of these.
-  std::vector<std::shared_ptr<net::channel>> keepers(bool one) const;
-  asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, std::string const& message,
-                                                    std::chrono::milliseconds timeout, bool one = false);
+  using channels = std::vector<std::shared_ptr<net::channel>>;
+
+  /// Whoever keeps the model: the servers, or the workers of the world. With `one`, of these the first whose
+  /// copy went on.
+  channels keepers(bool one = false) const;
+  asio::awaitable<std::vector<std::string>> ask_all(channels whom, std::uint16_t method, std::string message,
+                                                    std::chrono::milliseconds timeout);
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;

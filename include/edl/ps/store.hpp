@@ -94,7 +94,7 @@ class store {
   /// Zeroes what belongs to elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
 
-  /// Whether this version is one to be evaluated or written, as the step that made it has said.
+  /// Whether this version is frozen to be evaluated or written, as the step that made it has said.
   push_result due() const;
 
   /// Makes a step of what is accumulated, however little: the end of a job.

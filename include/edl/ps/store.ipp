@@ -291,8 +291,7 @@ EDL_INLINE void store::merge() {
 }
 
 EDL_INLINE push_result store::due() const {
-  auto const due = [&](std::uint64_t every) { return every != 0 && version_ != 0 && version_ % every == 0; };
-  return {verdict::applied, version_, due(options_.evaluation_steps), due(options_.checkpoint_steps)};
+  return {verdict::applied, version_, evaluations_.keeps(version_), checkpoints_.keeps(version_)};
 }
 
 EDL_INLINE push_result store::advanced() {
