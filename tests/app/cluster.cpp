@@ -338,13 +338,42 @@ TEST_CASE("nothing survives the command, whatever kills it") {
   CHECK(j.nothing_left(5s));
 }
 
-TEST_CASE("nothing survives the master") {
-  job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+TEST_CASE("a killed master is replaced; servers, workers and what they have done stay") {
+  for (std::string const mode : {"--use_async", "--grads_to_wait=2"}) {
+    job::scratch const dir;
+    job::run j(cluster(2, 2, {mode, "--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"}), slow);
+    std::vector<pid_t> before;
+    for (std::size_t kill = 0; kill < 2; ++kill) {
+      reach_middle(j, 4 * (kill + 1));
+      std::vector<pid_t> const now{j.find("ps", 0), j.find("ps", 1), j.find("worker", 0), j.find("worker", 1)};
+      CHECK((kill == 0 || now == before));
+      before = now;
+      ::kill(j.find("master"), SIGKILL);
+      CHECK(j.says("this one takes its place", kill + 1));
+      CHECK(j.says("Going on at version", kill + 1));
+    }
+    CHECK(j.wait() == 0);
+    CHECK(j.nothing_left());
+    std::string const log = j.log();
+    CAPTURE(log);
+    CHECK_FALSE(has(log, "Going back to version"));
+    check_account(log, 3);
+    check_ledgers(dir / "checkpoints", 3, 2);
+  }
+}
+
+TEST_CASE("a master that is killed again and again ends the job") {
+  job::run j(cluster(1, 1, {"--num_epochs=0"}), slow);
   reach_middle(j);
-  ::kill(j.find("master"), SIGKILL);
+  pid_t last = 0;
+  while (!j.ended()) {
+    pid_t const now = j.find("master");
+    if (now != 0 && now != last) ::kill(last = now, SIGKILL);
+    std::this_thread::sleep_for(5ms);
+  }
   CHECK(j.wait(20s) == 128 + SIGKILL);
   CHECK(j.nothing_left(5s));
-  CHECK(has(j.log(), "the master was killed by signal 9"));
+  CHECK(has(j.log(), "the master was killed by signal 9, for the 6th time within a minute"));
 }
 
 TEST_CASE("workers that always fail end the job, with their reason") {

@@ -209,6 +209,7 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   for (auto waited = 0ms; !signal && failure.empty() && !alone && waited < 5s; waited += 10ms)
     std::this_thread::sleep_for(10ms);
   over = true;
+  if (processes) processes->stop_all(2s);
   node.stop();
   view.clear();
   for (std::string const& line : account_lines(server.decisions())) log.info(line);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <asio/thread_pool.hpp>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -40,12 +41,14 @@ class launcher {
  private:
   asio::awaitable<void> handle(net::request& r);
   asio::awaitable<void> tell(net::request& r);
+  asio::awaitable<void> stop_others(std::chrono::milliseconds grace);
 
   net::node& node_;
   std::function<void(ending const&)> on_end_;
   std::deque<ending> endings_;  // of all but masters, on the node's thread
   net::event ended_;
   std::unique_ptr<processes> processes_;
+  asio::thread_pool stopper_{1};
   std::unique_ptr<net::listener> listener_;
 };
 
@@ -60,6 +63,9 @@ class launched {
 
   void start(instance who, environment const& env);
   void stop(instance who, std::chrono::milliseconds grace);
+
+  /// Stops all but the master and returns when they have ended. On a thread that is not the node's.
+  void stop_all(std::chrono::milliseconds grace);
 
  private:
   asio::awaitable<void> follow();

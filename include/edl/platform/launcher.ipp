@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <asio/co_spawn.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <chrono>
@@ -11,6 +12,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/net/blocking.hpp"
 #include "edl/net/status.hpp"
 #include "edl/platform/launcher.hpp"
 #include "edl/wire/edl.pb.h"
@@ -76,7 +78,11 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
     }
     case wire::method::stop_process: {
       auto const m = wire::unpack<wire::StopProcess>(r.message(), r.peer());
-      processes_->stop(detail::from_message(m.who()), std::chrono::milliseconds(m.grace_ms()));
+      std::chrono::milliseconds const grace(m.grace_ms());
+      if (m.has_who())
+        processes_->stop(detail::from_message(m.who()), grace);
+      else  // it takes its time
+        co_await asio::co_spawn(stopper_, stop_others(grace), asio::use_awaitable);
       break;
     }
     case wire::method::process_events:
@@ -87,6 +93,11 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
   }
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
+}
+
+EDL_INLINE asio::awaitable<void> launcher::stop_others(std::chrono::milliseconds grace) {
+  processes_->stop_all(grace, false);
+  co_return;
 }
 
 EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
@@ -164,6 +175,17 @@ EDL_INLINE void launched::start(instance who, environment const& env) {
     v.set_value(value);
   }
   call(wire::method::start_process, wire::pack(m));
+}
+
+EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace) {
+  wire::StopProcess m;
+  m.set_grace_ms(std::uint32_t(grace.count()));
+  net::outgoing what{.method = wire::method::stop_process, .message = wire::pack(m)};
+  try {
+    net::wait(*launcher_, std::move(what));
+  } catch (net::call_error const&) {
+    // It does so by itself when the master has ended.
+  }
 }
 
 EDL_INLINE void launched::stop(instance who, std::chrono::milliseconds grace) {

@@ -37,8 +37,9 @@ class processes {
   /// ignored.
   void stop(instance who, std::chrono::milliseconds grace);
 
-  /// Stops everything, in order of roles: workers, then servers, then a master; returns when all have ended.
-  void stop_all(std::chrono::milliseconds grace);
+  /// Stops everything, in order of roles: workers, then servers, then, `with_master`, a master; returns when
+  /// all have ended.
+  void stop_all(std::chrono::milliseconds grace, bool with_master = true);
 
   /// The process id of a running instance, or 0.
   pid_t pid(instance who) const;

@@ -102,8 +102,9 @@ EDL_INLINE void processes::stop(instance who, std::chrono::milliseconds grace) {
   ::eventfd_write(wake_, 1);
 }
 
-EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace) {
+EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_master) {
   for (role r : {role::worker, role::server, role::master}) {
+    if (r == role::master && !with_master) continue;
     std::vector<instance> those;
     {
       std::lock_guard const lock(mutex_);
