@@ -176,11 +176,11 @@ class coordinator {
   evaluation evaluation_;
   std::optional<restore_point> point_;  // of this generation, once found
   std::set<std::uint32_t> configured_;
-  std::uint64_t keep_ = 0;                       // the generation whose state servers have, if all have it
+  std::uint64_t keep_ = 0;                         // the generation whose state servers have, if all have it
   std::map<std::uint32_t, std::uint64_t> states_;  // by server
-  std::optional<copy_position> kept_;            // what all servers so far have applied
-  bool recovered_ = false;                       // another master was here before
-  std::uint32_t expected_ = 0;                   // workers that the first world waits for
+  std::optional<copy_position> kept_;              // what all servers so far have applied
+  bool recovered_ = false;                         // another master was here before
+  std::uint32_t expected_ = 0;                     // workers that the first world waits for
   roll_call roll_;
   world world_;
   std::optional<time_point> forming_since_;                // the next world
