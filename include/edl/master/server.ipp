@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <exception>
+#include <functional>
+#include <map>
+#include <optional>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
