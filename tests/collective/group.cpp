@@ -325,3 +325,24 @@ TEST_CASE("a member that is killed in the middle of a sum is found and named by 
     }
   }
 }
+
+TEST_CASE("however many members, and whoever of them begins: the others hear of it and take part") {
+  for (int size : {2, 3, 4, 5, 6, 7})
+    for (std::size_t count : {0u, 100u, 20'000u})
+      for (int first = 0; first < size; ++first) {
+        CAPTURE(size);
+        CAPTURE(count);
+        CAPTURE(first);
+        auto const groups = connected(size);
+        std::atomic<int> right{0};
+        side_by_side(size, [&](int r) {
+          group& g = *groups[std::size_t(r)];
+          std::vector<float> values(count, r == first ? 3.0f : 0.0f);
+          if (r != first)
+            while (!g.begun(std::chrono::milliseconds(1000))) continue;
+          g.all_reduce(values);
+          right += std::all_of(values.begin(), values.end(), [](float x) { return x == 3; });
+        });
+        CHECK(right == size);
+      }
+}

@@ -86,6 +86,8 @@ class replica final : public worker::remote_link {
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
   void step(std::vector<contribution> const& mine, view<float> gradients, view<float> state_change);
+  std::vector<contribution> sum(collective::group& group, contribution const* mine, view<float> gradients,
+                                view<float> state_change);
   ps::push_result apply(std::vector<contribution> const& all);
   template <class F>
   auto on_node(F work);
@@ -105,6 +107,7 @@ class replica final : public worker::remote_link {
   std::uint64_t of_ = 0;   // the world that the store is a copy of
   std::optional<std::uint32_t> suspect_;
   std::vector<float> sums_;  // gradients, changes, identities
+  std::size_t place_ = 0;    // of its own among a sum's contributions
   ps::push_result last_;
   std::function<bool()> stopping_;
 };

@@ -165,7 +165,8 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
     around_.server.configured(w.number(), 0, around_.store);
-    if (rank_ == 0) around_.frozen(w.number(), around_.store->due());
+    auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
+    if (first != members_.end() && !first->to) around_.frozen(w.number(), around_.store->due());
   });
   return true;
 }
@@ -212,37 +213,60 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 
 // ---- Steps ----
 
+// Everybody's contributions, by rank; what they come to is in `sums_`.
+EDL_INLINE std::vector<contribution> replica::sum(collective::group& group, contribution const* mine,
+                                                  view<float> gradients, view<float> state_change) {
+  auto const size = std::size_t(group.size()), values = parameters_ + state_;
+  sums_.resize(values + size * detail::floats_per_contribution);
+  auto const identities = std::span(sums_).subspan(values);
+  auto const identity = [&](std::size_t rank) {
+    return identities.subspan(rank * detail::floats_per_contribution, detail::floats_per_contribution);
+  };
+  std::ranges::fill(identities, 0.0f);
+  if (!mine) {
+    std::fill_n(sums_.begin(), values, 0.0f);
+  } else {
+    auto const weight = float(mine->records);
+    for (std::size_t i = 0; i < parameters_; ++i) sums_[i] = gradients[i] * weight;
+    for (std::size_t i = 0; i < state_; ++i) sums_[parameters_ + i] = state_change[i] * weight;
+    around_.store->leave_out(*mine, std::span(sums_).first(values));
+    detail::write_identity(*mine, identity(std::size_t(rank_)));
+  }
+  if (around_.what.gradients == "bfloat16") {
+    group.all_reduce_halved(std::span(sums_).first(parameters_));
+    group.all_reduce(std::span(sums_).subspan(parameters_));
+  } else {
+    group.all_reduce(sums_);
+  }
+  std::vector<contribution> all;
+  place_ = size;
+  for (std::size_t i = 0; i < size; ++i)
+    if (auto const c = detail::read_identity(identity(i))) {
+      if (i == std::size_t(rank_)) place_ = all.size();
+      all.push_back(*c);
+    }
+  return all;
+}
+
 EDL_INLINE void replica::step(std::vector<contribution> const& mine, view<float> gradients,
                               view<float> state_change) {
   std::shared_ptr<collective::group> const group = group_;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    auto const size = std::size_t(group->size()), values = parameters_ + state_;
-    sums_.resize(values + size * detail::floats_per_contribution);
-    auto const identities = std::span(sums_).subspan(values);
-    std::ranges::fill(identities, 0.0f);
-    if (mine.empty()) {
-      std::fill_n(sums_.begin(), values, 0.0f);
-    } else {
-      auto const weight = float(mine.front().records);
-      for (std::size_t i = 0; i < parameters_; ++i) sums_[i] = gradients[i] * weight;
-      for (std::size_t i = 0; i < state_; ++i) sums_[parameters_ + i] = state_change[i] * weight;
-      around_.store->leave_out(mine.front(), std::span(sums_).first(values));
-      detail::write_identity(mine.front(),
-                             identities.subspan(std::size_t(rank_) * detail::floats_per_contribution,
-                                                detail::floats_per_contribution));
-    }
-    if (around_.what.gradients == "bfloat16") {
-      group->all_reduce_halved(std::span(sums_).first(parameters_));
-      group->all_reduce(std::span(sums_).subspan(parameters_));
-    } else {
-      group->all_reduce(sums_);
-    }
     std::vector<contribution> all;
-    for (std::size_t i = 0; i < size; ++i)
-      if (auto const c = detail::read_identity(
-              identities.subspan(i * detail::floats_per_contribution, detail::floats_per_contribution)))
-        all.push_back(*c);
+    for (bool silent = mine.empty();;) {
+      all = sum(*group, silent ? nullptr : &mine.front(), gradients, state_change);
+      // A task that was slow, and went to another: both may do the same minibatch. All see it, and sum again
+      // without the later one.
+      bool twice = false;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        auto const same = [&](contribution const& c) { return c.key == all[i].key; };
+        bool const later = std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i), same);
+        twice = twice || later;
+        silent = silent || (later && i == place_);
+      }
+      if (!twice) break;
+    }
     if (!all.empty()) last_ = on_node([&] { return apply(all); });
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
@@ -299,6 +323,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
   if (here) return;
   // It came later than that version.
   std::string why = "no other member";
+  bool silent = false;
   for (member const& m : members_) {
     if (!m.to) continue;
     wire::PullRequest request;
@@ -313,11 +338,16 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
       return;
     } catch (net::call_error const& e) {
       why = e.what();
+      // What says no is a member that does not have it; all else is no fault of the task.
+      if (e.code() != net::status::internal) {
+        silent = true;
+        suspect_ = m.id;
+      }
     }
   }
-  if (over_ > number_) {
+  if (over_ > number_ || silent) {
     refresh();
-    throw worker::rolled_back(fmt::format("world {} follows", number_.load()));
+    throw worker::rolled_back(fmt::format("{}; world {} follows", why, number_.load()));
   }
   throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
 }

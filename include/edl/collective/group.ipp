@@ -201,6 +201,7 @@ EDL_INLINE void group::doubling(std::span<float> values) {
   }
   bool const carries = rank_ < size() - half;
   if (carries) {
+    // Its head goes ahead of all that is waited for, so that a member that has nothing to do hears of it.
     swap(rank_ + half, nothing, theirs);
     add();
   }
