@@ -227,12 +227,15 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
   if (m.suspect_size() > 0) e.suspect = m.suspect(0);
   coordinator_.enter(m.worker(), std::move(e), std::chrono::steady_clock::now());
   obey();
+  // Known to the master before this one, it may ask to enter before it has joined here.
+  bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
   auto const until = std::chrono::steady_clock::now() + std::min(r.time_left(), detail::longest_entry);
   wire::World out;
   for (;;) {
-    out.set_known(coordinator_.workers().known(m.worker(), m.incarnation()));
+    bool const known = coordinator_.workers().known(m.worker(), m.incarnation());
+    out.set_known(known || stranger(role::worker, m.worker(), m.incarnation()));
     out.set_over(coordinator_.over());
-    if (!out.known() || out.over()) break;
+    if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w = coordinator_.world_of(m.worker(), m.incarnation())) {
       out.set_number(w->number);
       out.set_version(w->version);
