@@ -88,8 +88,11 @@ class trial {
       seen.read();
       out_.log = j.log();
       if (code == 0) check();
-      for (fault const& f : out_.faults)
-        out_.samples.push_back(measure(seen.lines(), f, plan_.allreduce, plan_.strategy()));
+      for (std::size_t i = 0; i < out_.faults.size(); ++i) {
+        auto const next = i + 1 < out_.faults.size() ? out_.faults[i + 1].at : wall_clock::now();
+        out_.samples.push_back(
+            measure(seen.lines(), out_.faults[i], next, plan_.allreduce, plan_.strategy()));
+      }
     }
     out_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return std::move(out_);

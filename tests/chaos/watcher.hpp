@@ -121,25 +121,24 @@ inline bool deals_with(line const& l, fault const& f, bool allreduce) {
   }
 }
 
-/// The times of a fault, as the log of its job has them.
-inline sample measure(std::vector<line> const& lines, fault const& f, bool allreduce,
-                      std::string const& strategy) {
+/// The times of a fault, as the log of its job has them; what the master said from `next` on, it said of the
+/// next fault.
+inline sample measure(std::vector<line> const& lines, fault const& f, wall_clock::time_point next,
+                      bool allreduce, std::string const& strategy) {
   sample s{.what = f.what, .in_recovery = f.in_recovery, .strategy = strategy};
-  auto const seconds = [&](line const& l) { return std::chrono::duration<double>(l.at - f.at).count(); };
-  // Lines have milliseconds: one of the fault's own millisecond may be older.
-  auto const after = f.at;
-  // Lines of several processes may have changed places, by a little.
+  bool const noticed = f.what != kind::short_silence && f.what != kind::slow && f.what != kind::short_cut;
+  // Lines are in order but for a few that two processes wrote at a time, and their time is cut to
+  // milliseconds.
   for (line const& l : lines) {
-    if (l.process.empty() || l.at <= after) continue;
+    if (l.process.empty() || l.at <= f.at) continue;
+    double const seconds = std::chrono::duration<double>(l.at - f.at).count();
+    bool const anyone = f.bystanders.empty();
     bool const step =
-        watcher::is_step(l) &&
-        (f.bystanders.empty() || std::ranges::find(f.bystanders, l.process) != f.bystanders.end());
-    if (step && s.next_step < 0) s.next_step = seconds(l);
-    if (s.found < 0 && deals_with(l, f, allreduce)) s.found = seconds(l);
-    if (step && s.found >= 0) {
-      s.recovered = seconds(l);
-      break;
-    }
+        watcher::is_step(l) && (anyone || std::ranges::find(f.bystanders, l.process) != f.bystanders.end());
+    if (step && s.next_step < 0) s.next_step = seconds;
+    if (noticed && s.found < 0 && l.at < next && deals_with(l, f, allreduce)) s.found = seconds;
+    if (step && s.found >= 0) s.recovered = seconds;
+    if (s.recovered >= 0 || (s.next_step >= 0 && s.found < 0 && l.at >= next)) break;
   }
   return s;
 }
