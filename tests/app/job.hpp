@@ -184,6 +184,7 @@ class run {
   }
 
   pid_t pid() const { return pid_; }
+  std::string log_path() const { return dir_ / "log"; }
   std::string log() const { return slurp(log_path()); }
 
   /// Waits for a line of the log, or for a number of them. False when it does not come, or the command ends
@@ -239,8 +240,6 @@ class run {
   }
 
  private:
-  std::string log_path() const { return dir_ / "log"; }
-
   scratch dir_;
   std::string mark_;
   pid_t pid_ = 0;

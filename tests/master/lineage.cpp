@@ -34,6 +34,15 @@ TEST_CASE("failures count on the lineage, not on the process") {
   CHECK(all.reason() == "4 failures, all of them: no GPU");
 }
 
+TEST_CASE("how one ends that has been given up is nobody's fault") {
+  lineages all({.count = 1, .budget = 0});
+  all.lost(0, start);
+  all.given_up(0);
+  CHECK(all.exited(0, exit_kind::failed, "it was told to leave") == replacement{0, 1});
+  CHECK(!all.exited(1, exit_kind::failed, "out of memory"));  // its heir's is
+  CHECK(all.reason() == "out of memory");
+}
+
 TEST_CASE("reasons that differ") {
   lineages all({.count = 1, .budget = 1});
   CHECK(all.reason() == "");

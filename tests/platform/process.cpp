@@ -98,6 +98,25 @@ TEST_CASE("a program that does not exist ends with 127") {
   CHECK(e.all[0].code == 127);
 }
 
+TEST_CASE("an instance that is told twice to start after the one that runs starts once") {
+  endings e;
+  instance const who{role::worker, 0};
+  processes p("/bin/sleep", {"sleep", "100"}, e.sink());
+  auto const other_than = [&](pid_t before) {
+    for (;;)
+      if (pid_t const pid = p.pid(who); pid != 0 && pid != before) return pid;
+  };
+  p.start(who, {});
+  pid_t const first = other_than(0);
+  p.start(who, {});
+  p.start(who, {});
+  ::kill(first, SIGKILL);
+  ::kill(other_than(first), SIGKILL);
+  REQUIRE(e.wait(2));
+  while (p.pid(who) != 0) std::this_thread::yield();
+  CHECK(p.running(role::worker) == 0);
+}
+
 TEST_CASE("the destructor leaves nothing running") {
   endings e;
   pid_t pid = 0;

@@ -10,6 +10,7 @@
 #include <asio/use_awaitable.hpp>
 #include <atomic>
 #include <filesystem>
+#include <set>
 
 #include "edl/app/environment.hpp"
 #include "edl/app/member.hpp"
@@ -125,7 +126,9 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
   std::optional<master::memory> const before = journal.read();
   if (before) log.warning("another master has ended before its job: this one takes its place");
   std::unique_ptr<platform::launched> processes;
+  std::set<platform::instance> started;  // by this master
   auto const start = [&](platform::instance who) {
+    started.insert(who);
     processes->start(who,
                      {{"EDL_ROLE", who.what == platform::role::server ? "ps" : "worker"},
                       {"EDL_JOB_NAME", s.job_name},
@@ -187,7 +190,7 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
           auto const missing = [&](platform::role of, master::lineages::record const& lines) {
             for (auto const& line : lines.lines)
               if (platform::instance const who{of, line.id};
-                  !line.ended && std::ranges::find(running, who) == running.end())
+                  !line.ended && !started.contains(who) && std::ranges::find(running, who) == running.end())
                 start(who);
           };
           master::memory const now = server.decisions().remembered();

@@ -67,7 +67,7 @@ class coordinator {
   void hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
 
   /// The platform saw the newest process of this id end. Not to be told of processes that `replace_process`
-  /// ended. Who left because it had been given up is `preempted`.
+  /// ended. Who ends after it has been given up is replaced, whatever its exit says.
   void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, time_point now);
 
   /// Recovered training tasks go first, then evaluation, then training. Who is not a member, or too early,
@@ -151,6 +151,7 @@ class coordinator {
 
   void say(severity level, std::string text);
   void lose(role of, std::uint32_t id, std::string const& how, time_point now);
+  void give_up(role of, std::uint32_t id, std::string const& why, time_point now);
   void new_generation();
   void find_point();
   void go_on_from(copy_position kept);

@@ -181,6 +181,12 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   advance();
 }
 
+// It may live, and hears of it.
+EDL_INLINE void coordinator::give_up(role of, std::uint32_t id, std::string const& why, time_point now) {
+  lines(of).given_up(id);
+  lose(of, id, why, now);
+}
+
 EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
                                     time_point now) {
   if (over()) return;
@@ -208,7 +214,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
   last_tick_ = now;
   for (role const of : {role::worker, role::server}) {
     for (auto const& m : members(of).silent(now))
-      if (!over()) lose(of, m.id, "it gave no sign of life", now);
+      if (!over()) give_up(of, m.id, "it gave no sign of life", now);
     if (over()) return;
     for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
   }
@@ -224,7 +230,8 @@ EDL_INLINE void coordinator::recover_slow(time_point now) {
   slow.insert(slow.end(), more.begin(), more.end());
   for (auto const& [lease, worker] : slow) {
     if (options_.replace_slow) {
-      if (workers_.find(worker) && !over()) lose(role::worker, worker, "it takes too long for its task", now);
+      if (workers_.find(worker) && !over())
+        give_up(role::worker, worker, "it takes too long for its task", now);
     } else if ((lease & evaluation::lease_bit) ? evaluation_.recover_lease(lease)
                                                : tasks_->recover_lease(lease)) {
       say(severity::warning,

@@ -96,6 +96,7 @@ class server {
     std::uint32_t range = 0;
   };
   std::vector<keeper> keepers(bool one = false) const;
+  std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
   template <class Request>
   asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
                                                     Request request, std::chrono::milliseconds timeout);

@@ -240,12 +240,15 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
   if (m.suspect_size() > 0) e.suspect = m.suspect(0);
   coordinator_.enter(m.worker(), std::move(e), std::chrono::steady_clock::now());
   obey();
+  // Known to the master before this one, it may ask to enter before it has joined here.
+  bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
   auto const until = std::chrono::steady_clock::now() + std::min(r.time_left(), detail::longest_entry);
   wire::World out;
   for (;;) {
-    out.set_known(coordinator_.workers().known(m.worker(), m.incarnation()));
+    bool const known = coordinator_.workers().known(m.worker(), m.incarnation());
+    out.set_known(known || stranger(role::worker, m.worker(), m.incarnation()));
     out.set_over(coordinator_.over() && ended_);
-    if (!out.known() || out.over()) break;
+    if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w =
             coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation())) {
       out.set_number(w->number);
@@ -450,23 +453,24 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   obey();
 }
 
+EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) const {
+  if (!options_.job.replicas) return keepers();
+  std::vector<keeper> all;
+  for (std::uint32_t const id : coordinator_.holders(version))
+    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, 0});
+  return all;
+}
+
 EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
   wire::ClaimRequest request;
   request.set_generation(r.generation);
   request.set_version(r.version);
-  auto const whom = [&] {
-    if (!options_.job.replicas) return keepers();
-    std::vector<keeper> all;
-    for (std::uint32_t const id : coordinator_.holders(r.version))
-      if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, 0});
-    return all;
-  };
   // One that is being evaluated is told again by the next world, and has been claimed.
   bool claimed = coordinator_.evaluations().wants_frozen(r.version);
   for (int tries = 0; !claimed && coordinator_.generation() == r.generation; ++tries) {
     bool again = false;
     try {
-      auto const all = whom();
+      auto const all = claimants(r.version);
       co_await ask_all(all, wire::method::claim, request, detail::control_timeout);
       claimed = true;
     } catch (net::call_error const& e) {

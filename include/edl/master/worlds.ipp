@@ -56,7 +56,7 @@ EDL_INLINE void coordinator::form_world(time_point now) {
   if (first && !forming_since_) forming_since_ = now;
   if (first && workers_.all().size() < expected_ && now < *forming_since_ + options_.gathering) return;
   if (auto const id = roll_.suspect(); id && workers_.find(*id) && workers_.all().size() > 1)
-    return lose(role::worker, *id, "others cannot reach it", now);
+    return give_up(role::worker, *id, "others cannot reach it", now);
   if (copy_position const* const newest = roll_.newest()) {
     go_back_to({"", newest->version, newest->applied}, now);
   } else if ((first && !recovered_) || !trains()) {
@@ -98,7 +98,7 @@ EDL_INLINE void coordinator::find_absent(time_point now) {
       if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > options_.absence)
         absent.push_back(id);
   for (std::uint32_t const id : absent)
-    if (!over() && workers_.find(id)) lose(role::worker, id, "it does not come to the next world", now);
+    if (!over() && workers_.find(id)) give_up(role::worker, id, "it does not come to the next world", now);
   form_world(now);
 }
 

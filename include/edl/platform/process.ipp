@@ -84,6 +84,7 @@ EDL_INLINE void processes::start(instance who, environment const& env) {
   {
     std::lock_guard const lock(mutex_);
     if (closing_) return;
+    std::erase_if(orders_, [&](start_order const& o) { return o.who == who; });
     orders_.push_back(std::move(order));
   }
   ::eventfd_write(wake_, 1);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few jobs to which something happens all the time. Long runs: tools/chaos.
+#include <doctest/doctest.h>
+
+#include "chaos/plan.hpp"
+#include "chaos/trial.hpp"
+
+TEST_CASE(
+    "jobs to which something happens all the time lose nothing, double nothing, and spare who was not hit") {
+  chaos::reference undisturbed;
+  for (bool const allreduce : {false, true})
+    for (std::uint64_t const seed : {1, 2}) {
+      auto const p = chaos::draw_plan(seed, {.allreduce = allreduce,
+                                             .min_faults = 4,
+                                             .max_faults = 6,
+                                             .epochs_per_worker = 4,
+                                             .long_silences = false});
+      chaos::outcome const o = chaos::trial(p, &undisturbed).run();
+      MESSAGE("seed " << seed << ", " << p.configuration() << ": " << o.faults.size() << " faults in "
+                      << o.seconds << " s");
+      CAPTURE(o.log);
+      for (std::string const& why : o.failures) FAIL_CHECK(why);
+      CHECK_FALSE(o.faults.empty());
+    }
+}
+
+TEST_CASE("a plan is drawn from its seed alone") {
+  auto const a = chaos::draw_plan(7, {.allreduce = true}), b = chaos::draw_plan(7, {.allreduce = true}),
+             c = chaos::draw_plan(8, {.allreduce = true});
+  REQUIRE(a.faults.size() == b.faults.size());
+  bool same = a.faults.size() == c.faults.size();
+  for (std::size_t i = 0; i < a.faults.size(); ++i) {
+    CHECK(a.faults[i].what == b.faults[i].what);
+    CHECK(a.faults[i].choice == b.faults[i].choice);
+    same = same && a.faults[i].choice == c.faults[i].choice;
+  }
+  CHECK_FALSE(same);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Jobs of real processes to which something happens all the time, and what became of them.
+namespace chaos {
+
+using wall_clock = std::chrono::system_clock;  // that of the log
+using std::chrono::milliseconds;
+
+enum class kind {
+  worker,             ///< one is killed
+  workers,            ///< several at once, one stays
+  all_workers,        ///< all at once
+  server,             ///< one is killed
+  master,             ///< it is killed
+  master_and_worker,  ///< both at once
+  short_silence,      ///< a worker is stopped, and goes on before it is given up
+  long_silence,       ///< a worker is stopped until it has been given up
+  goodbye,            ///< a worker is told to stop
+  slow,               ///< a worker runs a fraction of the time only
+  short_cut,          ///< a worker's network is cut, and mended before it is given up
+  long_cut,           ///< a worker's network is cut until it has been given up
+};
+
+inline constexpr std::array<std::string_view, 12> names{
+    "worker killed",       "several workers killed", "all workers killed",  "server killed",
+    "master killed",       "master, worker killed",  "worker silent < 5 s", "worker silent > 5 s",
+    "worker told to stop", "worker slowed down",     "network cut < 5 s",   "network cut > 5 s"};
+
+inline std::string_view name(kind k) { return names[std::size_t(k)]; }
+
+/// Something that is to happen.
+struct intent {
+  kind what = kind::worker;
+  std::uint64_t choice = 0;  ///< which of those that there are, as a random number
+  milliseconds length{0};    ///< of a silence, a slow time or a cut
+  milliseconds before{0};    ///< to wait once the job has recovered from what was before
+  bool in_recovery = false;  ///< `before` counts from what was before, and nothing is waited for
+};
+
+/// Something that has happened.
+struct fault {
+  kind what = kind::worker;
+  bool in_recovery = false;
+  wall_clock::time_point at;            ///< just before the signal
+  std::vector<std::string> victims;     ///< "worker-3", "ps-0", "master"
+  std::vector<std::string> bystanders;  ///< workers that had joined and were not hit until then
+};
+
+/// How long it took until a bystander had completed a step.
+struct sample {
+  kind what = kind::worker;
+  bool in_recovery = false;
+  std::string strategy;
+  double next_step = -1;  ///< seconds to the first step whose line comes after the fault
+  double found = -1;      ///< seconds until the master had dealt with it; below 0: its log does not say
+  double recovered = -1;  ///< seconds to the first step after that
+};
+
+}  // namespace chaos

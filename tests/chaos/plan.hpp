@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chaos/fault.hpp"
+#include "edl/core/random.hpp"
+
+namespace chaos {
+
+/// One job, drawn: how it trains and what is to happen to it.
+struct plan {
+  std::uint64_t seed = 0;
+  bool allreduce = false, asynchronous = false, by_hand = false;
+  int workers = 2, servers = 0, epochs = 1;
+  bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
+  std::vector<intent> faults;
+
+  /// One worker, whose gradients no order of sums changes.
+  bool deterministic() const { return workers == 1 && !asynchronous && !by_hand; }
+
+  std::string strategy() const {
+    return allreduce ? "all-reduce" : asynchronous ? "servers, asynchronous" : "servers, synchronous";
+  }
+
+  /// What the results of two jobs that do not differ in it may be compared by.
+  std::string configuration() const {
+    return strategy() + ", " + std::to_string(workers) + " workers, " + std::to_string(servers) +
+           " servers, " + std::to_string(epochs) + " epochs";
+  }
+};
+
+struct plan_options {
+  bool allreduce = false;
+  int min_faults = 10, max_faults = 30;
+  int epochs_per_worker = 12;
+  bool by_hand = false;       ///< roles started by hand, workers behind networks that can be cut
+  bool long_silences = true;  ///< they take six seconds and more each
+};
+
+/// Always the same for the same seed and options.
+inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
+  edl::random_stream const random(seed, 0);
+  std::uint64_t drawn = 0;
+  auto const below = [&](std::uint64_t n) { return random.below(n, drawn++); };
+  auto const between = [&](std::int64_t low, std::int64_t high) {
+    return milliseconds(low + std::int64_t(below(std::uint64_t(high - low + 1))));
+  };
+  plan p{.seed = seed, .allreduce = o.allreduce, .by_hand = o.by_hand};
+  p.workers = o.by_hand ? 3 : int(1 + std::min<std::uint64_t>(below(5), 3));
+  p.servers = o.allreduce ? 0 : int(1 + below(3));
+  p.asynchronous = !o.allreduce && below(2) == 0;
+  p.epochs = o.epochs_per_worker * p.workers;
+  p.to_the_end = below(2) == 0;
+
+  using weight = std::pair<kind, int>;
+  std::vector<weight> weights;
+  if (o.by_hand) {
+    weights = {{kind::worker, 3}, {kind::short_cut, 4}, {kind::long_cut, 2}, {kind::goodbye, 1}};
+  } else {
+    weights = {
+        {kind::worker, 8},        {kind::all_workers, 2}, {kind::master, 3}, {kind::master_and_worker, 2},
+        {kind::short_silence, 2}, {kind::goodbye, 2},     {kind::slow, 1}};
+    if (p.workers > 2) weights.emplace_back(kind::workers, 3);
+    if (p.servers > 0) weights.emplace_back(kind::server, 4);
+    if (o.long_silences) weights.emplace_back(kind::long_silence, 1);
+  }
+  int masters = 0, silences = 0;
+  auto const draw_kind = [&] {
+    int sum = 0;
+    for (weight const& w : weights) sum += w.second;
+    auto at = int(below(std::uint64_t(sum)));
+    for (weight const& w : weights)
+      if ((at -= w.second) < 0) return w.first;
+    return kind::worker;
+  };
+  int const count = o.min_faults + int(below(std::uint64_t(std::max(0, o.max_faults - o.min_faults)) + 1));
+  for (int i = 0; i < count; ++i) {
+    intent one{.what = draw_kind(), .choice = below(~std::uint64_t{0}), .before = between(50, 400)};
+    // A job ends with its sixth master within a minute.
+    bool const of_master = one.what == kind::master || one.what == kind::master_and_worker;
+    if (of_master && ++masters > 4) one.what = kind::worker;
+    if ((one.what == kind::long_silence || one.what == kind::long_cut) && ++silences > 1)
+      one.what = one.what == kind::long_cut ? kind::short_cut : kind::short_silence;
+    if (one.what == kind::short_silence || one.what == kind::short_cut) one.length = between(100, 3500);
+    if (one.what == kind::long_silence || one.what == kind::long_cut) one.length = between(6000, 8000);
+    if (one.what == kind::slow) one.length = between(300, 2000);
+    bool const kill = one.what <= kind::master_and_worker;
+    if (i > 0 && kill && below(6) == 0) one.in_recovery = true, one.before = between(0, 200);
+    p.faults.push_back(one);
+  }
+  return p;
+}
+
+}  // namespace chaos

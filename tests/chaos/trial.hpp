@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "app/job.hpp"
+#include "chaos/fault.hpp"
+#include "chaos/plan.hpp"
+#include "chaos/watcher.hpp"
+
+namespace chaos {
+
+using namespace std::chrono_literals;
+
+/// What became of a job.
+struct outcome {
+  std::vector<std::string> failures;  ///< empty: all is as promised
+  std::vector<fault> faults;
+  std::vector<sample> samples;
+  std::uint64_t lost = 0, repeated = 0;
+  int restarted = 0;              ///< bystanders that did not stay
+  int paused_lost = 0;            ///< workers that a silence below 5 s has cost their place
+  std::optional<bool> same_bits;  ///< as an undisturbed run's; nothing: not compared
+  double accuracy = 0, undisturbed = 0;
+  double seconds = 0;
+  std::string log;
+};
+
+/// A process that no other is taken for once it has ended.
+class handle {
+ public:
+  explicit handle(pid_t pid) : fd_(int(::syscall(SYS_pidfd_open, pid, 0))) {}
+  handle(handle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~handle() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bool send(int signal) const {
+    return fd_ >= 0 && ::syscall(SYS_pidfd_send_signal, fd_, signal, nullptr, 0) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+/// What an undisturbed job of a plan's configuration results in; such jobs run once.
+class reference {
+ public:
+  struct result {
+    std::string model;
+    double accuracy = 0;
+  };
+
+  result const& of(plan const& p);
+
+ private:
+  std::map<std::string, result> known_;
+};
+
+/// One job, and everything that happens to it.
+class trial {
+ public:
+  trial(plan p, reference* compare) : plan_(std::move(p)), compare_(compare) {}
+
+  outcome run() {
+    auto const began = std::chrono::steady_clock::now();
+    {
+      job::run j(command(plan_, dir_), {.env = {{"TINY_DELAY_US", "500"}, {"OMP_NUM_THREADS", "1"}}});
+      watcher seen(j.log_path());
+      job_ = &j, seen_ = &seen;
+      disturb();
+      int const code = j.wait(120s);
+      if (code != 0) fail("exit code " + std::to_string(code));
+      if (!j.nothing_left(2s)) fail("processes of the job still run");
+      seen.read();
+      out_.log = j.log();
+      if (code == 0) check();
+      for (std::size_t i = 0; i < out_.faults.size(); ++i) {
+        auto const next = i + 1 < out_.faults.size() ? out_.faults[i + 1].at : wall_clock::now();
+        out_.samples.push_back(
+            measure(seen.lines(), out_.faults[i], next, plan_.allreduce, plan_.strategy()));
+      }
+    }
+    out_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return std::move(out_);
+  }
+
+  /// The command line of a plan's job, which writes into a directory of its own.
+  static std::vector<std::string> command(plan const& p, job::scratch const& dir) {
+    std::vector<std::string> more{"--num_epochs=" + std::to_string(p.epochs),
+                                  "--num_workers=" + std::to_string(p.workers),
+                                  "--validation_data=" + job::data().validation,
+                                  "--checkpoint_dir=" + dir / "checkpoints",
+                                  "--checkpoint_steps=10",
+                                  "--keep_checkpoint_max=3",
+                                  "--output=" + dir / "model",
+                                  "--log_loss_steps=1",
+                                  "--num_threads=1",
+                                  "--deterministic",
+                                  "--job_name=chaos"};
+    if (p.allreduce)
+      more.push_back("--distribution_strategy=AllreduceStrategy");
+    else
+      more.push_back("--num_ps_pods=" + std::to_string(p.servers));
+    if (p.asynchronous)
+      more.push_back("--use_async");
+    else if (!p.allreduce)
+      more.push_back("--grads_to_wait=" + std::to_string(p.workers));
+    return job::train(more);
+  }
+
+  static double last_accuracy(std::string const& log) {
+    auto const at = log.rfind("{'accuracy': ");
+    return at == std::string::npos ? 0 : std::stod(log.substr(at + 13));
+  }
+
+ private:
+  void fail(std::string why) { out_.failures.push_back(std::move(why)); }
+
+  // ---- What happens ----
+
+  void disturb() {
+    bool const begun = until([&] { return steps_since(began_) > 3; }, 60s);
+    if (!begun) {
+      if (!job_->ended()) fail("no step in 60 s");
+      return;
+    }
+    for (intent const& next : plan_.faults) {
+      if (next.in_recovery) {
+        std::this_thread::sleep_for(next.before);
+      } else {
+        if (!recover()) return;
+        std::this_thread::sleep_for(next.before);
+      }
+      seen_->read();
+      if (job_->ended() || (!plan_.to_the_end && near_the_end())) return;
+      strike(next);
+    }
+    recover();
+  }
+
+  bool near_the_end() const { return seen_->has("Starting epoch " + std::to_string(plan_.epochs - 1)); }
+
+  template <class Condition>
+  bool until(Condition condition, std::chrono::milliseconds most) {
+    auto const end = std::chrono::steady_clock::now() + most;
+    for (;;) {
+      seen_->read();
+      if (condition()) return true;
+      if (job_->ended() || std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+
+  std::size_t steps_since(wall_clock::time_point when) const {
+    std::size_t n = 0;
+    auto const& all = seen_->lines();
+    for (std::size_t i = all.size(); i > 0 && (all[i - 1].process.empty() || all[i - 1].at >= when - 1s); --i)
+      n += watcher::is_step(all[i - 1]) && all[i - 1].at > when;
+    return n;
+  }
+
+  // Waits until the job trains again, with as many workers as it should have. False: it has ended, or hangs.
+  bool recover() {
+    if (out_.faults.empty()) return true;
+    fault const& last = out_.faults.back();
+    auto const dealt_with = [&] {
+      for (auto it = seen_->lines().rbegin(); it != seen_->lines().rend(); ++it) {
+        if (!it->process.empty() && it->at < last.at) return false;
+        if (deals_with(*it, last, plan_.allreduce)) return true;
+      }
+      return false;
+    };
+    // Not every fault leaves a trace in the log, and not every worker is back at once.
+    until(dealt_with, last.what == kind::short_silence || last.what == kind::slow ? 0ms : 6s);
+    auto const now = wall_clock::now();
+    bool const goes_on = until([&] { return steps_since(now) > 0; }, 60s);
+    if (!goes_on) {
+      if (!job_->ended()) fail("no step in 60 s after '" + std::string(name(last.what)) + "'");
+      return false;
+    }
+    until([&] { return workers().size() >= std::size_t(plan_.workers); }, 5s);
+    return !job_->ended();
+  }
+
+  struct target {
+    std::string name;
+    pid_t pid;
+  };
+
+  std::vector<target> of_role(std::string const& role) const {
+    std::vector<target> found;
+    for (job::process const& p : job_->processes())
+      if (p.role == role)
+        found.push_back({role == "master" ? role : role + "-" + std::to_string(p.id), p.pid});
+    std::ranges::sort(found, {}, &target::name);
+    return found;
+  }
+
+  // Those that have joined; who is on the way may be hit as well, but is nobody's bystander.
+  std::vector<target> workers() const {
+    auto all = of_role("worker");
+    std::erase_if(all, [&](target const& t) { return !seen_->joined().contains(t.name); });
+    return all;
+  }
+
+  void strike(intent const& next) {
+    auto const pick = [&](std::vector<target> const& from) {
+      return from.empty() ? std::vector<target>{} : std::vector{from[next.choice % from.size()]};
+    };
+    std::vector<target> const joined = workers();
+    std::vector<target> victims;
+    switch (next.what) {
+      case kind::server:
+        victims = pick(of_role("ps"));
+        break;
+      case kind::master:
+        victims = of_role("master");
+        break;
+      case kind::master_and_worker:
+        victims = of_role("master");
+        for (target const& t : pick(joined)) victims.push_back(t);
+        break;
+      case kind::all_workers:
+        victims = of_role("worker");
+        break;
+      case kind::workers:
+        victims = joined;
+        if (victims.size() > 1) victims.erase(victims.begin() + long(next.choice % victims.size()));
+        break;
+      default:
+        victims = pick(joined);
+    }
+    if (victims.empty()) return;
+    std::vector<handle> handles;
+    for (target const& v : victims) handles.emplace_back(v.pid);
+    fault f{.what = next.what, .in_recovery = next.in_recovery, .at = {}, .victims = {}, .bystanders = {}};
+    for (target const& v : victims) f.victims.push_back(v.name), hit_.insert(v.name);
+    for (target const& w : joined)
+      if (!hit_.contains(w.name)) f.bystanders.push_back(w.name);
+    for (target const& w : joined) pids_[w.name].insert(w.pid);
+    auto const all = [&](int signal) {
+      bool sent = false;
+      for (handle const& h : handles) sent |= h.send(signal);
+      return sent;
+    };
+    f.at = wall_clock::now();
+    bool sent = false;
+    switch (next.what) {
+      case kind::short_silence:
+      case kind::long_silence:
+        sent = all(SIGSTOP);
+        std::this_thread::sleep_for(next.length);
+        all(SIGCONT);
+        break;
+      case kind::slow: {
+        auto const end = std::chrono::steady_clock::now() + next.length;
+        while (std::chrono::steady_clock::now() < end) {
+          sent |= all(SIGSTOP);
+          std::this_thread::sleep_for(40ms);
+          all(SIGCONT);
+          std::this_thread::sleep_for(10ms);
+        }
+        break;
+      }
+      case kind::goodbye:
+        sent = all(SIGTERM);
+        break;
+      default:
+        sent = all(SIGKILL);
+    }
+    if (sent) out_.faults.push_back(std::move(f));
+  }
+
+  // ---- What became of it ----
+
+  void check() {
+    auto const& lines = seen_->lines();
+    for (int e = 0; e < plan_.epochs; ++e) {
+      std::string const account =
+          "Epoch " + std::to_string(e) +
+          ": 2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left";
+      if (!seen_->has(account)) fail("the log's account of epoch " + std::to_string(e) + " is not exact");
+    }
+    check_bystanders(lines);
+    check_audit();
+    out_.accuracy = last_accuracy(out_.log);
+    if (!compare_) return;
+    reference::result const& wanted = compare_->of(plan_);
+    out_.undisturbed = wanted.accuracy;
+    if (plan_.deterministic()) {
+      out_.same_bits = job::slurp(dir_ / "model/model.safetensors") == wanted.model;
+      if (!*out_.same_bits) fail("the model is not the undisturbed run's, bit for bit");
+    }
+    if (std::abs(out_.accuracy - wanted.accuracy) > 0.05)
+      fail("accuracy " + std::to_string(out_.accuracy) + ", undisturbed " + std::to_string(wanted.accuracy));
+  }
+
+  void check_bystanders(std::vector<line> const& lines) {
+    std::map<std::string, int> finished;
+    std::size_t given_up = 0, loose = 0;
+    for (line const& l : lines) {
+      bool const worker = l.process.starts_with("worker-");
+      if (worker && l.text == "the job is finished") ++finished[l.process];
+      if (worker && !hit_.contains(l.process) && (l.level == "ERROR" || l.level == "CRITICAL"))
+        fail(l.process + " was not hit and printed: " + l.text);
+      if (l.process.empty() && (l.text.starts_with("tiny: ") || l.level.empty())) {
+        bool const told = l.text.find("has given this worker up") != std::string::npos;
+        told ? ++given_up : ++loose;
+        if (!told) fail("somebody printed: " + l.text);
+      }
+    }
+    std::size_t silent = 0;
+    for (fault const& f : out_.faults)
+      silent += f.what == kind::long_silence || f.what == kind::short_silence || f.what == kind::slow;
+    if (given_up > silent) fail("workers that were never silent have been given up");
+    for (auto const& [name, pids] : seen_->joined()) {
+      std::set<long> all = pids;
+      if (auto const it = pids_.find(name); it != pids_.end())
+        all.insert(it->second.begin(), it->second.end());
+      if (hit_.contains(name)) continue;
+      if (all.size() == 1 && finished[name] == 1) continue;
+      // Who joined a job that was over at once has nothing to say.
+      ++out_.restarted;
+      fail(name + " was not hit and has not stayed to the end");
+    }
+    for (fault const& f : out_.faults) {
+      if (f.what != kind::short_silence && f.what != kind::slow) continue;
+      std::string const lost = "worker " + f.victims.front().substr(7) + " is lost: no sign of life";
+      out_.paused_lost += seen_->has(lost);
+    }
+  }
+
+  void check_audit() {
+    job::run a({"audit", dir_ / "checkpoints"});
+    int const code = a.wait();
+    std::string const text = a.log();
+    std::istringstream in(text);
+    int epochs = 0;
+    for (std::string one; std::getline(in, one);) {
+      std::istringstream fields(one);
+      std::uint64_t epoch, records, applied, skipped, left, lost, repeated;
+      if (!(fields >> epoch >> records >> applied >> skipped >> left >> lost >> repeated)) continue;
+      ++epochs;
+      out_.lost += lost, out_.repeated += repeated;
+      if (left || applied != records) fail("the last checkpoint's account is not complete: " + one);
+    }
+    if (code != 0 || out_.lost || out_.repeated || epochs != plan_.epochs) fail("audit: " + text);
+  }
+
+  plan plan_;
+  reference* compare_;
+  job::scratch dir_;
+  job::run* job_ = nullptr;
+  watcher* seen_ = nullptr;
+  outcome out_;
+  wall_clock::time_point began_ = wall_clock::now();
+  std::set<std::string> hit_;
+  std::map<std::string, std::set<long>> pids_;
+};
+
+inline reference::result const& reference::of(plan const& p) {
+  auto const [it, fresh] = known_.try_emplace(p.configuration());
+  if (!fresh) return it->second;
+  job::scratch const dir;
+  job::run j(trial::command(p, dir));
+  if (j.wait(300s) == 0)
+    it->second = {job::slurp(dir / "model/model.safetensors"), trial::last_accuracy(j.log())};
+  return it->second;
+}
+
+}  // namespace chaos
