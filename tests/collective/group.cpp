@@ -43,7 +43,7 @@ links linked(int size) {
 }
 
 /// Groups of `size` members in this process, joined by socket pairs.
-std::vector<std::unique_ptr<group>> connected(int size, group_options o) {
+std::vector<std::unique_ptr<group>> connected(int size, group_options o = {}) {
   auto links = linked(size);
   std::vector<std::unique_ptr<group>> all;
   for (int r = 0; r < size; ++r)
