@@ -20,6 +20,7 @@
 #include "edl/app/flags.hpp"
 #include "edl/app/local.hpp"
 #include "edl/app/roles.hpp"
+#include "edl/app/running.hpp"
 #include "edl/app/setup.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/core/error.hpp"
@@ -63,6 +64,10 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   }
   arguments a = *command.run;
   if (a.data) return run_conversion(*a.data);
+  if (a.scale) {
+    scale(*a.scale);
+    return 0;
+  }
   if (a.audit) {
     audit const found = audit_checkpoint(*a.audit);
     write(std::cout, found);

@@ -17,10 +17,17 @@ struct conversion {
   double fraction = 1;
 };
 
+/// What `scale` is asked to do.
+struct scaling {
+  std::string job;
+  std::optional<int> workers, servers;
+};
+
 struct arguments {
   edl::job job;
   std::optional<conversion> data;                          ///< the `data` subcommand
   std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
+  std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
 };
 

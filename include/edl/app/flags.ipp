@@ -18,7 +18,7 @@
 namespace edl::app {
 namespace detail {
 
-inline constexpr char const* commands[] = {"train", "evaluate", "predict", "data", "audit"};
+inline constexpr char const* commands[] = {"train", "evaluate", "predict", "data", "audit", "scale"};
 
 /// Flags that other commands of the field know and this binary has no use for, with what to do instead.
 inline std::map<std::string, std::string> const& elsewhere() {
@@ -98,6 +98,9 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.value("--ps_replicas", j.ps_replicas,
           "servers that keep each part of the variables: with 2, the loss of one loses nothing")
       ->check(CLI::Range(1, 2));
+  d.value("--ps_ranges", j.ps_ranges,
+          "parts that the variables are cut into: so many servers there can ever be; 0: --num_ps_pods")
+      ->check(CLI::Range(0, 10000));
   d.value("--relaunch_on_worker_failure", j.relaunch_on_worker_failure,
           "how often a worker that fails by itself is replaced; kills do not count")
       ->check(CLI::Range(0, 1000000));
@@ -235,6 +238,9 @@ EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
   if (j.ps_replicas > std::max(1, j.num_ps_pods))
     throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
                                   j.ps_replicas, j.ps_replicas));
+  if (j.ps_ranges == 0) j.ps_ranges = j.num_ps_pods;
+  if (j.ps_ranges < j.num_ps_pods)
+    throw usage_error(fmt::format("--ps_ranges={}: fewer than --num_ps_pods={}", j.ps_ranges, j.num_ps_pods));
   if (j.use_async)
     j.grads_to_wait = 1;
   else
@@ -302,6 +308,13 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   for (auto* s : {evaluate, predict}) s->get_option("--checkpoint_dir_for_init")->required();
   detail::conversion_flags({*data, names[data]}, c);
   auto* audit = sub("audit", "tell what became of every record: in the data set, applied, lost, repeated");
+  auto* scale = sub("scale", "change how many processes a running job has");
+  scaling wanted;
+  detail::declare s{*scale, names[scale]};
+  wanted.job = program;
+  s.value("--job_name", wanted.job, "which job; of this machine's and this user's");
+  s.value("--num_workers", wanted.workers, "workers that there are to be")->check(CLI::Range(1, 10000));
+  s.value("--num_ps_pods", wanted.servers, "servers that there are to be")->check(CLI::Range(1, 10000));
   std::string audited;
   audit->add_option("checkpoint", audited, "a --checkpoint_dir, or one version-N of it")->required();
 
@@ -311,7 +324,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     std::string const near =
         nearest(line.front(), {std::begin(detail::commands), std::end(detail::commands)});
     throw usage_error(fmt::format("unknown command '{}'{}", line.front(),
-                                  near.empty() ? ": expected train, evaluate, predict, data or audit"
+                                  near.empty() ? ": expected train, evaluate, predict, data, audit or scale"
                                                : "; did you mean " + near + "?"));
   }
   try {
@@ -353,6 +366,10 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.data = c;
   } else if (audit->parsed()) {
     a.audit = audited;
+  } else if (scale->parsed()) {
+    if (!wanted.workers && !wanted.servers)
+      throw usage_error("scale: how many? give --num_workers or --num_ps_pods");
+    a.scale = wanted;
   } else {
     a.job.what = evaluate->parsed()  ? command::evaluate
                  : predict->parsed() ? command::predict

@@ -161,6 +161,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
     c.evaluation ? store_.release_evaluation(c.version) : store_.release_checkpoint(c.version);
   }
   void execute(master::replace_process const&) {}
+  void execute(master::start_process const&) {}
+  void execute(master::stop_process const&) {}
   void execute(master::evaluation_done const& c) {
     view_.clear();
     log_.info(evaluation_line(program_, c.result));

@@ -22,6 +22,10 @@
 namespace edl::app {
 namespace detail {
 
+// Whose machine or process is gone is told by the links' ends or by the master. This finds who hangs; a member may
+// well be at a long evaluation.
+inline constexpr std::chrono::seconds silence{300};
+
 inline constexpr std::chrono::seconds links_in{10}, entry_in{5}, copy_in{600};
 
 // Identities travel among the gradients, in numbers that a sum with zeros leaves as they are: 16 bits in a
@@ -145,7 +149,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   if (rank_ >= 0 && members_[std::size_t(rank_)].current) of_ = w.number();
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
   try {
-    auto formed = std::shared_ptr(around_.meeting.form(w.number(), rank_, all, detail::links_in));
+    auto formed = std::shared_ptr(around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
     {
       std::lock_guard const guard(lock_);
       group_ = formed;

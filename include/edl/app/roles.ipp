@@ -17,6 +17,7 @@
 #include "edl/app/progress.hpp"
 #include "edl/app/replica.hpp"
 #include "edl/app/roles.hpp"
+#include "edl/app/running.hpp"
 #include "edl/app/setup.hpp"
 #include "edl/collective/meeting.hpp"
 #include "edl/core/inline.hpp"
@@ -104,7 +105,8 @@ struct own_file {
   std::string path;
 };
 
-inline constexpr std::size_t most_masters = 5;  // killed within a minute
+inline constexpr std::size_t most_masters = 5;      // killed within a minute
+inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
 
 }  // namespace detail
 
@@ -155,6 +157,14 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
                                if (!processes || over) return;
                                processes->stop({platform_role(of), id}, 0ms);
                                start({platform_role(of), with});
+                             },
+                         .start =
+                             [&](master::role of, std::uint32_t id) {
+                               if (processes && !over) start({platform_role(of), id});
+                             },
+                         .stop =
+                             [&](master::role of, std::uint32_t id) {
+                               if (processes) processes->stop({platform_role(of), id}, goodbye);
                              },
                          .evaluated =
                              [&](master::evaluation_result const& result) {
@@ -235,9 +245,10 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
                           signals const& stop) {
   using namespace detail;
   job const& j = a.job;
-  auto const count = std::uint32_t(j.num_ps_pods);
+  auto const count = std::uint32_t(j.ps_ranges);
   if (s.id >= count)
-    throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers", s.id, count));
+    throw usage_error(
+        fmt::format("PS_ID={}: there can be {} servers (--num_ps_pods, --ps_ranges)", s.id, count));
   auto const when = policy_of(j);
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
@@ -378,6 +389,7 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
                                      std::filesystem::temp_directory_path().string(), ::getpid(),
                                      draw_incarnation()));
   net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
+  running_job const known(a.job.name, token, journal.path);
   std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
   platform::launcher launcher(node, "/proc/self/exe", own_command(),
                               [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; });

@@ -56,6 +56,18 @@ struct replace_process {
   std::uint32_t id = 0, with = 0;
 };
 
+/// Start a process that is there for the first time.
+struct start_process {
+  role of = role::worker;
+  std::uint32_t id = 0;
+};
+
+/// Tell a process to leave: nobody takes its place.
+struct stop_process {
+  role of = role::worker;
+  std::uint32_t id = 0;
+};
+
 /// An evaluation is complete.
 struct evaluation_done {
   evaluation_result result;
@@ -75,8 +87,8 @@ struct log_line {
 };
 
 /// What the master's decisions ask of the world around them.
-using command =
-    std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint, release_frozen,
-                 replace_process, evaluation_done, finish_job, fail_job, log_line>;
+using command = std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint,
+                             release_frozen, replace_process, start_process, stop_process, evaluation_done,
+                             finish_job, fail_job, log_line>;
 
 }  // namespace edl::master

@@ -107,6 +107,10 @@ class coordinator {
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
 
+  /// Changes how many processes there are to be while the job runs: more are started, or the newest stop when
+  /// they have handed over what they hold. Returns why not; empty: it is being done.
+  std::string scale(scale_request const& r, time_point now);
+
   /// Begins no more tasks; what has been begun is finished, then the job ends as usual.
   void stop(time_point now);
 
@@ -140,6 +144,8 @@ class coordinator {
   evaluation const& evaluations() const { return evaluation_; }
 
  private:
+  static constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a stranger's id can do
+
   enum class phase { forming, configuring, running, closing, finished, failed };
 
   bool trains() const {
@@ -164,6 +170,10 @@ class coordinator {
   void configure_if_complete();
   void configure();
   std::set<std::uint32_t> servers_there() const;
+  std::uint32_t ranges() const { return options_.ranges ? options_.ranges : options_.num_servers; }
+  void scale_workers(std::uint32_t wanted);
+  void scale_servers(std::uint32_t wanted, time_point now);
+  void stop_spare_servers(time_point now);
   void server_lost(std::uint32_t id, time_point now);
   void server_joined(join_request const& r, time_point now);
   void regroup_servers(time_point now);
@@ -225,5 +235,6 @@ class coordinator {
 #include "edl/master/coordinator.ipp"
 #include "edl/master/dispatch.ipp"
 #include "edl/master/generations.ipp"
+#include "edl/master/scale.ipp"
 #include "edl/master/worlds.ipp"
 #endif

@@ -45,7 +45,6 @@ EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
 
 inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
 
-inline constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a stranger's id can do
 
 }  // namespace detail
 
@@ -83,6 +82,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
     generation_ = before->generation + 1;
     recovering_ = options_.num_servers > 0 ? before->generation : 0;
     expected_ = before->members;
+    wanted_servers_ = before->wanted_servers;
     worker_lines_ = lineages(worker_lines_.of(), before->workers, now);
     server_lines_ = lineages(server_lines_.of(), before->servers, now);
     if (before->evaluated) evaluation_.resume_after(*before->evaluated);
@@ -95,6 +95,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
 EDL_INLINE memory coordinator::remembered() const {
   return {.generation = generation_,
           .members = std::uint32_t(workers_.all().size()),
+          .wanted_servers = wanted_servers_,
           .evaluated = evaluation_.begun(),
           .workers = worker_lines_.now(),
           .servers = server_lines_.now(),
@@ -118,7 +119,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (r.of == role::server && r.id >= wanted_servers_)
     return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", wanted_servers_,
                               r.id + std::uint64_t{1}));
-  if (r.of == role::worker && r.id >= detail::most_workers) return refuse("its id is out of range");
+  if (r.of == role::worker && r.id >= most_workers) return refuse("its id is out of range");
   if (layout_ && *layout_ != r.layout)
     return refuse(
         fmt::format("its model (layout {:016x}) is not the job's (layout {:016x}): start all from one image",

@@ -52,7 +52,7 @@ EDL_INLINE std::set<std::uint32_t> coordinator::servers_there() const {
 EDL_INLINE void coordinator::server_lost(std::uint32_t id, time_point now) {
   for (auto& [range, ids] : holders_) ids.erase(id);
   if (phase_ == phase::forming) return;
-  if (covered(options_.num_servers, servers_there(), holders_))
+  if (covered(ranges(), servers_there(), holders_))
     regroup_servers(now);
   else
     new_generation();
@@ -84,7 +84,7 @@ EDL_INLINE void coordinator::recover_servers(time_point now) {
   auto const there = servers_there();
   if (there.size() < wanted_servers_ && now < began_ + options_.gathering) return;
   if (there.empty()) return;
-  bool const whole = covered(options_.num_servers, there, holders_);
+  bool const whole = covered(ranges(), there, holders_);
   if (!whole && there.size() < wanted_servers_) return;  // it may still come
   recovering_ = 0;
   if (whole) return regroup_servers(now);
@@ -138,7 +138,7 @@ EDL_INLINE void coordinator::configure() {
   if (keeping_) {
     c.holders = holders_;
     // Who has served a range may have made steps that its backup has not, and nobody has been told of.
-    for (std::uint32_t r = 0; r < options_.num_servers; ++r) {
+    for (std::uint32_t r = 0; r < ranges(); ++r) {
       auto const& ids = holders_.at(r);
       bool const stays = r < places_.size() && ids.contains(places_[r].primary);
       c.sources.push_back(stays ? places_[r].primary : *ids.begin());
@@ -146,7 +146,11 @@ EDL_INLINE void coordinator::configure() {
   } else {
     c.restore = point_->directory;
   }
-  c.places = places_ = place(options_.num_servers, wanted_servers_, there, options_.server_copies, holders_);
+  std::set<std::uint32_t> staying;
+  for (std::uint32_t const id : there)
+    if (id < wanted_servers_) staying.insert(id);
+  if (staying.empty()) staying = there;
+  c.places = places_ = place(ranges(), wanted_servers_, staying, options_.server_copies, holders_);
   commands_.emplace_back(std::move(c));
 }
 
@@ -173,6 +177,7 @@ EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t i
     if (places_[r].backup) holders_[r].insert(*places_[r].backup);
   }
   if (keeping_ && kept_) go_on_from(*std::exchange(kept_, std::nullopt));
+  stop_spare_servers(now);
   if (!over()) begin(now);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ struct job_options {
   std::uint32_t max_retries = 3;  ///< of a task, after errors
   bool skip_damaged = false;
   std::uint32_t num_workers = 1;
-  std::uint32_t num_servers = 0;      ///< 0: the model is in the worker, and ready at once
+  std::uint32_t num_servers = 0;  ///< 0: the model is in the worker, and ready at once
+  std::uint32_t ranges = 0;  ///< that the variables are cut into, to be kept by servers; 0: as many as these
   unsigned server_copies = 1;         ///< servers that have the state of a range
   bool replicas = false;              ///< workers have a copy each, and train in worlds
   std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are made good by a new process
@@ -70,6 +72,11 @@ struct join_request {
 struct join_reply {
   bool accepted = false;
   std::string reason;  ///< why not
+};
+
+/// How many processes there are to be; nothing: as many as there are.
+struct scale_request {
+  std::optional<std::uint32_t> workers, servers;
 };
 
 struct heartbeat_reply {

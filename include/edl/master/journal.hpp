@@ -15,7 +15,8 @@ namespace edl::master {
 /// successor needs to go on where it ended.
 struct memory {
   std::uint64_t generation = 0;
-  std::uint32_t members = 0;               ///< workers that took part
+  std::uint32_t members = 0;  ///< workers that took part
+  std::uint32_t wanted_servers = 0;
   std::optional<std::uint64_t> evaluated;  ///< the newest version that an evaluation was begun on
   lineages::record workers, servers;
   std::uint64_t events = 0;            ///< of the platform that have been dealt with

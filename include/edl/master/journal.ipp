@@ -44,6 +44,7 @@ EDL_INLINE std::optional<memory> journal::read() const {
     memory m;
     m.generation = j.at("generation");
     m.members = j.at("members");
+    m.wanted_servers = j.at("wanted_servers");
     if (!j.at("evaluated").is_null()) m.evaluated = j.at("evaluated").get<std::uint64_t>();
     m.workers = detail::lines_from(j.at("workers"));
     m.servers = detail::lines_from(j.at("servers"));
@@ -60,6 +61,7 @@ EDL_INLINE void journal::write(memory const& now) {
   nlohmann::json j{{"run", run_},
                    {"generation", now.generation},
                    {"members", now.members},
+                   {"wanted_servers", now.wanted_servers},
                    {"evaluated", nullptr},
                    {"workers", detail::to_json(now.workers)},
                    {"servers", detail::to_json(now.servers)},

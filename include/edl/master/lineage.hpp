@@ -58,6 +58,14 @@ class lineages {
   record now() const;
   options const& of() const { return options_; }
 
+  /// Begins a lineage, whose process is to be started: its id.
+  std::uint32_t add();
+
+  /// Ends the newest lineage: its process is to be stopped, and nobody follows. Its id.
+  std::uint32_t drop_newest();
+
+  std::size_t size() const { return lines_.size(); }
+
   /// The process is in contact; an unknown id begins a lineage.
   void joined(std::uint32_t id);
 

@@ -29,6 +29,21 @@ EDL_INLINE lineages::record lineages::now() const {
   return r;
 }
 
+EDL_INLINE std::uint32_t lineages::add() {
+  std::uint32_t const id = next_id_++;
+  lines_[id];
+  return id;
+}
+
+EDL_INLINE std::uint32_t lineages::drop_newest() {
+  auto const last = std::prev(lines_.end());
+  std::uint32_t const id = last->first;
+  ended_ -= last->second.ended;
+  lines_.erase(last);
+  if (options_.same_id) next_id_ = id;
+  return id;
+}
+
 EDL_INLINE void lineages::joined(std::uint32_t id) {
   line& l = lines_[id];
   if (l.ended) --ended_;

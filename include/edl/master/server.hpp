@@ -41,6 +41,7 @@ struct server_options {
 /// What the master asks of the process around it. All are called on the node's thread.
 struct callbacks {
   std::function<void(role of, std::uint32_t id, std::uint32_t with)> replace;
+  std::function<void(role of, std::uint32_t id)> start, stop;
   std::function<void(evaluation_result const&)> evaluated;
   std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete
 };
@@ -74,6 +75,8 @@ class server {
   void execute(write_checkpoint const& c);
   void execute(release_frozen const& c);
   void execute(replace_process const& c);
+  void execute(start_process const& c) { around_.start(c.of, c.id); }
+  void execute(stop_process const& c) { around_.stop(c.of, c.id); }
   void execute(evaluation_done const& c);
   void execute(finish_job const&);
   void execute(fail_job const& c);

@@ -142,6 +142,16 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = wire::pack(wire::Empty{});
       break;
     }
+    case wire::method::scale: {
+      auto const m = wire::unpack<wire::ScaleRequest>(r.message(), r.peer());
+      scale_request wanted;
+      if (m.has_workers()) wanted.workers = m.workers();
+      if (m.has_servers()) wanted.servers = m.servers();
+      wire::ScaleReply out;
+      out.set_refused(coordinator_.scale(wanted, now));
+      reply = wire::pack(out);
+      break;
+    }
     case wire::method::cut_off: {
       auto const m = wire::unpack<wire::CutOffRequest>(r.message(), r.peer());
       coordinator_.backup_cut_off(m.server(), m.generation(), m.range(), now);

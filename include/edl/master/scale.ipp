@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "edl/core/inline.hpp"
+#include "edl/master/coordinator.hpp"
+
+namespace edl::master {
+
+EDL_INLINE std::string coordinator::scale(scale_request const& r, time_point now) {
+  if (over()) return "the job is over";
+  if (r.workers && (*r.workers == 0 || *r.workers > most_workers))
+    return fmt::format("--num_workers={}: expected 1 to {}", *r.workers, most_workers);
+  if (r.servers && options_.num_servers == 0) return "--num_ps_pods: this job has no servers";
+  if (r.servers && (*r.servers < options_.server_copies || *r.servers > ranges()))
+    return fmt::format(
+        "--num_ps_pods={}: expected {} to {}, the parts that the variables were cut into at the start "
+        "(--ps_ranges)",
+        *r.servers, options_.server_copies, ranges());
+  if (r.servers) scale_servers(*r.servers, now);
+  if (r.workers) scale_workers(*r.workers);
+  return {};
+}
+
+EDL_INLINE void coordinator::scale_workers(std::uint32_t wanted) {
+  std::size_t const before = worker_lines_.size();
+  while (worker_lines_.size() < wanted)
+    commands_.emplace_back(start_process{role::worker, worker_lines_.add()});
+  while (worker_lines_.size() > wanted)
+    commands_.emplace_back(stop_process{role::worker, worker_lines_.drop_newest()});
+  expected_ = wanted;
+  say(severity::info, fmt::format("Scaling from {} to {} workers", before, wanted));
+}
+
+// Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.
+EDL_INLINE void coordinator::scale_servers(std::uint32_t wanted, time_point now) {
+  say(severity::info, fmt::format("Scaling from {} to {} servers", wanted_servers_, wanted));
+  bool const less = wanted < wanted_servers_;
+  while (server_lines_.size() < wanted)
+    commands_.emplace_back(start_process{role::server, server_lines_.add()});
+  while (server_lines_.size() > wanted) server_lines_.drop_newest();
+  wanted_servers_ = wanted;
+  if (less && phase_ != phase::forming) regroup_servers(now);
+}
+
+EDL_INLINE void coordinator::stop_spare_servers(time_point now) {
+  for (std::uint32_t const id : servers_there())
+    if (id >= wanted_servers_) {
+      say(severity::info, fmt::format("server {} is not needed any more", id));
+      servers_.lose(id, servers_.find(id)->incarnation);
+      server_lines_.lost(id, now);
+      commands_.emplace_back(stop_process{role::server, id});
+    }
+}
+
+}  // namespace edl::master
