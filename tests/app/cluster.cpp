@@ -338,6 +338,67 @@ TEST_CASE("nothing survives the command, whatever kills it") {
   CHECK(j.nothing_left(5s));
 }
 
+TEST_CASE("servers with backups: the loss of one loses nothing, and nobody goes back") {
+  for (std::string const mode : {"--use_async", "--grads_to_wait=2"}) {
+    job::scratch const dir;
+    job::run j(
+        cluster(3, 2, {mode, "--ps_replicas=2", "--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints"}),
+        slow);
+    for (int victim : {1, 0}) {
+      reach_middle(j, victim == 1 ? 4 : 12);
+      std::vector<pid_t> const workers{j.find("worker", 0), j.find("worker", 1)};
+      ::kill(j.find("ps", victim), SIGKILL);
+      CHECK(j.says("server " + std::to_string(victim) + " joined", 2));
+      CHECK(workers == std::vector<pid_t>{j.find("worker", 0), j.find("worker", 1)});
+    }
+    CHECK(j.wait() == 0);
+    CHECK(j.nothing_left());
+    std::string const log = j.log();
+    CAPTURE(log);
+    CHECK_FALSE(has(log, "Going back to version"));
+    check_account(log, 4);
+    check_ledgers(dir / "checkpoints", 4, 3);
+  }
+}
+
+TEST_CASE("a job is scaled while it runs: workers and servers come and go, nothing is lost or doubled") {
+  job::scratch const dir;
+  std::string const name = "scaled-" + std::to_string(::getpid());
+  job::run j(cluster(1, 1,
+                     {"--use_async", "--ps_ranges=3", "--num_epochs=6", "--job_name=" + name,
+                      "--checkpoint_dir=" + dir / "checkpoints"}),
+             slow);
+  auto const scale = [&](std::string const& flag) {
+    job::run command({"scale", "--job_name=" + name, flag});
+    int const code = command.wait();
+    return std::pair(code, command.log());
+  };
+  reach_middle(j);
+  pid_t const first = j.find("worker", 0);
+  CHECK(scale("--num_workers=3").first == 0);
+  CHECK(j.says("worker 2 joined"));
+  CHECK(scale("--num_ps_pods=3").first == 0);
+  CHECK(j.says("server 2 joined"));
+  CHECK(scale("--num_workers=1").first == 0);
+  CHECK(j.says("told to stop: what was leased has been handed back", 2));
+  CHECK(scale("--num_ps_pods=2").first == 0);
+  CHECK(j.says("server 2 is not needed any more"));
+  auto const [code, why] = scale("--num_ps_pods=4");
+  CHECK(code == 1);
+  CHECK(has(why, "--ps_ranges"));
+  CHECK(j.find("worker", 0) == first);
+  CHECK(j.wait() == 0);
+  CHECK(j.nothing_left());
+  std::string const log = j.log();
+  CAPTURE(log);
+  CHECK_FALSE(has(log, "Going back to version"));
+  check_account(log, 6);
+  check_ledgers(dir / "checkpoints", 6, 3);
+  auto const [gone, what] = scale("--num_workers=2");
+  CHECK(gone == 1);
+  CHECK(has(what, "no job '" + name + "'"));
+}
+
 TEST_CASE("a killed master is replaced; servers, workers and what they have done stay") {
   for (std::string const mode : {"--use_async", "--grads_to_wait=2"}) {
     job::scratch const dir;
@@ -345,7 +406,8 @@ TEST_CASE("a killed master is replaced; servers, workers and what they have done
     std::vector<pid_t> before;
     for (std::size_t kill = 0; kill < 2; ++kill) {
       reach_middle(j, 4 * (kill + 1));
-      std::vector<pid_t> const now{j.find("ps", 0), j.find("ps", 1), j.find("worker", 0), j.find("worker", 1)};
+      std::vector<pid_t> const now{j.find("ps", 0), j.find("ps", 1), j.find("worker", 0),
+                                   j.find("worker", 1)};
       CHECK((kill == 0 || now == before));
       before = now;
       ::kill(j.find("master"), SIGKILL);

@@ -399,6 +399,8 @@ class simulated {
     });
   }
 
+  void execute(start_process const&) {}  // nobody scales here
+  void execute(stop_process const&) {}
   void execute(configure_servers const& c) {
     for (std::uint32_t i = 0; i < servers.size(); ++i)
       after(uniform(0.1, 1), [this, c, i, incarnation = servers[i].incarnation] {
@@ -484,7 +486,8 @@ void check(simulated& w, std::uint64_t seed) {
   std::uint64_t sum = 0, count = 0;
   for (std::uint32_t e = 0; e < std::uint32_t(s.epochs); ++e)
     for (std::uint32_t t = 0; t < plan.tasks(); ++t)
-      for (std::uint32_t m = 0; m < plan.minibatches(t); ++m, ++count) sum += simulated::effect({{e, t}, m, 0});
+      for (std::uint32_t m = 0; m < plan.minibatches(t); ++m, ++count)
+        sum += simulated::effect({{e, t}, m, 0});
   for (auto const& server : w.servers) {
     if (!server.alive) continue;  // killed after the work was done
     CHECK(server.now.count == count);

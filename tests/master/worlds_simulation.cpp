@@ -552,6 +552,8 @@ class simulated {
     if (auto const it = newest.find(c.id); it != newest.end()) it->second->alive = false;
     after(uniform(0.2, 2), [this, c] { start(c.with); });
   }
+  void execute(start_process const&) {}  // nobody scales here
+  void execute(stop_process const&) {}
   void execute(configure_servers const&) { failure = "there are no servers"; }
   void execute(evaluation_done const& c) { results.push_back(c.result); }
   void execute(fail_job const& c) { failure = c.reason; }

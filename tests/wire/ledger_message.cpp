@@ -89,3 +89,23 @@ TEST_CASE("a text that is no ledger is refused") {
                   text);
   CHECK(contains(complaint([&] { ledger_from_json(std::string(300'000, '['), "here"); }), "here"));
 }
+
+TEST_CASE("what damaged records lack, and what was counted, survive the message and the text") {
+  edl::ledger l;
+  l.apply({{{1, 2}, 0, 3}, 60, 4});
+  l.apply({{{1, 2}, 1, 3}, 64});
+  l.apply({{{1, 5}, 0, 1}, 64});
+  CHECK(l.skipped().at({1, 2}) == 4);
+  CHECK(l.tallies().at(1) == edl::ledger::tally{3, 188});
+  Ledger message;
+  to_message(l, message);
+  CHECK(from_message(message) == l);
+  CHECK(to_json(l) == R"({"closed":{"1":[5,6]},"open":[[1,2,2]],"skipped":[[1,2,4]],"tallies":[[1,3,188]]})");
+  CHECK(ledger_from_json(to_json(l), "here") == l);
+  for (char const* text :
+       {R"({"closed":{},"open":[],"skipped":[[1,2,4]]})",
+        R"({"closed":{"1":[2,3]},"open":[],"skipped":[[1,2,0]]})",
+        R"({"closed":{},"open":[],"tallies":[[1,2,3],[1,2,3]]})",
+        R"({"closed":{},"open":[],"tallies":[[1,2]]})", R"({"closed":{},"open":[],"tallies":7})"})
+    CHECK_THROWS_AS(ledger_from_json(text, "here"), edl::error);
+}

@@ -1,0 +1,187 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "edl/core/error.hpp"
+#include "edl/master/coordinator.hpp"
+
+using namespace edl::master;
+using edl::ledger;
+using edl::task_kind;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+// Twenty records in tasks of four, in minibatches of two; three servers, and two of them hold each range.
+job_options options() {
+  job_options o;
+  o.training = {{"t", 20}};
+  o.minibatch_size = 2;
+  o.minibatches_per_task = 2;
+  o.shuffle = false;
+  o.num_workers = 1;
+  o.num_servers = 3;
+  o.server_copies = 2;
+  o.checkpoint = true;
+  return o;
+}
+
+struct master {
+  explicit master(job_options o = options(), std::optional<memory> before = {})
+      : it(std::move(o), now, before) {}
+
+  time_point now{};
+  coordinator it;
+  std::vector<command> seen;
+
+  template <class C>
+  std::optional<C> take() {
+    for (auto& c : it.take_commands()) seen.push_back(std::move(c));
+    for (auto i = seen.begin(); i != seen.end(); ++i)
+      if (auto* c = std::get_if<C>(&*i)) {
+        C const found = *c;
+        seen.erase(i);
+        return found;
+      }
+    return std::nullopt;
+  }
+
+  bool join(std::uint32_t id, std::uint64_t incarnation = 1, std::uint64_t held = 0,
+            std::vector<std::uint32_t> ranges = {}) {
+    return it.join({role::server, id, incarnation, {}, 5, held, std::move(ranges)}, now).accepted;
+  }
+
+  // All that are asked answer; `applied`: what they keep.
+  configure_servers configured(ledger const& applied = {}, std::uint64_t version = 0) {
+    auto const c = take<configure_servers>();
+    REQUIRE(c);
+    for (std::uint32_t id : c->servers) {
+      std::optional<copy_position> kept;
+      if (c->keep) kept = copy_position{version, applied};
+      it.server_configured(id, it.servers().find(id)->incarnation, c->generation, {}, now, kept);
+    }
+    return *c;
+  }
+
+  void start() {
+    for (std::uint32_t id = 0; id < 3; ++id) CHECK(join(id));
+    CHECK(it.join({role::worker, 0, 1, {}, 5}, now).accepted);
+    CHECK_FALSE(configured().keep);
+    CHECK(it.ready());
+  }
+};
+
+ledger some() {
+  ledger l;
+  l.apply({{{0, 0}, 0, 2}, 2});
+  l.apply({{{0, 0}, 1, 2}, 2});
+  l.apply({{{0, 1}, 0, 2}, 2});
+  return l;
+}
+
+}  // namespace
+
+TEST_CASE("the loss of a server with a backup loses nothing: the others go on with what they have") {
+  master m;
+  m.start();
+  CHECK(m.it.request_task(0, 1, m.now).kind == task_kind::training);
+  m.it.left(role::server, 1, 1, m.now);
+  CHECK_FALSE(m.take<find_restore_point>());
+  auto const c = m.configured(some(), 3);
+  CHECK(c.generation == 2);
+  CHECK(c.keep);
+  CHECK(c.servers == std::set<std::uint32_t>{0, 2});
+  CHECK(c.sources == std::vector<std::uint32_t>{0, 2, 2});  // its backup serves range 1
+  CHECK(m.it.ready());
+  // The lease is void; what the servers have applied is done.
+  CHECK(m.it.tasks()->done().records_done == 4);
+  auto const t = m.it.request_task(0, 1, m.now);
+  CHECK((t.key.index == 1 && t.applied == 1 && t.generation == 2));
+
+  // A new process takes the place, and copies.
+  CHECK(m.join(1, 2));
+  auto const again = m.configured(some(), 3);
+  CHECK((again.keep && again.generation == 3));
+  CHECK(again.places[1] == range_place{1, 2});
+  CHECK(again.sources == std::vector<std::uint32_t>{0, 2, 2});
+  CHECK(m.it.ready());
+}
+
+TEST_CASE("the loss of both holders of a range goes back to a checkpoint") {
+  master m;
+  m.start();
+  m.it.left(role::server, 1, 1, m.now);
+  CHECK(m.take<configure_servers>()->keep);
+  m.it.left(role::server, 2, 1, m.now);  // while they are at it
+  CHECK(m.take<find_restore_point>());
+  m.it.restore_point_found(m.it.generation(), restore_point{"version-9", 9, some()}, m.now);
+  CHECK_FALSE(m.take<configure_servers>());  // two are away
+  CHECK(m.join(1, 2));
+  CHECK(m.join(2, 2));
+  auto const c = m.configured();
+  CHECK((!c.keep && c.restore == "version-9" && c.servers.size() == 3));
+  CHECK(m.it.ready());
+}
+
+TEST_CASE("a server that was to copy is no holder before all have answered") {
+  master m;
+  m.start();
+  m.it.left(role::server, 1, 1, m.now);
+  m.configured(some(), 3);
+  CHECK(m.join(1, 2));
+  auto const c = m.take<configure_servers>();
+  REQUIRE(c);
+  m.it.left(role::server, 2, 1, m.now);  // the only holder of range 1
+  CHECK(m.take<find_restore_point>());
+}
+
+TEST_CASE("a server whose backup is cut off gets another") {
+  master m;
+  m.start();
+  m.it.backup_cut_off(0, 1, 1, m.now);   // does not serve that range
+  m.it.backup_cut_off(0, 99, 0, m.now);  // in no such generation
+  CHECK(m.it.generation() == 1);
+  m.it.backup_cut_off(0, 1, 0, m.now);
+  CHECK(m.it.servers().find(1) == nullptr);
+  CHECK(m.configured(some(), 3).places[0] == range_place{0, 2});
+}
+
+TEST_CASE("a master that takes another's place goes on with servers that have their state") {
+  memory const before{.generation = 4,
+                      .members = 1,
+                      .wanted_servers = 3,
+                      .workers = {.next = 1, .lines = {{0, 0, false}}},
+                      .servers = {.next = 3, .lines = {{0, 0, false}, {1, 0, false}, {2, 0, false}}}};
+  SUBCASE("all of them") {
+    master m(options(), before);
+    CHECK(m.join(0, 1, 4, {0, 2}));
+    CHECK(m.join(1, 1, 4, {0, 1}));
+    CHECK_FALSE(m.take<configure_servers>());
+    CHECK(m.join(2, 1, 4, {1, 2}));
+    auto const c = m.configured(some(), 3);
+    CHECK((c.keep && c.generation == 5));
+    CHECK(m.it.tasks()->done().records_done == 4);
+  }
+  SUBCASE("one was lost, too: the others hold everything, and it is waited for no longer than a moment") {
+    master m(options(), before);
+    CHECK(m.join(0, 1, 4, {0, 2}));
+    CHECK(m.join(1, 1, 4, {0, 1}));
+    m.now += seconds(1);
+    m.it.tick(m.now);
+    CHECK_FALSE(m.take<configure_servers>());
+    for (int i = 0; i < 12; ++i) m.it.tick(m.now += milliseconds(250));
+    auto const c = m.configured(some(), 3);
+    CHECK((c.keep && c.servers == std::set<std::uint32_t>{0, 1}));
+  }
+  SUBCASE("what they hold is of an older generation, or not everything") {
+    master m(options(), before);
+    CHECK(m.join(0, 1, 3, {0, 2}));
+    CHECK(m.join(1, 1, 4, {1}));
+    CHECK(m.join(2, 1, 0));
+    CHECK_FALSE(m.take<configure_servers>());
+    CHECK(m.take<find_restore_point>());
+    m.it.restore_point_found(m.it.generation(), std::nullopt, m.now);
+    CHECK_FALSE(m.configured().keep);
+  }
+}
