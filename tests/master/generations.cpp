@@ -132,7 +132,9 @@ TEST_CASE("a server that was to copy is no holder before all have answered") {
   CHECK(m.join(1, 2));
   auto const c = m.take<configure_servers>();
   REQUIRE(c);
-  m.it.left(role::server, 2, 1, m.now);  // the only holder of range 1
+  m.it.left(role::server, 2, 1, m.now);
+  CHECK(m.take<configure_servers>()->sources == std::vector<std::uint32_t>{0, 0, 0});
+  m.it.left(role::server, 0, 1, m.now);
   CHECK(m.take<find_restore_point>());
 }
 

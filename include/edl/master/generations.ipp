@@ -87,7 +87,10 @@ EDL_INLINE void coordinator::recover_servers(time_point now) {
   bool const whole = covered(ranges(), there, holders_);
   if (!whole && there.size() < wanted_servers_) return;  // it may still come
   recovering_ = 0;
-  if (whole) return regroup_servers(now);
+  if (whole) {
+    keeping_ = true;
+    return configure();
+  }
   find_point();
   configure_if_complete();
 }
