@@ -27,7 +27,7 @@ struct group_options {
 /// Operations work in the calling thread. They throw `broken` when a member is lost or silent, or `abort` is
 /// called, at whatever byte they are then; the group is of no use afterwards.
 ///
-/// Members that are all joined by Unix sockets share memory (512 KiB for each) from their first operation on.
+/// Members that are all joined by Unix sockets share memory (1 MiB for each) from their first operation on.
 /// Sums then go through it, and the sockets only tell who is lost.
 ///
 /// Thread safety: one thread at a time; `abort` from any.
