@@ -102,6 +102,7 @@ class group {
   std::atomic<bool> aborted_{false};
 
   bool set_up_ = false, spins_ = false;
+  int waited_ = 0, pause_ = 0;  // waits since the last that spun in vain, and how many of them do not spin
   std::unique_ptr<segment> segment_;
   std::atomic<segment*> known_{nullptr};  // the same, for who aborts
   std::uint64_t round_ = 0, posts_ = 0;   // of blocks; of this member
