@@ -27,7 +27,7 @@ struct group_options {
 /// Operations work in the calling thread. They throw `broken` when a member is lost or silent, or `abort` is
 /// called, at whatever byte they are then; the group is of no use afterwards.
 ///
-/// Members that are all joined by Unix sockets share memory (512 KiB for each) from their first operation on.
+/// Members that are all joined by Unix sockets share memory (1 MiB for each) from their first operation on.
 /// Sums then go through it, and the sockets only tell who is lost.
 ///
 /// Thread safety: one thread at a time; `abort` from any.
@@ -102,6 +102,7 @@ class group {
   std::atomic<bool> aborted_{false};
 
   bool set_up_ = false, spins_ = false;
+  int waited_ = 0, pause_ = 0;  // waits since the last that spun in vain, and how many of them do not spin
   std::unique_ptr<segment> segment_;
   std::atomic<segment*> known_{nullptr};  // the same, for who aborts
   std::uint64_t round_ = 0, posts_ = 0;   // of blocks; of this member

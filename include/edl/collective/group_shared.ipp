@@ -26,6 +26,7 @@ inline constexpr std::size_t at_once_bytes = 32u << 10;  // a member reads all o
 // Waking a process takes longer than what is waited for mostly does. Not where processes share cores: nor is
 // yielding any good there, which leaves a core to somebody for milliseconds.
 inline constexpr std::chrono::microseconds spin{20};
+inline constexpr int longest_pause = 31;              // waits without it
 inline constexpr std::chrono::milliseconds nap{100};  // at most, between two looks at everything
 
 inline bool is_local(int socket) {
@@ -131,8 +132,17 @@ EDL_INLINE void group::await_all(std::uint64_t count) {
   if (aborted_) throw broken("the collective was aborted");
   if (segment_->all_posted(count)) return;
   auto const begin = std::chrono::steady_clock::now();
-  while (spins_ && std::chrono::steady_clock::now() - begin < detail::spin)
-    if (segment_->all_posted(count)) return;
+  if (spins_ && ++waited_ > pause_) {
+    while (std::chrono::steady_clock::now() - begin < detail::spin)
+      if (segment_->all_posted(count)) {
+        pause_ = waited_ = 0;
+        return;
+      }
+    // In vain: somebody else may have taken the others' core. The more often, the less is it tried, but for
+    // the many waits of a large sum: who sleeps there may lose its own core.
+    pause_ = last_post_ - posts_ > 1 ? 0 : std::min(2 * pause_ + 1, detail::longest_pause);
+    waited_ = 0;
+  }
   for (;;) {
     sleep(count);
     if (segment_->all_posted(count)) return;

@@ -20,7 +20,7 @@ namespace edl::collective {
 class segment {
  public:
   /// Bytes of a member's numbers that are worked on at once; it has room for two such blocks.
-  static constexpr std::size_t block_bytes = 256u << 10;
+  static constexpr std::size_t block_bytes = 512u << 10;
   static constexpr int most_members = 128;
 
   /// What a segment is made of, to be passed to the other members; empty where the system does not give it.
