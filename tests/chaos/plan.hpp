@@ -86,7 +86,9 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
     if (of_master && ++masters > 4) one.what = kind::worker;
     if ((one.what == kind::long_silence || one.what == kind::long_cut) && ++silences > 1)
       one.what = one.what == kind::long_cut ? kind::short_cut : kind::short_silence;
-    if (one.what == kind::short_silence || one.what == kind::short_cut) one.length = between(100, 3500);
+    if (one.what == kind::short_silence) one.length = between(100, 3500);
+    if (one.what == kind::short_cut)
+      one.length = between(100, 2500);  // TCP repeats after 3 s, and then after 6
     if (one.what == kind::long_silence || one.what == kind::long_cut) one.length = between(6000, 8000);
     if (one.what == kind::slow) one.length = between(300, 2000);
     bool const kill = one.what <= kind::master_and_worker;
