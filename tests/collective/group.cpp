@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -19,21 +23,43 @@ using edl::collective::broken;
 using edl::collective::group;
 using edl::collective::group_options;
 
-/// Groups of `size` members in this process, joined by socket pairs.
-std::vector<std::unique_ptr<group>> connected(int size, group_options o = {}) {
-  std::vector<std::vector<edl::net::descriptor>> links;
-  for (int r = 0; r < size; ++r) links.emplace_back(std::size_t(size));
+/// What sums go over: the sockets, or memory.
+constexpr group_options over_sockets{.shared_memory = false}, in_memory{};
+
+using links = std::vector<std::vector<edl::net::descriptor>>;
+
+links linked(int size) {
+  links all;
+  for (int r = 0; r < size; ++r) all.emplace_back(std::size_t(size));
   for (int a = 0; a < size; ++a)
     for (int b : edl::collective::partners(a, size)) {
       if (b < a) continue;
       int pair[2];
       REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
-      links[std::size_t(a)][std::size_t(b)] = edl::net::descriptor(pair[0]);
-      links[std::size_t(b)][std::size_t(a)] = edl::net::descriptor(pair[1]);
+      all[std::size_t(a)][std::size_t(b)] = edl::net::descriptor(pair[0]);
+      all[std::size_t(b)][std::size_t(a)] = edl::net::descriptor(pair[1]);
     }
+  return all;
+}
+
+/// Groups of `size` members in this process, joined by socket pairs.
+std::vector<std::unique_ptr<group>> connected(int size, group_options o = {}) {
+  auto links = linked(size);
   std::vector<std::unique_ptr<group>> all;
   for (int r = 0; r < size; ++r)
     all.push_back(std::make_unique<group>(r, std::move(links[std::size_t(r)]), o));
+  return all;
+}
+
+struct way {
+  group_options options;
+  int size;
+};
+
+std::vector<way> every(std::initializer_list<int> sizes) {
+  std::vector<way> all;
+  for (int const size : sizes)
+    for (auto const& o : {over_sockets, in_memory}) all.push_back({o, size});
   return all;
 }
 
@@ -67,8 +93,9 @@ TEST_CASE("partners agree, and are few") {
 }
 
 TEST_CASE("sums are those of all members, with the same bits everywhere, for any size and number") {
-  for (int const size : {1, 2, 3, 4, 5, 7, 8}) {
-    auto const groups = connected(size);
+  for (auto const& [o, size] : every({1, 2, 3, 4, 5, 7, 8})) {
+    auto const groups = connected(size, o);
+    CAPTURE(o.shared_memory);
     for (std::size_t const n :
          {std::size_t(0), std::size_t(1), std::size_t(3), std::size_t(15), std::size_t(100),
           std::size_t(4096), std::size_t(4097), std::size_t(70'001), std::size_t(500'000)}) {
@@ -92,8 +119,9 @@ TEST_CASE("sums are those of all members, with the same bits everywhere, for any
 }
 
 TEST_CASE("halved sums are near, and the same bits everywhere") {
-  for (int const size : {2, 3, 4}) {
-    auto const groups = connected(size);
+  for (auto const& [o, size] : every({2, 3, 4})) {
+    auto const groups = connected(size, o);
+    CAPTURE(o.shared_memory);
     for (std::size_t const n : {std::size_t(2), std::size_t(1000), std::size_t(300'001)}) {
       std::vector<std::vector<float>> mine;
       std::vector<double> sums(n), sizes(n);
@@ -120,10 +148,11 @@ TEST_CASE("halved sums are near, and the same bits everywhere") {
 
 TEST_CASE("a member that is lost, or an abort, at any byte, ends the operation of all") {
   for (std::size_t const n : {std::size_t(8), std::size_t(200'000)})
-    for (int const size : {2, 3, 5}) {
+    for (auto const& [o, size] : every({2, 3, 5})) {
       CAPTURE(n);
       CAPTURE(size);
-      auto groups = connected(size);
+      CAPTURE(o.shared_memory);
+      auto groups = connected(size, o);
       std::vector<int> ended(std::size_t(size), 0);
       side_by_side(size, [&](int r) {
         auto values = draw(n, r);
@@ -151,33 +180,169 @@ TEST_CASE("a member that is lost, or an abort, at any byte, ends the operation o
 }
 
 TEST_CASE("members that do different things are told so, and a silent one is found") {
-  auto const groups = connected(2, {.silence = std::chrono::milliseconds(50)});
-  std::vector<std::string> why(2);
-  side_by_side(2, [&](int r) {
-    std::vector<float> values(r ? 100'000 : 99'999);
-    try {
-      groups[std::size_t(r)]->all_reduce(values);
-    } catch (broken const& e) {
-      why[std::size_t(r)] = e.what();
-    }
-  });
-  CHECK(why[0] + why[1] != "");
-  CHECK((why[0] + why[1]).find("sums another number of numbers") != std::string::npos);
+  for (bool const shared : {false, true}) {
+    group_options const o{.silence = std::chrono::milliseconds(50), .shared_memory = shared};
+    CAPTURE(shared);
+    auto const groups = connected(2, o);
+    std::vector<std::string> why(2);
+    side_by_side(2, [&](int r) {
+      std::vector<float> values(r ? 100'000 : 99'999);
+      try {
+        groups[std::size_t(r)]->all_reduce(values);
+      } catch (broken const& e) {
+        why[std::size_t(r)] = e.what();
+      }
+    });
+    CHECK((why[0] + why[1]).find("sums another number of numbers") != std::string::npos);
 
-  auto const others = connected(3, {.silence = std::chrono::milliseconds(50)});
-  std::vector<float> values(10);
-  CHECK_THROWS_WITH_AS(others[0]->all_reduce(values), "member 2 of 3 gives no sign of life", broken);
+    auto const others = connected(3, o);
+    std::vector<float> values(10);
+    CHECK_THROWS_WITH_AS(others[0]->all_reduce(values), "member 1 of 3 gives no sign of life", broken);
+
+    // In the middle: everybody hears who it was from who finds out first.
+    auto const later = connected(3, o);
+    side_by_side(3, [&](int r) {
+      std::vector<float> mine(10);
+      later[std::size_t(r)]->barrier();
+      if (r == 2) return;
+      try {
+        later[std::size_t(r)]->all_reduce(mine);
+      } catch (broken const& e) {
+        why[std::size_t(r)] = e.what();
+      }
+    });
+    if (shared)
+      for (auto const& text : why) CHECK(text.find("member 2 of 3") == 0);
+    for (auto const& text : why) CHECK(text != "");
+  }
 }
 
-TEST_CASE("who has nothing to do hears that others have begun") {
-  auto const groups = connected(3);
-  CHECK_FALSE(groups[1]->begun(std::chrono::milliseconds(1)));
-  side_by_side(3, [&](int r) {
-    std::vector<float> values(50'000, 1.0f);
-    group& g = *groups[std::size_t(r)];
-    if (r != 0)
-      while (!g.begun(std::chrono::milliseconds(1000))) continue;
-    g.all_reduce(values);
-    CHECK(values[49'999] == 3);
-  });
+TEST_CASE("who has nothing to do hears that others have begun, whoever begins") {
+  for (auto const& [o, size] : every({2, 3, 5, 6}))
+    for (std::size_t const n : {std::size_t(4), std::size_t(50'000)})
+      for (int first = 0; first < size; ++first) {
+        CAPTURE(o.shared_memory);
+        CAPTURE(size);
+        CAPTURE(n);
+        CAPTURE(first);
+        auto const groups = connected(size, o);
+        CHECK_FALSE(groups[1]->begun(std::chrono::milliseconds(1)));
+        for (int again = 0; again < 2; ++again)
+          side_by_side(size, [&](int r) {
+            std::vector<float> values(n, 1.0f);
+            group& g = *groups[std::size_t(r)];
+            if (r != first)
+              while (!g.begun(std::chrono::milliseconds(1000))) continue;
+            g.all_reduce(values);
+            CHECK(values[n - 1] == float(size));
+          });
+      }
+}
+
+TEST_CASE("who has done its part may leave while others still work") {
+  for (auto const& [o, size] : every({2, 3, 6}))
+    for (std::size_t const n : {std::size_t(0), std::size_t(1000), std::size_t(300'000)}) {
+      CAPTURE(o.shared_memory);
+      CAPTURE(size);
+      CAPTURE(n);
+      std::vector<int> well(std::size_t(size), 0);
+      for (int again = 0; again < 5; ++again) {
+        auto groups = connected(size, o);
+        side_by_side(size, [&](int r) {
+          std::vector<float> values(n, 1.0f);
+          groups[std::size_t(r)]->all_reduce(values);
+          groups[std::size_t(r)].reset();
+          well[std::size_t(r)] += std::count(values.begin(), values.end(), float(size)) == std::ptrdiff_t(n);
+        });
+      }
+      for (int const w : well) CHECK(w == 5);
+    }
+}
+
+TEST_CASE("an abort wakes who sleeps, and is heard of by who does not work") {
+  for (auto const& [o, size] : every({2, 5}))
+    for (bool const formed : {false, true}) {
+      CAPTURE(o.shared_memory);
+      CAPTURE(formed);
+      auto const groups = connected(size, o);
+      if (formed) side_by_side(size, [&](int r) { groups[std::size_t(r)]->barrier(); });
+      std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        groups[0]->abort();
+      });
+      CHECK_THROWS_WITH_AS(groups[0]->barrier(), "the collective was aborted", broken);
+      later.join();
+      CHECK(groups[1]->begun(std::chrono::minutes(1)));
+      try {
+        groups[1]->barrier();
+        CHECK(false);
+      } catch (broken const& e) {
+        CHECK(e.rank() == 0);
+      }
+    }
+}
+
+TEST_CASE("a member that is killed in the middle of a sum is found and named by all others") {
+  for (int const size : {2, 4, 5}) {
+    int const victim = 3 % size;
+    auto all = linked(size);
+    int ready[2];
+    REQUIRE(::pipe(ready) == 0);
+    std::vector<pid_t> members;
+    for (int r = 0; r < size; ++r) {
+      pid_t const id = ::fork();
+      REQUIRE(id >= 0);
+      members.push_back(id);
+      if (id > 0) continue;
+      // Without the others' ends: those must close with their members.
+      auto mine = std::move(all[std::size_t(r)]);
+      all.clear();
+      group g(r, std::move(mine), {.silence = std::chrono::minutes(10)});
+      std::vector<float> values(1'000'000);
+      try {
+        g.all_reduce(values);
+        if (r == victim && ::write(ready[1], "", 1) != 1) ::_exit(2);
+        for (;;) g.all_reduce(values);
+      } catch (broken const& e) {
+        ::_exit(e.rank() == victim ? 0 : 1);
+      }
+    }
+    all.clear();
+    char byte = 0;
+    CHECK(::read(ready[0], &byte, 1) == 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+    ::kill(members[std::size_t(victim)], SIGKILL);
+    for (int r = 0; r < size; ++r) {
+      int status = 0;
+      CHECK(::waitpid(members[std::size_t(r)], &status, 0) == members[std::size_t(r)]);
+      CAPTURE(size);
+      CAPTURE(r);
+      if (r == victim)
+        CHECK(WIFSIGNALED(status));
+      else
+        CHECK(status == 0);
+    }
+  }
+}
+
+TEST_CASE("however many members, and whoever of them begins: the others hear of it and take part") {
+  for (int size : {2, 3, 4, 5, 6, 7})
+    for (std::size_t count : {0u, 100u, 20'000u})
+      for (int first = 0; first < size; ++first) {
+        CAPTURE(size);
+        CAPTURE(count);
+        CAPTURE(first);
+        auto const groups = connected(size);
+        std::atomic<int> right{0};
+        side_by_side(size, [&](int r) {
+          group& g = *groups[std::size_t(r)];
+          std::vector<float> values(count, r == first ? 3.0f : 0.0f);
+          if (r != first)
+            while (!g.begun(std::chrono::milliseconds(1000))) continue;
+          g.all_reduce(values);
+          right += std::all_of(values.begin(), values.end(), [](float x) { return x == 3; });
+        });
+        CHECK(right == size);
+      }
 }

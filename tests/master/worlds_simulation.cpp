@@ -93,6 +93,7 @@ class simulated {
     double hangs = 0;  // until then it does nothing
     doing now = doing::nothing;
     std::uint64_t number = 0;  // of the world that it is in
+    std::uint64_t of = 0;      // of the last one that its copy is of
     std::uint64_t life = 0;    // what was begun in an earlier life is void
     std::optional<copy_state> copy;
     std::map<std::uint64_t, copy_state> to_write;
@@ -251,7 +252,7 @@ class simulated {
     w->task.reset();
     turn(w, doing::entering);
     entry e{.incarnation = w->incarnation, .last = w->number, .copy = {}, .suspect = suspect};
-    if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied};
+    if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied, w->of};
     later(w, uniform(0.001, 0.1), [this, w, e] { ask(w, e); });
   }
 
@@ -275,6 +276,7 @@ class simulated {
       if (m.id == w->id) current = m.current;
     }
     if (current) {
+      w->of = now.number;
       if (!w->copy || w->copy->version != now.version)
         failure = "a copy that is not the world's was taken for it";
       return begin(w);
@@ -305,6 +307,7 @@ class simulated {
   }
 
   void begin(worker* w) {
+    w->of = w->number;
     turn(w, doing::idle);
     // The first whose copy went on tells what it has frozen.
     auto const& all = master.current_world().members;

@@ -20,17 +20,22 @@ struct tiny {
     into.features = record.floats("x");
     if (m != edl::mode::prediction) into.label = record.integer("label");
     if (m == edl::mode::training) disturb();
+    if (m == edl::mode::evaluation) pause("TINY_EVALUATION_DELAY_US");
   }
 
  private:
   /// TINY_FAILS: "throw" or "abort" at the first record. TINY_DELAY_US: microseconds per record, so that a
-  /// test can act in the middle of a job.
+  /// test can act in the middle of a job; TINY_EVALUATION_DELAY_US: of an evaluation.
   static void disturb() {
     if (char const* how = std::getenv("TINY_FAILS")) {
       if (how == std::string_view("abort")) std::abort();
       throw edl::data_error("this worker was told to fail");
     }
-    if (char const* delay = std::getenv("TINY_DELAY_US"))
+    pause("TINY_DELAY_US");
+  }
+
+  static void pause(char const* name) {
+    if (char const* delay = std::getenv(name))
       std::this_thread::sleep_for(std::chrono::microseconds(std::atoi(delay)));
   }
 };

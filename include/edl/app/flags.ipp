@@ -95,6 +95,9 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.value("--num_workers", j.num_workers, "worker processes (2 unless Local)")->check(CLI::Range(0, 10000));
   d.value("--num_ps_pods", j.num_ps_pods, "parameter server processes (1 with ParameterServerStrategy)")
       ->check(CLI::Range(0, 10000));
+  d.value("--ps_replicas", j.ps_replicas,
+          "servers that keep each part of the variables: with 2, the loss of one loses nothing")
+      ->check(CLI::Range(1, 2));
   d.value("--relaunch_on_worker_failure", j.relaunch_on_worker_failure,
           "how often a worker that fails by itself is replaced; kills do not count")
       ->check(CLI::Range(0, 1000000));
@@ -229,6 +232,9 @@ EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
                                     records_per_task, j.minibatch_size));
     j.num_minibatches_per_task = int(records_per_task / std::uint64_t(j.minibatch_size));
   }
+  if (j.ps_replicas > std::max(1, j.num_ps_pods))
+    throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
+                                  j.ps_replicas, j.ps_replicas));
   if (j.use_async)
     j.grads_to_wait = 1;
   else

@@ -46,6 +46,9 @@ class member {
     changed_ = std::move(changed);
   }
 
+  /// Ranges whose state this server has, for a master that takes another's place. Before `join`.
+  void hold(std::function<std::vector<std::uint32_t>()> ranges) { held_ = std::move(ranges); }
+
   /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
   /// never throws, and gives up after a second.
   void leave();
@@ -73,6 +76,7 @@ class member {
   std::vector<net::address> listening_;
   std::function<std::uint64_t()> version_, known_;
   std::function<void(std::uint64_t)> changed_;
+  std::function<std::vector<std::uint32_t>()> held_;
   std::atomic<worker::progress const*> seen_{nullptr};
   std::atomic<bool> finished_{false}, lost_{false};
 };

@@ -46,6 +46,8 @@ EDL_INLINE net::outgoing member::join_call() const {
   request.set_incarnation(incarnation_);
   request.set_layout(layout_);
   if (known_) request.set_held(known_());
+  if (held_)
+    for (std::uint32_t const range : held_()) request.add_ranges(range);
   for (net::address const& a : listening_) request.add_addresses(net::to_string(a));
   return {.method = wire::method::join,
           .message = wire::pack(request),

@@ -19,7 +19,6 @@
 #include "edl/core/log.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
-#include "edl/net/request.hpp"
 #include "edl/ps/server.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/worker/remote.hpp"
@@ -36,15 +35,15 @@ namespace edl::app {
 /// hands or because the master says so, what was under way is void (`rolled_back`): the copy enters the next
 /// world, there takes the newest copy of others if its own is older, and goes on.
 ///
-/// Thread safety: as a `parameter_link`, by one thread that is not the node's; `handle` and `world_is_over`
-/// on the node's thread.
+/// Thread safety: as a `parameter_link`, by one thread that is not the node's; `world_is_over` on the node's
+/// thread.
 class replica final : public worker::remote_link {
  public:
   struct surroundings {
     net::node& node;
     net::channel& master;
     collective::meeting& meeting;
-    ps::store& store;  ///< on the node's thread
+    std::shared_ptr<ps::store> store;  ///< on the node's thread
     ps::server& server;
     program const& model;
     job const& what;
@@ -70,9 +69,6 @@ class replica final : public worker::remote_link {
   /// Of the world that it is in; 0: none yet.
   std::uint64_t generation() const override { return number_; }
 
-  /// Serves other members: everything that this copy is (`wire::method::copy`).
-  asio::awaitable<void> handle(net::request& r);
-
   /// The master is at another generation.
   void world_is_over(std::uint64_t next);
 
@@ -90,6 +86,8 @@ class replica final : public worker::remote_link {
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
   void step(std::vector<contribution> const& mine, view<float> gradients, view<float> state_change);
+  std::vector<contribution> sum(collective::group& group, contribution const* mine, view<float> gradients,
+                                view<float> state_change);
   ps::push_result apply(std::vector<contribution> const& all);
   template <class F>
   auto on_node(F work);
@@ -109,6 +107,7 @@ class replica final : public worker::remote_link {
   std::uint64_t of_ = 0;   // the world that the store is a copy of
   std::optional<std::uint32_t> suspect_;
   std::vector<float> sums_;  // gradients, changes, identities
+  std::size_t place_ = 0;    // of its own among a sum's contributions
   ps::push_result last_;
   std::function<bool()> stopping_;
 };

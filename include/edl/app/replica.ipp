@@ -13,6 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/net/blocking.hpp"
 #include "edl/net/status.hpp"
+#include "edl/ps/copy.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
@@ -93,7 +94,7 @@ EDL_INLINE wire::World replica::enter() {
   request.set_copy(copied_);
   if (suspect_) request.add_suspect(*suspect_);
   if (copied_) {
-    ps::cut const now = on_node([&] { return around_.store.cut(); });
+    ps::cut const now = on_node([&] { return around_.store->cut(); });
     request.set_version(now.version());
     request.set_of(of_);
     wire::to_message(now.ledger(), *request.mutable_ledger());
@@ -163,8 +164,9 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   of_ = w.number();
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
-    around_.server.configured(w.number());
-    if (rank_ == 0) around_.frozen(w.number(), around_.store.due());
+    around_.server.configured(w.number(), 0, around_.store);
+    auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
+    if (first != members_.end() && !first->to) around_.frozen(w.number(), around_.store->due());
   });
   return true;
 }
@@ -176,12 +178,12 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (members_[i].current) sources.push_back(i);
   if (sources.empty()) {
-    on_node([&] { configure(around_.store, around_.what, around_.model, w.restore()); });
+    on_node([&] { configure(*around_.store, around_.what, around_.model, w.restore()); });
     return;
   }
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
   auto const began = std::chrono::steady_clock::now();
-  std::vector<float> values(around_.store.copy_size());
+  std::vector<float> values(around_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
   for (;;) {
@@ -190,12 +192,8 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     what.into.push_back(std::as_writable_bytes(std::span(values)));
     try {
       auto const answer = net::wait(*members_[from].to, std::move(what));
-      auto const reply = wire::unpack<wire::CopyReply>(answer.message, members_[from].to->name());
-      std::vector<wire::segment> segments;
-      for (auto const& s : reply.segments())
-        segments.push_back(
-            {{std::size_t(s.first()), std::size_t(s.last())}, s.steps(), wire::from_message(s.ledger())});
-      on_node([&] { around_.store.restore(std::move(segments), values); });
+      auto segments = ps::segments_of_copy(answer.message, members_[from].to->name());
+      on_node([&] { around_.store->restore(std::move(segments), values); });
       break;
     } catch (net::call_error const& e) {
       // The source may not have heard of this world yet.
@@ -213,58 +211,62 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
           .count()));
 }
 
-EDL_INLINE asio::awaitable<void> replica::handle(net::request& r) {
-  auto const request = wire::unpack<wire::CopyRequest>(r.message(), r.peer());
-  if (around_.server.generation() != request.generation())
-    throw net::call_error(net::status::not_ready,
-                          fmt::format("worker {} is not in world {}", self_.id, request.generation()));
-  ps::cut const now = around_.store.cut();
-  wire::CopyReply reply;
-  for (wire::segment const& s : now.segments) {
-    auto* const out = reply.add_segments();
-    out->set_first(s.elements.first);
-    out->set_last(s.elements.last);
-    out->set_steps(s.steps);
-    wire::to_message(s.ledger, *out->mutable_ledger());
-  }
-  std::string const message = wire::pack(reply);
-  bytes const parts[]{std::as_bytes(now.variables.variables()), std::as_bytes(now.slots.values())};
-  co_await r.reply(message, parts);
-}
-
 // ---- Steps ----
+
+// Everybody's contributions, by rank; what they come to is in `sums_`.
+EDL_INLINE std::vector<contribution> replica::sum(collective::group& group, contribution const* mine,
+                                                  view<float> gradients, view<float> state_change) {
+  auto const size = std::size_t(group.size()), values = parameters_ + state_;
+  sums_.resize(values + size * detail::floats_per_contribution);
+  auto const identities = std::span(sums_).subspan(values);
+  auto const identity = [&](std::size_t rank) {
+    return identities.subspan(rank * detail::floats_per_contribution, detail::floats_per_contribution);
+  };
+  std::ranges::fill(identities, 0.0f);
+  if (!mine) {
+    std::fill_n(sums_.begin(), values, 0.0f);
+  } else {
+    auto const weight = float(mine->records);
+    for (std::size_t i = 0; i < parameters_; ++i) sums_[i] = gradients[i] * weight;
+    for (std::size_t i = 0; i < state_; ++i) sums_[parameters_ + i] = state_change[i] * weight;
+    around_.store->leave_out(*mine, std::span(sums_).first(values));
+    detail::write_identity(*mine, identity(std::size_t(rank_)));
+  }
+  if (around_.what.gradients == "bfloat16") {
+    group.all_reduce_halved(std::span(sums_).first(parameters_));
+    group.all_reduce(std::span(sums_).subspan(parameters_));
+  } else {
+    group.all_reduce(sums_);
+  }
+  std::vector<contribution> all;
+  place_ = size;
+  for (std::size_t i = 0; i < size; ++i)
+    if (auto const c = detail::read_identity(identity(i))) {
+      if (i == std::size_t(rank_)) place_ = all.size();
+      all.push_back(*c);
+    }
+  return all;
+}
 
 EDL_INLINE void replica::step(std::vector<contribution> const& mine, view<float> gradients,
                               view<float> state_change) {
   std::shared_ptr<collective::group> const group = group_;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    auto const size = std::size_t(group->size()), values = parameters_ + state_;
-    sums_.resize(values + size * detail::floats_per_contribution);
-    auto const identities = std::span(sums_).subspan(values);
-    std::ranges::fill(identities, 0.0f);
-    if (mine.empty()) {
-      std::fill_n(sums_.begin(), values, 0.0f);
-    } else {
-      auto const weight = float(mine.front().records);
-      for (std::size_t i = 0; i < parameters_; ++i) sums_[i] = gradients[i] * weight;
-      for (std::size_t i = 0; i < state_; ++i) sums_[parameters_ + i] = state_change[i] * weight;
-      around_.store.leave_out(mine.front(), std::span(sums_).first(values));
-      detail::write_identity(mine.front(),
-                             identities.subspan(std::size_t(rank_) * detail::floats_per_contribution,
-                                                detail::floats_per_contribution));
-    }
-    if (around_.what.gradients == "bfloat16") {
-      group->all_reduce_halved(std::span(sums_).first(parameters_));
-      group->all_reduce(std::span(sums_).subspan(parameters_));
-    } else {
-      group->all_reduce(sums_);
-    }
     std::vector<contribution> all;
-    for (std::size_t i = 0; i < size; ++i)
-      if (auto const c = detail::read_identity(
-              identities.subspan(i * detail::floats_per_contribution, detail::floats_per_contribution)))
-        all.push_back(*c);
+    for (bool silent = mine.empty();;) {
+      all = sum(*group, silent ? nullptr : &mine.front(), gradients, state_change);
+      // A task that was slow, and went to another: both may do the same minibatch. All see it, and sum again
+      // without the later one.
+      bool twice = false;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        auto const same = [&](contribution const& c) { return c.key == all[i].key; };
+        bool const later = std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i), same);
+        twice = twice || later;
+        silent = silent || (later && i == place_);
+      }
+      if (!twice) break;
+    }
     if (!all.empty()) last_ = on_node([&] { return apply(all); });
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
@@ -275,7 +277,7 @@ EDL_INLINE void replica::step(std::vector<contribution> const& mine, view<float>
 
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
   auto const sums = std::span(sums_).first(parameters_ + state_);
-  ps::push_result const r = around_.store.step(all, sums);
+  ps::push_result const r = around_.store->step(all, sums);
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
   return r;
@@ -303,24 +305,25 @@ EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
 
 EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
   return on_node([&] {
-    std::ranges::copy(around_.store.current(), variables.begin());
-    return around_.store.version();
+    std::ranges::copy(around_.store->current(), variables.begin());
+    return around_.store->version();
   });
 }
 
 EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
   bool const here = on_node([&] {
-    if (version == around_.store.version()) {
-      std::ranges::copy(around_.store.current(), variables.begin());
+    if (version == around_.store->version()) {
+      std::ranges::copy(around_.store->current(), variables.begin());
       return true;
     }
-    if (!around_.store.has_evaluation(version)) return false;
-    std::ranges::copy(around_.store.evaluation(version).variables(), variables.begin());
+    if (!around_.store->has_evaluation(version)) return false;
+    std::ranges::copy(around_.store->evaluation(version).variables(), variables.begin());
     return true;
   });
   if (here) return;
   // It came later than that version.
   std::string why = "no other member";
+  bool silent = false;
   for (member const& m : members_) {
     if (!m.to) continue;
     wire::PullRequest request;
@@ -335,17 +338,22 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
       return;
     } catch (net::call_error const& e) {
       why = e.what();
+      // What says no is a member that does not have it; all else is no fault of the task.
+      if (e.code() != net::status::internal) {
+        silent = true;
+        suspect_ = m.id;
+      }
     }
   }
-  if (over_ > number_) {
+  if (over_ > number_ || silent) {
     refresh();
-    throw worker::rolled_back(fmt::format("world {} follows", number_.load()));
+    throw worker::rolled_back(fmt::format("{}; world {} follows", why, number_.load()));
   }
   throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
 }
 
 EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
-  ps::task_position const at = on_node([&] { return around_.store.position(task); });
+  ps::task_position const at = on_node([&] { return around_.store->position(task); });
   return at.closed ? minibatches : at.applied;
 }
 

@@ -53,6 +53,14 @@ inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
 }
 
+/// Makes a call to the master of which nobody waits for the answer.
+inline void tell(net::node& node, net::channel& master, std::uint16_t method, std::string message) {
+  node.spawn([&master, method, message]() -> asio::awaitable<void> {
+    net::outgoing const what{.method = method, .message = message, .idempotent = true};
+    co_await master.call(what);
+  });
+}
+
 /// Tells the master of a version that all have frozen. On the node's thread.
 inline void report_frozen(net::node& node, net::channel& master, std::uint64_t generation,
                           ps::push_result const& r) {
@@ -61,10 +69,7 @@ inline void report_frozen(net::node& node, net::channel& master, std::uint64_t g
   report.set_version(r.version);
   report.set_evaluate(r.evaluate);
   report.set_checkpoint(r.checkpoint);
-  node.spawn([&master, message = wire::pack(report)]() -> asio::awaitable<void> {
-    net::outgoing what{.method = wire::method::version, .message = message, .idempotent = true};
-    co_await master.call(what);
-  });
+  tell(node, master, wire::method::version, wire::pack(report));
 }
 
 /// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
@@ -234,28 +239,39 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   if (s.id >= count)
     throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers", s.id, count));
   auto const when = policy_of(j);
-  ps::store store(store_options_of(j, p, *when, partition(p.layout.size(), count, s.id)));
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
-  auto const frozen = [&](std::uint64_t generation, ps::push_result const& r) {
-    if (s.id == 0) report_frozen(node, master, generation, r);
-  };
   ps::server server(
-      node, store,
-      {.id = s.id,
-       .servers = count,
+      node,
+      {.name = fmt::format("ps-{}", s.id),
+       .ranges = count,
        .layout = p.layout,
+       .make =
+           [&](std::uint32_t range) {
+             return std::make_shared<ps::store>(
+                 store_options_of(j, p, *when, partition(p.layout.size(), count, range)));
+           },
        .configure = [&](ps::store& into, std::string const& path) { configure(into, j, p, path); },
-       .frozen = frozen},
+       .frozen = [&](std::uint64_t generation,
+                     ps::push_result const& r) { report_frozen(node, master, generation, r); },
+       .cut_off =
+           [&](std::uint64_t generation, std::uint32_t range) {
+             wire::CutOffRequest request;
+             request.set_server(s.id);
+             request.set_generation(generation);
+             request.set_range(range);
+             tell(node, master, wire::method::cut_off, wire::pack(request));
+           }},
       log);
   net::listener listener(node, listen_at(s.host.empty() ? j.host : s.host, 0),
                          [&](net::request& q) { return server.handle(q); });
   member self(node, master, member::kind::server, s.id);
-  self.watch([&store] { return store.version(); });
+  self.watch([&server] { return server.version(); });
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
+  self.hold([&server] { return server.held(); });
   self.join(wire::layout_digest(p.layout), listener.addresses());
-  log.info(fmt::format("keeps {} of {} variables (process {}), listens at {}", store.elements().size(),
-                       p.layout.size(), ::getpid(), joined(listener.addresses())));
+  log.info(
+      fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
   std::optional<int> signal;
   while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
   if (!self.lost()) self.leave();
@@ -299,15 +315,17 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
                            worker::trainer& trainer, net::node& node, net::channel& master, logger const& log,
                            signals const& stop) {
   ps::asynchronous const when(false);
-  ps::store store(store_options_of(j, p, when, {0, p.layout.size()}));
-  ps::server server(
-      node, store,
-      {.id = 0,
-       .servers = 1,
-       .layout = p.layout,
-       .configure = [&](ps::store& into, std::string const& path) { configure(into, j, p, path); },
-       .frozen = [](std::uint64_t, ps::push_result const&) {}},
-      log);
+  auto const store = std::make_shared<ps::store>(store_options_of(j, p, when, {0, p.layout.size()}));
+  ps::server server(node,
+                    {.name = fmt::format("worker-{}", s.id),
+                     .layout = p.layout,
+                     .make = [](std::uint32_t) -> std::shared_ptr<ps::store> {
+                       throw error("a worker's copy of the model is not made by a call");
+                     },
+                     .configure = {},
+                     .frozen = {},
+                     .cut_off = {}},
+                    log);
   collective::meeting meeting(node);
   member self(node, master, member::kind::worker, s.id);
   replica parameters({s.id, self.incarnation()},
@@ -324,10 +342,7 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
                           report_frozen(node, master, generation, result);
                       }});
   net::listener listener(
-      node, listen_at(s.host.empty() ? j.host : s.host, 0),
-      [&](net::request& q) {
-        return q.method() == wire::method::copy ? parameters.handle(q) : server.handle(q);
-      },
+      node, listen_at(s.host.empty() ? j.host : s.host, 0), [&](net::request& q) { return server.handle(q); },
       meeting.handler());
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });

@@ -160,6 +160,7 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
   o.skip_damaged = j.skip_damaged;
   o.num_workers = std::uint32_t(std::max(1, j.num_workers));
   o.num_servers = std::uint32_t(j.num_ps_pods);
+  o.server_copies = unsigned(j.ps_replicas);
   o.replicas = j.how == strategy::allreduce;
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
   if (j.what == command::train)

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "edl/collective/broken.hpp"
+#include "edl/collective/segment.hpp"
 #include "edl/net/stream.hpp"
 
 namespace edl::collective {
@@ -17,12 +19,16 @@ struct group_options {
   /// A member from which nothing comes, while something must, is taken for lost after this.
   std::chrono::milliseconds silence{30'000};
   std::size_t small = 16u << 10;  ///< bytes up to which all_reduce takes few rounds instead of few bytes
+  bool shared_memory = true;      ///< where Unix sockets join all members
 };
 
 /// Processes that compute together: member `rank` of `size`, with links to its `partners`. Every member calls
 /// the same operations with the same sizes in the same order; what else comes over a link ends the group.
 /// Operations work in the calling thread. They throw `broken` when a member is lost or silent, or `abort` is
 /// called, at whatever byte they are then; the group is of no use afterwards.
+///
+/// Members that are all joined by Unix sockets share memory (512 KiB for each) from their first operation on.
+/// Sums then go through it, and the sockets only tell who is lost.
 ///
 /// Thread safety: one thread at a time; `abort` from any.
 class group {
@@ -35,8 +41,10 @@ class group {
   int rank() const { return rank_; }
   int size() const { return int(links_.size()); }
 
-  /// The sum over all members, the same bits on each. Large spans go around a ring in pieces (every member
-  /// sends 2 (size − 1) / size of the span's bytes), small ones by recursive doubling in ⌈log₂ size⌉ rounds.
+  /// The sum over all members, the same bits on each. Over sockets, large spans go around a ring in pieces
+  /// (every member sends 2 (size − 1) / size of the span's bytes), small ones by recursive doubling in
+  /// ⌈log₂ size⌉ rounds. In shared memory, each member sums its slice of a block of numbers, or all of a span
+  /// that is small.
   void all_reduce(std::span<float> values);
 
   /// The same, each number travelling as a bfloat16; partial sums are rounded where they travel.
@@ -55,15 +63,33 @@ class group {
  private:
   struct flow;  // bytes to or from a member, through pieces of memory one after the other
 
+  bool begin();  // an operation; true: in shared memory
+  [[noreturn]] void lost(int rank, char const* how) const;
+  void check(std::uint64_t const (&head)[2], int from) const;
+  std::uint64_t mark() const;
+
+  // Over sockets.
   template <class Wire>
   void ring(std::span<float> values);
   void doubling(std::span<float> values);
   void swap(int with, std::span<std::byte const> out, std::span<std::byte> in);
   std::size_t send(flow& f, std::size_t most);
   std::size_t receive(flow& f);
-  void wait(flow const* out, flow const* in);
-  void check(std::uint64_t const (&head)[2], int from) const;
-  [[noreturn]] void lost(int rank, char const* how) const;
+  void wait(int to, int from);
+
+  // In shared memory.
+  void set_up();
+  void share();
+  bool agreed(bool mine);
+  void shared_sum(std::span<float> values, bool halved);
+  template <class Wire>
+  void sum_at_once(std::span<float> values);
+  template <class Wire>
+  void sum_in_blocks(std::span<float> values);
+  void await_all(std::uint64_t count);
+  void sleep(std::uint64_t count);
+  void compare(int other) const;
+  [[noreturn]] void give_up(int other, char const* why) const;
 
   int rank_;
   std::vector<net::descriptor> links_;
@@ -74,10 +100,18 @@ class group {
   std::vector<float> partner_;                   // what a partner has sent
   std::chrono::steady_clock::time_point moved_;  // when bytes moved last
   std::atomic<bool> aborted_{false};
+
+  bool set_up_ = false, spins_ = false;
+  std::unique_ptr<segment> segment_;
+  std::atomic<segment*> known_{nullptr};  // the same, for who aborts
+  std::uint64_t round_ = 0, posts_ = 0;   // of blocks; of this member
+  std::uint64_t last_post_ = 0;           // after which a member has no part in the operation any more
+  segment::purpose purpose_{};
 };
 
 }  // namespace edl::collective
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/collective/group.ipp"
+#include "edl/collective/group_shared.ipp"
 #endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -24,6 +25,24 @@ inline constexpr std::uint64_t operation_mark = 0x6c6465'0000000000;
 inline constexpr std::size_t piece_bytes = 256u
                                            << 10;  // received at once, and added while it is in the cache
 inline constexpr std::size_t floats_per_line = 16;
+// What a link within a host holds: it should be read while it is in a cache. TCP would let it grow to
+// megabytes, which takes up to half as long again.
+inline constexpr int held_bytes = 192 << 10;
+
+inline bool within_host(int socket) {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0 ||
+      ::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0 ||
+      here.ss_family != there.ss_family)
+    return false;
+  if (here.ss_family == AF_INET)
+    return reinterpret_cast<sockaddr_in&>(here).sin_addr.s_addr ==
+           reinterpret_cast<sockaddr_in&>(there).sin_addr.s_addr;
+  return here.ss_family == AF_INET6 &&
+         std::memcmp(&reinterpret_cast<sockaddr_in6&>(here).sin6_addr,
+                     &reinterpret_cast<sockaddr_in6&>(there).sin6_addr, sizeof(in6_addr)) == 0;
+}
 
 }  // namespace detail
 
@@ -47,13 +66,17 @@ struct group::flow {
 
 EDL_INLINE group::group(int rank, std::vector<net::descriptor> links, group_options o)
     : rank_(rank), links_(std::move(links)), options_(o) {
-  for (int const other : partners(rank_, size()))
-    if (!links_[std::size_t(other)])
-      throw error(fmt::format("member {} of {} has no link to member {}", rank, size(), other));
+  for (int const other : partners(rank_, size())) {
+    int const link = links_[std::size_t(other)].get();
+    if (link < 0) throw error(fmt::format("member {} of {} has no link to member {}", rank, size(), other));
+    if (detail::within_host(link))
+      ::setsockopt(link, SOL_SOCKET, SO_SNDBUF, &detail::held_bytes, sizeof detail::held_bytes);
+  }
 }
 
 EDL_INLINE void group::abort() noexcept {
   aborted_ = true;
+  if (segment* const shared = known_) shared->give_up(rank_);
   for (auto const& link : links_)
     if (link) ::shutdown(link.get(), SHUT_RDWR);
 }
@@ -83,30 +106,42 @@ EDL_INLINE std::size_t group::receive(flow& f) {
   return std::size_t(n);
 }
 
-EDL_INLINE void group::wait(flow const* out, flow const* in) {
+// Until a member takes bytes, or sends some; −1: no such member.
+EDL_INLINE void group::wait(int to, int from) {
   pollfd both[2];
   nfds_t count = 0;
-  if (out) both[count++] = {links_[std::size_t(out->peer)].get(), POLLOUT, 0};
-  if (in) both[count++] = {links_[std::size_t(in->peer)].get(), POLLIN, 0};
-  int const ready = ::poll(both, count, 1000);
+  if (to >= 0) both[count++] = {links_[std::size_t(to)].get(), POLLOUT, 0};
+  if (from >= 0) both[count++] = {links_[std::size_t(from)].get(), POLLIN, 0};
+  int const ready = ::poll(both, count, int(std::clamp<long>(options_.silence.count(), 1, 1000)));
   if (aborted_) throw broken("the collective was aborted");
   auto const now = std::chrono::steady_clock::now();
   if (ready > 0)
     moved_ = now;
   else if (now - moved_ > options_.silence)
-    lost(in ? in->peer : out->peer, "gives no sign of life");
+    lost(from >= 0 ? from : to, "gives no sign of life");
 }
 
+EDL_INLINE std::uint64_t group::mark() const { return detail::operation_mark | (operations_ & 0xffffffff); }
+
 EDL_INLINE void group::check(std::uint64_t const (&head)[2], int from) const {
-  if (head[0] == (detail::operation_mark | (operations_ & 0xffffffff))) return;
+  if (head[0] == mark()) return;
   lost(from, "does something else, or speaks another protocol");
+}
+
+EDL_INLINE bool group::begin() {
+  ++operations_;
+  moved_ = std::chrono::steady_clock::now();
+  if (!set_up_) set_up();
+  if (!segment_) return false;
+  if (int const gone = segment_->given_up(); gone >= 0) lost(gone, "is lost");
+  return true;
 }
 
 EDL_INLINE void group::all_reduce(std::span<float> values) {
   if (size() == 1) return;
-  ++operations_;
-  moved_ = std::chrono::steady_clock::now();
-  if (values.size_bytes() <= options_.small)
+  if (begin())
+    shared_sum(values, false);
+  else if (values.size_bytes() <= options_.small)
     doubling(values);
   else
     ring<float>(values);
@@ -114,25 +149,17 @@ EDL_INLINE void group::all_reduce(std::span<float> values) {
 
 EDL_INLINE void group::all_reduce_halved(std::span<float> values) {
   if (size() == 1) return;
-  ++operations_;
-  moved_ = std::chrono::steady_clock::now();
-  ring<std::uint16_t>(values);
+  if (begin())
+    shared_sum(values, true);
+  else
+    ring<std::uint16_t>(values);
 }
 
 EDL_INLINE void group::barrier() { all_reduce({}); }
 
-EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
-  std::vector<pollfd> all;
-  for (auto const& link : links_)
-    if (link) all.push_back({link.get(), POLLIN, 0});
-  int const ready = ::poll(all.data(), nfds_t(all.size()), int(patience.count()));
-  if (aborted_) throw broken("the collective was aborted");
-  return ready > 0;
-}
-
 // Sends one piece of memory to a member while another comes from it.
 EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<std::byte> in) {
-  std::uint64_t mine[2]{detail::operation_mark | (operations_ & 0xffffffff), out.size()}, theirs[2]{};
+  std::uint64_t mine[2]{mark(), out.size()}, theirs[2]{};
   flow to(with), from(with);
   if (out.data()) {
     to.add(std::as_writable_bytes(std::span(mine)));
@@ -151,7 +178,7 @@ EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<
       check(theirs, with);
       checked = true;
     }
-    if (moved == 0) wait(to.over() ? nullptr : &to, from.over() ? nullptr : &from);
+    if (moved == 0) wait(to.over() ? -1 : with, from.over() ? -1 : with);
   }
 }
 
@@ -159,20 +186,23 @@ EDL_INLINE void group::doubling(std::span<float> values) {
   // Never empty, so that a barrier's exchange is one, too.
   partner_.resize(values.size() + 1);
   auto const theirs = std::as_writable_bytes(std::span(partner_)).first(values.size_bytes());
-  auto const mine = std::as_writable_bytes(values.empty() ? std::span<float>(partner_).first(0) : values);
+  auto const nothing = theirs.first(0);
+  auto const mine = values.empty() ? nothing : std::as_writable_bytes(values);
   auto const add = [&] {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += partner_[i];
   };
   int const half = doubling_size(size());
   if (rank_ >= half) {
-    // Who is too many for a power of two hands its numbers over and takes the result.
-    swap(rank_ - half, mine, {});
+    // Who is too many for a power of two hands its numbers over and takes the result. It hears of its
+    // partner's beginning, or it might wait for that.
+    swap(rank_ - half, mine, nothing);
     swap(rank_ - half, {}, mine);
     return;
   }
   bool const carries = rank_ < size() - half;
   if (carries) {
-    swap(rank_ + half, {}, theirs);
+    // Its head goes ahead of all that is waited for, so that a member that has nothing to do hears of it.
+    swap(rank_ + half, nothing, theirs);
     add();
   }
   for (int bit = 1; bit < half; bit *= 2) {
@@ -206,8 +236,7 @@ void group::ring(std::span<float> values) {
   auto const incoming = [&] { return segment(me + 2 * n - 1 - receiving.k); };
   std::size_t sendable = outgoing().size();  // elements, not sent yet
 
-  std::uint64_t mine[2]{detail::operation_mark | (operations_ & 0xffffffff), values.size() * sizeof(Wire)},
-      theirs[2]{};
+  std::uint64_t mine[2]{mark(), values.size() * sizeof(Wire)}, theirs[2]{};
   flow out(int((me + 1) % n)), in(int((me + n - 1) % n));
   out.add(std::as_writable_bytes(std::span(mine)));
   in.add(std::as_writable_bytes(std::span(theirs)));
@@ -273,7 +302,7 @@ void group::ring(std::span<float> values) {
       sendable += receiving.k < all - 1 ? to.size() : 0;
       taken = whole;
     }
-    if (moved == 0) wait(out.over() ? nullptr : &out, in.over() ? nullptr : &in);
+    if (moved == 0) wait(out.over() ? -1 : out.peer, in.over() ? -1 : in.peer);
   }
 }
 

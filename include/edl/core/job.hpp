@@ -41,6 +41,7 @@ struct job {
 
   int num_workers = 0;
   int num_ps_pods = 0;
+  int ps_replicas = 1;
   bool use_async = false;
   int grads_to_wait = 1;
   std::uint64_t sync_version_tolerance = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "edl/core/log.hpp"
 #include "edl/master/evaluation.hpp"
 #include "edl/master/membership.hpp"
+#include "edl/master/placement.hpp"
 
 namespace edl::master {
 
@@ -22,7 +24,11 @@ struct find_restore_point {
 struct configure_servers {
   std::uint64_t generation = 0;
   std::string restore;  ///< directory of a checkpoint; empty: initial values
-  bool keep = false;    ///< the state that they have, instead; answer with what each has applied
+  bool keep = false;  ///< the state that they, or `holders`, have, instead; answer with what each has applied
+  std::vector<range_place> places;
+  range_holders holders;
+  std::vector<std::uint32_t> sources;  ///< with `keep`, by range: the holder whose state is taken by all
+  std::set<std::uint32_t> servers;     ///< all that are there
 };
 
 /// Training is over and the servers rest: ask server 0 for its version, and answer with

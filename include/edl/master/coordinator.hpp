@@ -14,6 +14,7 @@
 #include "edl/master/journal.hpp"
 #include "edl/master/lineage.hpp"
 #include "edl/master/membership.hpp"
+#include "edl/master/placement.hpp"
 #include "edl/master/roll_call.hpp"
 #include "edl/master/task_queue.hpp"
 
@@ -94,6 +95,9 @@ class coordinator {
   void server_configured(std::uint32_t id, std::uint64_t incarnation, std::uint64_t generation,
                          std::string const& error, time_point now, std::optional<copy_position> kept = {});
 
+  /// The server of a range cannot reach its backup, and so acknowledges nothing.
+  void backup_cut_off(std::uint32_t server, std::uint64_t generation, std::uint32_t range, time_point now);
+
   /// Nothing: there is no checkpoint, the job goes back to `job_options::start`.
   void restore_point_found(std::uint64_t generation, std::optional<restore_point> point, time_point now);
 
@@ -116,6 +120,9 @@ class coordinator {
   std::vector<command> take_commands();
 
   std::uint64_t generation() const { return generation_; }
+  std::vector<range_place> const& places() const {
+    return places_;
+  }                                                      ///< of the variables' ranges, on servers
   world const& current_world() const { return world_; }  ///< with `replicas`; of no member before the first
   /// All servers have the generation's state.
   bool ready() const { return phase_ != phase::forming && phase_ != phase::configuring; }
@@ -147,7 +154,7 @@ class coordinator {
   void give_up(role of, std::uint32_t id, std::string const& why, time_point now);
   void new_generation();
   void find_point();
-  void go_on_from(copy_position kept, time_point now);
+  void go_on_from(copy_position kept);
   void void_leases();
   void go_back_to(restore_point point, time_point now);
   void regroup(time_point now);
@@ -155,6 +162,12 @@ class coordinator {
   void begin_world(time_point now);
   void find_absent(time_point now);
   void configure_if_complete();
+  void configure();
+  std::set<std::uint32_t> servers_there() const;
+  void server_lost(std::uint32_t id, time_point now);
+  void server_joined(join_request const& r, time_point now);
+  void regroup_servers(time_point now);
+  void recover_servers(time_point now);
   void begin(time_point now);
   void advance();
   void close();
@@ -177,11 +190,15 @@ class coordinator {
   evaluation evaluation_;
   std::optional<restore_point> point_;  // of this generation, once found
   std::set<std::uint32_t> configured_;
-  std::uint64_t keep_ = 0;                       // the generation whose state servers have, if all have it
-  std::map<std::uint32_t, std::uint64_t> states_;  // by server
-  std::optional<copy_position> kept_;            // what all servers so far have applied
-  bool recovered_ = false;                       // another master was here before
-  std::uint32_t expected_ = 0;                   // workers that the first world waits for
+  std::uint32_t wanted_servers_ = 0;
+  bool keeping_ = false;   // servers go on with the state that they have
+  range_holders holders_;  // of the state of the newest whole generation
+  std::vector<range_place> places_;
+  std::optional<copy_position> kept_;  // what all servers so far have applied
+  std::uint64_t recovering_ = 0;       // the generation that another master has left to the servers
+  bool recovered_ = false;             // another master was here before
+  time_point began_;
+  std::uint32_t expected_ = 0;  // workers that the first world waits for
   roll_call roll_;
   world world_;
   std::optional<time_point> forming_since_;                // the next world
@@ -207,5 +224,6 @@ class coordinator {
 #ifdef EDL_HEADER_ONLY
 #include "edl/master/coordinator.ipp"
 #include "edl/master/dispatch.ipp"
+#include "edl/master/generations.ipp"
 #include "edl/master/worlds.ipp"
 #endif

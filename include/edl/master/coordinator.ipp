@@ -65,6 +65,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
                    .throttle = options_.evaluation_throttle},
                   now),
       point_(options_.start),
+      began_(now),
       version_(options_.start.version) {
   if (options_.type == job_type::evaluation_only) {
     if (evaluation_.empty()) throw usage_error("--validation_data holds no record");
@@ -77,9 +78,10 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
     if (point_->version > 0) evaluation_.roll_back(point_->version);
   }
   expected_ = options_.num_workers;
+  wanted_servers_ = options_.num_servers;
   if (before) {
     generation_ = before->generation + 1;
-    keep_ = options_.num_servers > 0 ? before->generation : 0;
+    recovering_ = options_.num_servers > 0 ? before->generation : 0;
     expected_ = before->members;
     worker_lines_ = lineages(worker_lines_.of(), before->workers, now);
     server_lines_ = lineages(server_lines_.of(), before->servers, now);
@@ -113,8 +115,8 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
     return join_reply{false, std::move(why)};
   };
   if (over()) return refuse("the job is over");
-  if (r.of == role::server && r.id >= options_.num_servers)
-    return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", options_.num_servers,
+  if (r.of == role::server && r.id >= wanted_servers_)
+    return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", wanted_servers_,
                               r.id + std::uint64_t{1}));
   if (r.of == role::worker && r.id >= detail::most_workers) return refuse("its id is out of range");
   if (layout_ && *layout_ != r.layout)
@@ -130,10 +132,9 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (over()) return refuse("the job is over");
   all.join(r.id, r.incarnation, r.addresses, now);
   lines(r.of).joined(r.id);
-  if (r.of == role::server) states_[r.id] = r.held;
   if (verdict == membership::verdict::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
-    if (r.of == role::server) configure_if_complete();
+    if (r.of == role::server) server_joined(r, now);
     if (r.of == role::worker && options_.replicas) regroup(now);
   }
   return {true, {}};
@@ -168,8 +169,7 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   if (over()) return;
   if (of == role::server) {
     say(severity::warning, fmt::format("server {} is lost: {}", id, how));
-    if (phase_ != phase::forming) new_generation();
-    return;
+    return server_lost(id, now);
   }
   training_first_.erase(id);
   std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
@@ -219,6 +219,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
     for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
   }
   if (options_.replicas) find_absent(now);
+  if (recovering_ != 0) recover_servers(now);
   recover_slow(now);
   if (!over()) advance();
 }
@@ -237,128 +238,6 @@ EDL_INLINE void coordinator::recover_slow(time_point now) {
           fmt::format("worker {} takes too long for its task, which goes to another", worker));
     }
   }
-}
-
-// ---- Generations ----
-
-EDL_INLINE void coordinator::void_leases() {
-  phase_ = phase::forming;
-  configured_.clear();
-  training_first_.clear();
-  for (auto const& c : {writing_, to_write_})
-    if (options_.replicas && c && !c->final) unwritten_.push_back(c->version);
-  writing_.reset();
-  to_write_.reset();
-  last_version_.reset();
-  point_.reset();
-  if (tasks_) tasks_->recover_all();
-  evaluation_.recover_all();
-}
-
-EDL_INLINE void coordinator::new_generation() {
-  ++generation_;
-  void_leases();
-  keep_ = 0;
-  states_.clear();
-  find_point();
-}
-
-EDL_INLINE void coordinator::find_point() {
-  if (trains())
-    commands_.emplace_back(find_restore_point{generation_});
-  else
-    point_ = options_.start;  // nothing is applied: the model is what it was, and what is done stays done
-}
-
-EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::optional<restore_point> point,
-                                                 time_point now) {
-  if (generation != generation_ || phase_ != phase::forming || point_) return;
-  if (options_.replicas && !std::exchange(asked_point_, false)) return;
-  go_back_to(point ? *std::move(point) : options_.start, now);
-}
-
-EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
-  std::uint64_t const before = tasks_ ? tasks_->done().records_done : 0;
-  if (trains()) try {
-      tasks_->restore(point.applied);
-    } catch (error const& e) {
-      return fail(fmt::format("cannot go back to '{}': {}", point.directory, e.what()));
-    }
-  if (options_.replicas && roll_.newest())
-    evaluation_.forget_after(point.version);  // what is older is frozen on its survivors
-  else
-    evaluation_.roll_back(point.version);
-  if (!options_.replicas) epochs_said_ = 0;
-  version_ = point.version;
-  if (final_written_ != point.version) final_written_.reset();
-  if (written_ && *written_ > point.version) written_.reset();
-  if (bool const lossless = options_.replicas && (!tasks_ || tasks_->done().records_done >= before);
-      !lossless)
-    say(severity::warning,
-        fmt::format("Going back to version {}, {} records done", point.version, tasks_->done().records_done));
-  point_ = std::move(point);
-  options_.replicas ? begin_world(now) : configure_if_complete();
-}
-
-EDL_INLINE void coordinator::configure_if_complete() {
-  if (phase_ != phase::forming || servers_.all().size() < options_.num_servers) return;
-  if (recovered_ && keep_ == 0 && !point_) return;  // it is being looked for
-  if (keep_ != 0) {
-    bool const whole =
-        std::all_of(states_.begin(), states_.end(), [&](auto const& h) { return h.second == keep_; });
-    if (!whole) {
-      keep_ = 0;
-      find_point();
-      if (!point_) return;
-    }
-  } else if (!point_) {
-    return;
-  }
-  phase_ = phase::configuring;
-  kept_.reset();
-  commands_.emplace_back(configure_servers{generation_, keep_ ? "" : point_->directory, keep_ != 0});
-}
-
-EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t incarnation,
-                                               std::uint64_t generation, std::string const& error,
-                                               time_point now, std::optional<copy_position> kept) {
-  if (generation != generation_ || phase_ != phase::configuring || !servers_.known(id, incarnation)) return;
-  if (!error.empty())
-    return fail(fmt::format("server {} cannot take the state of '{}': {}", id,
-                            point_ ? point_->directory : "its generation", error));
-  servers_.seen(id, incarnation, now);
-  if (kept && configured_.insert(id).second) {
-    if (kept_) {
-      kept_->applied.intersect(kept->applied);
-      kept_->version = std::min(kept_->version, kept->version);
-    } else {
-      kept_ = std::move(kept);
-    }
-  }
-  configured_.insert(id);
-  if (configured_.size() < options_.num_servers) return;
-  if (keep_ != 0) go_on_from(*std::exchange(kept_, std::nullopt), now);
-  if (!over()) begin(now);
-}
-
-EDL_INLINE void coordinator::go_on_from(copy_position kept, time_point) {
-  keep_ = 0;
-  if (tasks_) try {
-      tasks_->restore(kept.applied);
-    } catch (error const& e) {
-      return fail(fmt::format("cannot go on from the servers' state: {}", e.what()));
-    }
-  version_ = kept.version;
-  point_ = restore_point{"", kept.version, std::move(kept.applied)};
-  say(severity::info, fmt::format("Going on at version {}, {} records done", version_,
-                                  tasks_ ? tasks_->done().records_done : 0));
-}
-
-EDL_INLINE void coordinator::begin(time_point now) {
-  phase_ = phase::running;
-  if (options_.type == job_type::evaluation_only && evaluation_.idle())
-    evaluation_.version_reached({point_->version, false}, now);
-  advance();
 }
 
 // ---- Versions, checkpoints, the end ----

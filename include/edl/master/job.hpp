@@ -40,6 +40,7 @@ struct job_options {
   bool skip_damaged = false;
   std::uint32_t num_workers = 1;
   std::uint32_t num_servers = 0;      ///< 0: the model is in the worker, and ready at once
+  unsigned server_copies = 1;         ///< servers that have the state of a range
   bool replicas = false;              ///< workers have a copy each, and train in worlds
   std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are made good by a new process
   std::uint32_t server_failures = 3;  ///< likewise
@@ -61,8 +62,9 @@ struct join_request {
   std::uint32_t id = 0;
   std::uint64_t incarnation = 0;
   std::vector<std::string> addresses;
-  std::uint64_t layout = 0;  ///< digest of the model's layout
-  std::uint64_t held = 0;    ///< servers: the generation whose state they have; 0: none
+  std::uint64_t layout = 0;                ///< digest of the model's layout
+  std::uint64_t held = 0;                  ///< servers: the generation whose state they have; 0: none
+  std::vector<std::uint32_t> ranges = {};  ///< of which they have it
 };
 
 struct join_reply {

@@ -69,6 +69,8 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
 }
 
 EDL_INLINE std::optional<std::uint32_t> roll_call::suspect() {
+  // The last world got somewhere.
+  if (auto const* const c = newest(); c && c->version > reached_) suspicions_.clear();
   // Of two that accuse each other the younger goes.
   std::optional<std::uint32_t> most;
   for (auto const& [id, s] : suspicions_)

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,10 @@
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
 #include "edl/wire/manifest.hpp"
+
+namespace edl::wire {
+class ConfigureRequest;  // edl/wire/edl.pb.h
+}
 
 namespace edl::master {
 
@@ -81,11 +86,21 @@ class server {
   asio::awaitable<void> release(release_frozen c);
   asio::awaitable<void> finish();
   asio::awaitable<void> export_variables();
+  asio::awaitable<std::uint64_t> pull_copy(std::span<float> variables);
+  asio::awaitable<void> pause();
 
-  /// Whoever keeps the model: the servers, or the workers of the world; with `one`, the first of these.
-  std::vector<std::shared_ptr<net::channel>> keepers(bool one) const;
-  asio::awaitable<std::vector<std::string>> ask_all(std::uint16_t method, std::string const& message,
-                                                    std::chrono::milliseconds timeout, bool one = false);
+  /// Whoever keeps a range of the model: its server, or every worker of the world; with `one`, of these the
+  /// first whose copy went on.
+  struct keeper {
+    std::shared_ptr<net::channel> to;
+    std::uint32_t range = 0;
+  };
+  std::vector<keeper> keepers(bool one = false) const;
+  std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
+  template <class Request>
+  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
+                                                    Request request, std::chrono::milliseconds timeout);
+  wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;

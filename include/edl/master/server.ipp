@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <exception>
+#include <functional>
+#include <map>
+#include <optional>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
@@ -86,7 +90,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  m.incarnation(),
                                  {m.addresses().begin(), m.addresses().end()},
                                  m.layout(),
-                                 m.held()};
+                                 m.held(),
+                                 {m.ranges().begin(), m.ranges().end()}};
       std::vector<net::address> where;
       for (std::string const& a : request.addresses) where.push_back(net::parse_address(a));
       join_reply const answer = coordinator_.join(request, now);
@@ -106,11 +111,11 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       wire::Cluster out;
       out.set_generation(coordinator_.generation());
       out.set_ready(coordinator_.ready());
-      for (auto const& [id, member] : coordinator_.servers().all()) {
-        auto* s = out.add_servers();
-        s->set_id(id);
-        s->set_incarnation(member.incarnation);
-        for (std::string const& a : member.addresses) s->add_addresses(a);
+      for (range_place const& place : coordinator_.places()) {
+        auto* range = out.add_ranges();
+        range->set_server(place.primary);
+        if (member const* const m = coordinator_.servers().find(place.primary))
+          for (std::string const& a : m->addresses) range->add_addresses(a);
       }
       reply = wire::pack(out);
       break;
@@ -137,6 +142,12 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = wire::pack(wire::Empty{});
       break;
     }
+    case wire::method::cut_off: {
+      auto const m = wire::unpack<wire::CutOffRequest>(r.message(), r.peer());
+      coordinator_.backup_cut_off(m.server(), m.generation(), m.range(), now);
+      reply = wire::pack(wire::Empty{});
+      break;
+    }
     case wire::method::watch:
       reply = co_await watch(r);
       break;
@@ -145,8 +156,10 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       break;
     case wire::method::task: {
       auto const m = wire::unpack<wire::TaskRequest>(r.message(), r.peer());
-      reply = wire::pack(
-          detail::to_message(coordinator_.request_task(m.worker(), m.incarnation(), now), options_.job));
+      task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now);
+      // The model is still to be taken from the workers that keep it.
+      if (work.kind == task_kind::finished && options_.job.replicas && !ended_) work.kind = task_kind::wait;
+      reply = wire::pack(detail::to_message(work, options_.job));
       break;
     }
     case wire::method::report: {
@@ -234,9 +247,10 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
   for (;;) {
     bool const known = coordinator_.workers().known(m.worker(), m.incarnation());
     out.set_known(known || stranger(role::worker, m.worker(), m.incarnation()));
-    out.set_over(coordinator_.over());
+    out.set_over(coordinator_.over() && ended_);
     if (!out.known() || out.over() || (known && came_early)) break;
-    if (world const* const w = coordinator_.world_of(m.worker(), m.incarnation())) {
+    if (world const* const w =
+            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation())) {
       out.set_number(w->number);
       out.set_version(w->version);
       out.set_restore(w->restore);
@@ -295,7 +309,7 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
 }
 
 EDL_INLINE void server::execute(configure_servers const& c) {
-  for (auto const& [id, p] : servers_) node_.spawn([this, id = id, c] { return configure(id, c); });
+  for (std::uint32_t const id : c.servers) node_.spawn([this, id, c] { return configure(id, c); });
 }
 
 EDL_INLINE void server::execute(ask_version const& c) {
@@ -324,20 +338,43 @@ EDL_INLINE void server::execute(fail_job const& c) {
 
 EDL_INLINE void server::execute(log_line const& c) { log_.log(c.level, c.text); }
 
+EDL_INLINE wire::ConfigureRequest server::configuration(std::uint32_t id, configure_servers const& c) const {
+  wire::ConfigureRequest request;
+  request.set_generation(c.generation);
+  request.set_restore(c.restore);
+  request.set_keep(c.keep);
+  auto const tell = [&](std::uint32_t of, auto add) {
+    if (member const* const m = coordinator_.servers().find(of))
+      for (std::string const& a : m->addresses) add(a);
+  };
+  for (std::uint32_t range = 0; range < c.places.size(); ++range) {
+    range_place const& place = c.places[range];
+    auto const held = c.holders.find(range);
+    bool const holds = held != c.holders.end() && held->second.contains(id);
+    if (holds) request.add_holds(range);
+    if (place.primary != id && place.backup != id) continue;
+    auto* const a = request.add_assignments();
+    a->set_range(range);
+    a->set_primary(place.primary == id);
+    if (place.primary == id && place.backup)
+      tell(*place.backup, [&](std::string const& x) { a->add_backup(x); });
+    if (c.keep && c.sources[range] != id)
+      tell(c.sources[range], [&](std::string const& x) { a->add_from(x); });
+  }
+  return request;
+}
+
 EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_servers c) {
   peer const p = servers_[id];
   std::string failed;
   std::optional<copy_position> kept;
   try {
-    wire::ConfigureRequest request;
-    request.set_keep(c.keep);
-    request.set_generation(c.generation);
-    request.set_restore(c.restore);
+    wire::ConfigureRequest const request = configuration(id, c);
     net::outgoing const what{
         .method = wire::method::configure, .message = wire::pack(request), .timeout = detail::disk_timeout};
     net::reply const answer = co_await p.to->call(what);
     auto const reply = wire::unpack<wire::ConfigureReply>(answer.message, p.to->name());
-    if (c.keep) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
+    if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
   } catch (net::call_error const& e) {
     // A server that is gone is found by its exit or its silence, and another generation begins.
     if (e.code() != net::status::internal && e.code() != net::status::invalid) co_return;
@@ -348,28 +385,32 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
   obey();
 }
 
-EDL_INLINE std::vector<std::shared_ptr<net::channel>> server::keepers(bool one) const {
-  std::vector<std::shared_ptr<net::channel>> all;
+EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
+  std::vector<keeper> all;
+  auto const add = [&](std::uint32_t id, std::uint32_t range) {
+    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, range});
+  };
   if (options_.job.replicas) {
-    for (world::member const& m : coordinator_.current_world().members)
-      if (auto const it = servers_.find(m.id); it != servers_.end()) all.push_back(it->second.to);
+    auto members = coordinator_.current_world().members;
+    if (one) std::ranges::stable_partition(members, [](world::member const& m) { return m.current; });
+    for (world::member const& m : members) add(m.id, 0);
+    if (one && all.size() > 1) all.resize(1);
   } else {
-    for (auto const& [id, p] : servers_) all.push_back(p.to);
+    for (std::uint32_t r = 0; r < coordinator_.places().size(); ++r) add(coordinator_.places()[r].primary, r);
   }
-  if (one && all.size() > 1) all.resize(1);
   return all;
 }
 
-EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16_t method,
-                                                                     std::string const& message,
-                                                                     std::chrono::milliseconds timeout,
-                                                                     bool one) {
-  auto const whom = keepers(one);
+template <class Request>
+asio::awaitable<std::vector<std::string>> server::ask_all(std::vector<keeper> whom, std::uint16_t method,
+                                                          Request request,
+                                                          std::chrono::milliseconds timeout) {
   auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
-  std::size_t place = 0;
-  for (auto const& k : whom)
-    node_.spawn([g, to = k, what = net::outgoing{.method = method, .message = message, .timeout = timeout},
-                 place = place++]() -> asio::awaitable<void> {
+  for (std::size_t place = 0; place < whom.size(); ++place) {
+    request.set_range(whom[place].range);
+    node_.spawn([g, to = whom[place].to,
+                 what = net::outgoing{.method = method, .message = wire::pack(request), .timeout = timeout},
+                 place]() -> asio::awaitable<void> {
       try {
         net::reply answer = co_await to->call(what);
         g->replies[place] = std::move(answer.message);
@@ -379,41 +420,71 @@ EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_all(std::uint16
       --g->left;
       g->changed.notify();
     });
+  }
   while (g->left > 0) co_await g->changed.wait();
   if (g->failed) std::rethrow_exception(g->failed);
   co_return g->replies;
 }
 
+EDL_INLINE asio::awaitable<void> server::pause() {
+  asio::steady_timer timer(node_.executor(), std::chrono::milliseconds(50));
+  co_await timer.async_wait(asio::use_awaitable);
+}
+
 EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   wire::SettleRequest request;
   request.set_generation(generation);
-  std::uint64_t version = 0;
-  try {
-    std::string const message = wire::pack(request);
-    auto const replies =
-        co_await ask_all(wire::method::settle, message, detail::control_timeout, options_.job.replicas);
-    for (std::string const& reply : replies)
-      version = std::max(version, wire::unpack<wire::SettleReply>(reply, "a server").version());
-  } catch (error const& e) {
-    log_.warning(fmt::format("the servers could not be settled: {}", e.what()));
-    co_return;  // the loss that caused it begins another generation
+  std::optional<std::uint64_t> version;
+  // Members of a world may not have heard of it yet, and one of them may have made the last step before the
+  // others. The loss of one begins another generation.
+  while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
+    try {
+      auto const replies =
+          co_await ask_all(keepers(), wire::method::settle, request, detail::control_timeout);
+      version = 0;
+      for (std::string const& reply : replies)
+        version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
+    } catch (error const& e) {
+      log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
+    }
+    if (!version) co_await pause();
   }
-  coordinator_.version_told(generation, version, std::chrono::steady_clock::now());
+  if (version) coordinator_.version_told(generation, *version, std::chrono::steady_clock::now());
   obey();
 }
 
+EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) const {
+  if (!options_.job.replicas) return keepers();
+  std::vector<keeper> all;
+  for (std::uint32_t const id : coordinator_.holders(version))
+    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, 0});
+  return all;
+}
+
 EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
-  try {
-    wire::ClaimRequest request;
-    request.set_generation(r.generation);
-    request.set_version(r.version);
-    std::string const message = wire::pack(request);
-    co_await ask_all(wire::method::claim, message, detail::control_timeout);
-  } catch (error const& e) {
-    log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
-    r.evaluate = false;
+  wire::ClaimRequest request;
+  request.set_generation(r.generation);
+  request.set_version(r.version);
+  // One that is being evaluated is told again by the next world, and has been claimed.
+  bool claimed = coordinator_.evaluations().wants_frozen(r.version);
+  for (int tries = 0; !claimed && coordinator_.generation() == r.generation; ++tries) {
+    bool again = false;
+    try {
+      auto const all = claimants(r.version);
+      co_await ask_all(all, wire::method::claim, request, detail::control_timeout);
+      claimed = true;
+    } catch (net::call_error const& e) {
+      // A member of a world may not have heard of it yet.
+      again = e.code() == net::status::stale_generation && options_.job.replicas && tries < 100;
+      if (!again) log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
+    }
+    if (again)
+      co_await pause();
+    else
+      break;
   }
-  if (!r.evaluate) {
+  if (!claimed) {
+    r.evaluate = false;
     release_frozen const nothing{r.version, true};
     co_await release(nothing);
   }
@@ -426,8 +497,7 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   request.set_version(c.version);
   request.set_evaluation(c.evaluation);
   try {
-    std::string const message = wire::pack(request);
-    co_await ask_all(wire::method::release, message, detail::control_timeout);
+    co_await ask_all(keepers(), wire::method::release, request, detail::control_timeout);
   } catch (error const& e) {
     log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
   }
@@ -435,6 +505,7 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
   std::string failed;
+  bool again = false;
   std::string const path = wire::checkpoint_path(options_.checkpoint_dir, c.version);
   try {
     wire::begin_checkpoint(path);
@@ -446,35 +517,76 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     wire::manifest m = options_.manifest;
     m.version = c.version;
     m.layout = wire::layout_digest(options_.layout);
-    std::string const message = wire::pack(request);
     auto const replies =
-        co_await ask_all(wire::method::checkpoint, message, detail::disk_timeout, options_.job.replicas);
+        co_await ask_all(keepers(true), wire::method::checkpoint, request, detail::disk_timeout);
     for (std::string const& reply : replies) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
     wire::commit_checkpoint(path, m);
     wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max);
+  } catch (net::call_error const& e) {
+    // Of a final one, another generation is asked for when who was to write it is lost.
+    if (e.code() == net::status::unavailable && c.final && options_.job.replicas) again = true;
+    failed = e.what();
   } catch (error const& e) {
     failed = e.what();
+  }
+  if (again) {
+    co_await pause();
+    if (coordinator_.generation() == c.generation) execute(c);
+    co_return;
   }
   coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
   obey();
 }
 
+/// From the newest copy that can be reached: one member may have made the last step before the others.
+EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> variables) {
+  wire::SettleRequest settle;
+  settle.set_generation(coordinator_.generation());
+  wire::PullRequest request;
+  request.set_generation(coordinator_.generation());
+  net::outgoing const ask{
+      .method = wire::method::settle, .message = wire::pack(settle), .timeout = detail::control_timeout};
+  std::multimap<std::uint64_t, keeper, std::greater<>> newest;
+  std::string why = "no worker has it";
+  for (auto const& k : keepers()) try {
+      net::reply const reply = co_await k.to->call(ask);
+      newest.emplace(wire::unpack<wire::SettleReply>(reply.message, k.to->name()).version(), k);
+    } catch (net::call_error const& e) {
+      why = e.what();
+    }
+  for (auto const& [version, k] : newest) try {
+      net::outgoing what{
+          .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
+      what.into.push_back(std::as_writable_bytes(variables));
+      co_await k.to->call(what);
+      co_return version;
+    } catch (net::call_error const& e) {
+      why = e.what();
+    }
+  throw error(fmt::format("the model cannot be had: {}", why));
+}
+
 EDL_INLINE asio::awaitable<void> server::export_variables() {
   std::vector<float> variables(options_.layout.size());
   std::uint64_t version = 0;
-  auto const from = keepers(options_.job.replicas);
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
-    wire::PullRequest request;
-    request.set_generation(coordinator_.generation());
-    net::outgoing what{
-        .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
-    what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
-    net::reply const reply = co_await from[i]->call(what);
-    version = wire::unpack<wire::PullReply>(reply.message, from[i]->name()).version();
+  if (options_.job.replicas) {
+    version = co_await pull_copy(variables);
+  } else {
+    auto const from = keepers();
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
+      wire::PullRequest request;
+      request.set_range(from[i].range);
+      request.set_generation(coordinator_.generation());
+      net::outgoing what{
+          .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
+      what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
+      net::reply const reply = co_await from[i].to->call(what);
+      version = wire::unpack<wire::PullReply>(reply.message, from[i].to->name()).version();
+    }
   }
   std::string const path = options_.output + "/model.safetensors";
   wire::export_model(path, options_.layout, variables, version);
@@ -489,6 +601,7 @@ EDL_INLINE asio::awaitable<void> server::finish() {
     failed = e.what();
   }
   if (!std::exchange(ended_, true)) around_.ended(failed);
+  changed_.notify();
 }
 
 }  // namespace edl::master

@@ -36,6 +36,7 @@ class frozen {
     return it->second.value;
   }
 
+  bool keeps(std::uint64_t version) const { return kept_.contains(version); }
   void release(std::uint64_t version) { kept_.erase(version); }
   void clear() { kept_.clear(); }
   std::size_t size() const { return kept_.size(); }

@@ -5,67 +5,111 @@
 #include <asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
+#include "edl/net/channel.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
+#include "edl/net/status.hpp"
 #include "edl/ps/store.hpp"
+
+namespace edl::wire {
+class PushRequest;  // edl/wire/edl.pb.h
+class ReplicateRequest;
+}  // namespace edl::wire
 
 namespace edl::ps {
 
 struct server_options {
-  std::uint32_t id = 0, servers = 1;
+  std::string name = "ps-0";       ///< in logs and errors
+  std::uint32_t ranges = 1;        ///< that the variables are cut into
   parameter_layout const& layout;  ///< outlives the server
+
+  /// A store for a range, in any state.
+  std::function<std::shared_ptr<store>(std::uint32_t range)> make;
 
   /// Puts the store into a checkpoint's state, or into its initial one for an empty path.
   std::function<void(store&, std::string const& path)> configure;
 
-  /// Told of every version that the store has frozen by itself.
+  /// Told of every version that the first range's store has frozen by itself.
   std::function<void(std::uint64_t generation, push_result const&)> frozen;
+
+  /// Told when the backup of a range cannot be reached.
+  std::function<void(std::uint64_t generation, std::uint32_t range)> cut_off;
 };
 
-/// A store behind the net: serves pulls, pushes and what the master asks. Pulls are sent from the store's own
+/// Stores behind the net: serves pulls, pushes and what the master asks. Pulls are sent from a store's own
 /// memory, pushes are received into memory that the update reads. A call of another generation is refused.
+///
+/// The master says which ranges it serves, and for which it is another server's backup. A push is
+/// acknowledged when the backup, if there is one, has made the same update; one that changes nothing, when
+/// that holds for all before it. So what is acknowledged outlives the loss of either.
+///
 /// Thread safety: only on the node's thread, `handle` included.
 class server {
  public:
-  server(net::node& on, store& state, server_options options, logger log);
+  server(net::node& on, server_options options, logger log);
 
   /// A listener's handler.
   asio::awaitable<void> handle(net::request& r);
 
-  /// The store has this generation's state, by other ways than a call.
-  void configured(std::uint64_t generation) { generation_ = generation; }
+  /// `state` is this generation's state of `range`, by other ways than a call.
+  void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
 
-  /// The store has made a step, likewise.
+  /// A store has made a step, likewise.
   void stepped() { advanced_.notify(); }
 
   std::uint64_t generation() const { return generation_; }  ///< 0: nothing to serve yet
+  std::vector<std::uint32_t> held() const;                  ///< ranges whose state is here
+  std::uint64_t version() const;                            ///< of the first of them; 0: none
 
  private:
   class gradient_buffer;
+  struct shard {
+    std::shared_ptr<store> state;
+    bool primary = true;
+    std::shared_ptr<net::channel> backup;
+    std::uint64_t since = 0;                             // the generation that it was configured in last
+    std::uint64_t applied = 0;                           // updates since then
+    std::uint64_t since_before = 0, applied_before = 0;  // the same, when that generation began
+    std::uint64_t safe = 0;                              // as many the backup has made, too
+    bool cut_off = false;                                // the backup cannot be reached
+  };
 
   asio::awaitable<void> pull(net::request& r);
   asio::awaitable<void> push(net::request& r);
+  asio::awaitable<void> replicate(net::request& r);
+  asio::awaitable<void> copy(net::request& r);
+  asio::awaitable<void> compare(net::request& r);
   asio::awaitable<void> position(net::request& r);
   asio::awaitable<void> configure(net::request& r);
   asio::awaitable<void> claim(net::request& r);
   asio::awaitable<void> release(net::request& r);
   asio::awaitable<void> settle(net::request& r);
   asio::awaitable<void> checkpoint(net::request& r);
-  asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint64_t version);
-  asio::awaitable<wire::manifest::file> write(cut const& what, std::string const& path);
+  asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint32_t range,
+                              std::uint64_t version);
+  asio::awaitable<wire::manifest::file> write(cut const& what, std::string const& path, std::uint32_t range);
+  asio::awaitable<void> make_safe(wire::PushRequest const& p, std::span<float> values, std::uint64_t number);
+  asio::awaitable<std::shared_ptr<store>> fetch(std::uint64_t generation, std::uint32_t range,
+                                                std::vector<std::string> const& from);
+  asio::awaitable<std::string> ask_holder(net::channel& holder, std::uint64_t generation, net::outgoing what);
   void check(std::uint64_t generation) const;
+  shard& of(std::uint64_t generation, std::uint32_t range, bool primary = true);
+  net::call_error overtaken() const;
 
   net::node& node_;
-  store& store_;
   server_options options_;
   logger log_;
-  std::uint64_t generation_ = 0;  // 0: nothing to serve yet
+  std::uint64_t generation_ = 0;   // 0: nothing to serve yet
+  std::uint64_t configuring_ = 0;  // the newest asked for
+  std::map<std::uint32_t, shard> shards_;
   net::event advanced_;
   std::vector<std::vector<float>> buffers_;  // to receive gradients into, reused
   asio::thread_pool writer_{1};
@@ -74,5 +118,6 @@ class server {
 }  // namespace edl::ps
 
 #ifdef EDL_HEADER_ONLY
+#include "edl/ps/configure.ipp"
 #include "edl/ps/server.ipp"
 #endif

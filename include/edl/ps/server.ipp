@@ -17,6 +17,13 @@
 #include "edl/wire/method.hpp"
 
 namespace edl::ps {
+namespace detail {
+
+inline contribution contribution_of(wire::PushRequest const& p) {
+  return {{{p.task().epoch(), p.task().index()}, p.minibatch(), p.minibatches()}, p.records(), p.skipped()};
+}
+
+}  // namespace detail
 
 /// Memory for one push, given back when the push is done with.
 class server::gradient_buffer {
@@ -39,12 +46,8 @@ class server::gradient_buffer {
   std::vector<float> memory_;
 };
 
-EDL_INLINE server::server(net::node& on, store& state, server_options options, logger log)
-    : node_(on),
-      store_(state),
-      options_(std::move(options)),
-      log_(std::move(log)),
-      advanced_(on.executor()) {}
+EDL_INLINE server::server(net::node& on, server_options options, logger log)
+    : node_(on), options_(std::move(options)), log_(std::move(log)), advanced_(on.executor()) {}
 
 EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   switch (r.method()) {
@@ -52,6 +55,12 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       return pull(r);
     case wire::method::push:
       return push(r);
+    case wire::method::replicate:
+      return replicate(r);
+    case wire::method::copy:
+      return copy(r);
+    case wire::method::compare:
+      return compare(r);
     case wire::method::position:
       return position(r);
     case wire::method::configure:
@@ -66,25 +75,44 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       return checkpoint(r);
   }
   throw net::call_error(net::status::unknown_method,
-                        fmt::format("ps-{} knows no method {}", options_.id, r.method()));
+                        fmt::format("{} knows no method {}", options_.name, r.method()));
+}
+
+EDL_INLINE std::vector<std::uint32_t> server::held() const {
+  std::vector<std::uint32_t> all;
+  for (auto const& [range, s] : shards_) all.push_back(range);
+  return all;
+}
+
+EDL_INLINE std::uint64_t server::version() const {
+  return shards_.empty() ? 0 : shards_.begin()->second.state->version();
 }
 
 EDL_INLINE void server::check(std::uint64_t generation) const {
   if (generation_ == 0)
-    throw net::call_error(net::status::not_ready,
-                          fmt::format("ps-{} has not been configured yet", options_.id));
+    throw net::call_error(net::status::not_ready, fmt::format("{} is not configured yet", options_.name));
   if (generation != generation_)
-    throw net::call_error(net::status::stale_generation, fmt::format("ps-{} is at generation {}, not {}",
-                                                                     options_.id, generation_, generation));
+    throw net::call_error(net::status::stale_generation, fmt::format("{} is at generation {}, not {}",
+                                                                     options_.name, generation_, generation));
+}
+
+EDL_INLINE server::shard& server::of(std::uint64_t generation, std::uint32_t range, bool primary) {
+  check(generation);
+  auto const it = shards_.find(range);
+  if (it == shards_.end() || it->second.primary != primary)
+    throw net::call_error(net::status::invalid,
+                          fmt::format("{} {} range {}", options_.name,
+                                      primary ? "does not serve" : "is not the backup of", range));
+  return it->second;
 }
 
 EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
-  check(request.generation());
+  store& from = *of(request.generation(), request.range()).state;
   // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
-  snapshot const s = request.frozen() && request.version() != store_.version()
-                         ? store_.evaluation(request.version())
-                         : store_.snapshot();
+  snapshot const s = request.frozen() && request.version() != from.version()
+                         ? from.evaluation(request.version())
+                         : from.snapshot();
   wire::PullReply reply;
   reply.set_version(s.version());
   std::string const message = wire::pack(reply);
@@ -94,12 +122,12 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
-  check(request.generation());
-  gradient_buffer memory(buffers_, store_.parameters() + store_.state());
+  store const& state = *of(request.generation(), request.range()).state;
+  gradient_buffer memory(buffers_, state.parameters() + state.state());
   std::span<float> const values = memory.values();
   // What comes in half the space comes into the space's second half, the state where it belongs, and is
   // spread from the start.
-  std::size_t const parameters = store_.parameters(), skipped = request.halved() ? parameters * 2 : 0;
+  std::size_t const parameters = state.parameters(), skipped = request.halved() ? parameters * 2 : 0;
   std::span<std::byte> const into = std::as_writable_bytes(values).subspan(skipped);
   co_await r.read(into);
   for (std::size_t i = 0; skipped && i < parameters; ++i) {
@@ -107,13 +135,19 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
     std::memcpy(&half, into.data() + 2 * i, 2);
     values[i] = from_bfloat16(half);
   }
-  check(request.generation());  // the servers may have rolled back while the bytes came in
-  minibatch_key const key{
-      {request.task().epoch(), request.task().index()}, request.minibatch(), request.minibatches()};
-  push_result const result = store_.push({key, request.records(), request.skipped()}, request.version(),
-                                         values.first(parameters), values.subspan(parameters));
+  // The servers may be at another generation since the bytes came in.
+  shard& s = of(request.generation(), request.range());
+  push_result const result = s.state->push(detail::contribution_of(request), request.version(),
+                                           values.first(parameters), values.subspan(parameters));
   advanced_.notify();
-  if (result.evaluate || result.checkpoint) options_.frozen(generation_, result);
+  if (result.verdict == verdict::applied) ++s.applied;
+  if (s.backup) {
+    if (result.verdict == verdict::applied)
+      co_await make_safe(request, values, s.applied);
+    else
+      co_await make_safe(request, {}, s.applied);
+  }
+  if (request.range() == 0 && (result.evaluate || result.checkpoint)) options_.frozen(generation_, result);
   wire::PushReply reply;
   reply.set_verdict(wire::PushReply::Verdict(int(result.verdict)));
   reply.set_version(result.version);
@@ -121,10 +155,73 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   co_await r.reply(answer);
 }
 
+// Returns when the backup has made all updates up to `number`, of which this one, with `values`, is to be
+// sent.
+EDL_INLINE asio::awaitable<void> server::make_safe(wire::PushRequest const& p, std::span<float> values,
+                                                   std::uint64_t number) {
+  std::uint64_t const generation = generation_;
+  if (!values.empty()) {
+    wire::ReplicateRequest request;
+    *request.mutable_push() = p;
+    request.set_number(number);
+    net::outgoing what{.method = wire::method::replicate, .message = wire::pack(request)};
+    what.payload.push_back(std::as_bytes(std::span<float const>(values)));
+    std::shared_ptr<net::channel> const backup = shards_.at(p.range()).backup;
+    std::string failed;
+    try {
+      co_await backup->call(what);
+    } catch (net::call_error const& e) {
+      failed = e.what();
+    }
+    check(generation);
+    shard& s = shards_.at(p.range());
+    if (failed.empty()) {
+      s.safe = std::max(s.safe, number);  // it makes them in order
+    } else if (!s.cut_off) {
+      s.cut_off = true;
+      log_.warning(fmt::format("range {}: the backup is cut off: {}", p.range(), failed));
+      options_.cut_off(generation, p.range());
+    }
+    advanced_.notify();
+  }
+  for (;;) {
+    check(generation);
+    shard const& s = shards_.at(p.range());
+    if (s.safe >= number) co_return;
+    if (s.cut_off)
+      throw net::call_error(net::status::not_ready,
+                            fmt::format("{} waits for another backup of range {}", options_.name, p.range()));
+    co_await advanced_.wait();
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
+  auto const request = wire::unpack<wire::ReplicateRequest>(r.message(), r.peer());
+  wire::PushRequest const& p = request.push();
+  store const& state = *of(p.generation(), p.range(), false).state;
+  std::size_t const parameters = state.parameters();
+  gradient_buffer memory(buffers_, parameters + state.state());
+  std::span<float> const values = memory.values();
+  co_await r.read(std::as_writable_bytes(values));
+  while (of(p.generation(), p.range(), false).applied + 1 < request.number()) co_await advanced_.wait();
+  shard& s = of(p.generation(), p.range(), false);
+  if (s.applied + 1 == request.number()) {
+    push_result const result = s.state->push(detail::contribution_of(p), p.version(),
+                                             values.first(parameters), values.subspan(parameters));
+    if (result.verdict != verdict::applied)
+      throw net::call_error(net::status::internal,
+                            fmt::format("{} is no copy of range {}", options_.name, p.range()));
+    ++s.applied;
+    advanced_.notify();
+  }
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
+}
+
 EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
   auto const request = wire::unpack<wire::PositionRequest>(r.message(), r.peer());
-  check(request.generation());
-  task_position const at = store_.position({request.task().epoch(), request.task().index()});
+  shard const& s = of(request.generation(), request.range());
+  task_position const at = s.state->position({request.task().epoch(), request.task().index()});
   wire::PositionReply reply;
   reply.set_applied(at.applied);
   reply.set_closed(at.closed);
@@ -132,82 +229,58 @@ EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
-  auto const request = wire::unpack<wire::ConfigureRequest>(r.message(), r.peer());
-  if (request.generation() < generation_)
-    throw net::call_error(net::status::stale_generation,
-                          fmt::format("ps-{} is already at generation {}", options_.id, generation_));
-  wire::ConfigureReply reply;
-  if (request.keep()) {
-    if (generation_ == 0)
-      throw net::call_error(net::status::invalid, fmt::format("ps-{} has no state to keep", options_.id));
-    generation_ = request.generation();
-    store_.forget_frozen();
-    reply.set_version(store_.version());
-    wire::to_message(store_.counted(), *reply.mutable_ledger());
-    log_.info(fmt::format("generation {}: goes on at version {}", generation_, store_.version()));
-  } else if (request.generation() > generation_) {
-    generation_ = 0;
-    options_.configure(store_, request.restore());
-    generation_ = request.generation();
-    log_.info(fmt::format("generation {}: {} of {} variables from {}", generation_, store_.elements().size(),
-                          options_.layout.size(),
-                          request.restore().empty() ? "the seed" : request.restore()));
-  }
-  std::string const answer = wire::pack(reply);
-  co_await r.reply(answer);
-}
-
-EDL_INLINE asio::awaitable<void> server::reach(net::request& r, std::uint64_t generation,
+EDL_INLINE asio::awaitable<void> server::reach(net::request& r, std::uint64_t generation, std::uint32_t range,
                                                std::uint64_t version) {
   auto const until = std::chrono::steady_clock::now() + r.time_left();
   for (;;) {
-    check(generation);
-    if (store_.version() >= version) co_return;
+    if (of(generation, range).state->version() >= version) co_return;
     bool const in_time = co_await advanced_.wait_until(until);
     if (!in_time) break;
   }
-  throw net::call_error(net::status::not_ready, fmt::format("ps-{} is at version {}, not yet {}", options_.id,
-                                                            store_.version(), version));
+  throw net::call_error(net::status::not_ready, fmt::format("{} is at version {}, not yet {}", options_.name,
+                                                            of(generation, range).state->version(), version));
 }
 
 EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
   auto const request = wire::unpack<wire::ClaimRequest>(r.message(), r.peer());
-  co_await reach(r, request.generation(), request.version());
-  store_.evaluation(request.version());
+  co_await reach(r, request.generation(), request.range(), request.version());
+  of(request.generation(), request.range()).state->evaluation(request.version());
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
   auto const request = wire::unpack<wire::ReleaseRequest>(r.message(), r.peer());
-  request.evaluation() ? store_.release_evaluation(request.version())
-                       : store_.release_checkpoint(request.version());
+  if (auto const it = shards_.find(request.range()); it != shards_.end())
+    request.evaluation() ? it->second.state->release_evaluation(request.version())
+                         : it->second.state->release_checkpoint(request.version());
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   auto const request = wire::unpack<wire::SettleRequest>(r.message(), r.peer());
-  check(request.generation());
   wire::SettleReply reply;
-  reply.set_version(store_.flush().version);
+  reply.set_version(of(request.generation(), request.range()).state->flush().version);
   advanced_.notify();
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<wire::manifest::file> server::write(cut const& what, std::string const& path) {
-  co_return write_cut(what, path, options_.layout, options_.id, options_.servers);
+EDL_INLINE asio::awaitable<wire::manifest::file> server::write(cut const& what, std::string const& path,
+                                                               std::uint32_t range) {
+  co_return write_cut(what, path, options_.layout, range, options_.ranges);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
-  co_await reach(r, request.generation(), request.version());
-  cut what = request.final() ? store_.cut() : store_.checkpoint(request.version());
+  co_await reach(r, request.generation(), request.range(), request.version());
+  store& from = *of(request.generation(), request.range()).state;
+  cut what = request.final() ? from.cut() : from.checkpoint(request.version());
   // On a thread of its own: training goes on while the disk works. This coroutine stays on the node's thread.
   std::string const path = request.path();
-  wire::manifest::file const file = co_await asio::co_spawn(writer_, write(what, path), asio::use_awaitable);
+  wire::manifest::file const file =
+      co_await asio::co_spawn(writer_, write(what, path, request.range()), asio::use_awaitable);
   wire::CheckpointReply reply;
   reply.set_file(file.name);
   reply.set_bytes(file.bytes);

@@ -88,13 +88,13 @@ class store {
   /// element, the gradients, or the changes of state, of each minibatch times its records; it is used up.
   /// Elements that have counted a minibatch before must have been left out of the sum (`leave_out`). For
   /// stores whose copies, all over a job, make the same step: what is accumulated must be nothing. Throws as
-  /// `push` does.
+  /// `push` does, and for one minibatch twice.
   push_result step(std::span<contribution const> minibatches, std::span<float> sums);
 
   /// Zeroes what belongs to elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
 
-  /// Whether this version is one to be evaluated or written, as the step that made it has said.
+  /// Whether this version is frozen to be evaluated or written, as the step that made it has said.
   push_result due() const;
 
   /// Makes a step of what is accumulated, however little: the end of a job.
@@ -102,6 +102,9 @@ class store {
 
   /// What need not be sent again, by any element.
   ledger counted() const;
+
+  /// Whether it freezes versions by itself; a backup need not.
+  void freeze(bool on) { freezes_ = on; }
 
   /// Drops all frozen versions: who wanted them is gone.
   void forget_frozen();
@@ -162,6 +165,7 @@ class store {
   std::vector<float> sums_;  // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;
   std::uint64_t version_ = 0;
+  bool freezes_ = true;
   frozen<ps::snapshot> evaluations_;
   frozen<ps::cut> checkpoints_;
 };

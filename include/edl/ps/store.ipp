@@ -165,6 +165,12 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
         throw error(
             fmt::format("a step with minibatch {} of {} of task {} in epoch {}, which is not the next",
                         c.key.index, c.key.count, c.key.task.index, c.key.task.epoch));
+  for (std::size_t i = 0; i < minibatches.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (minibatches[k].key == minibatches[i].key)
+        throw error(fmt::format("a step with minibatch {} of task {} in epoch {} twice",
+                                minibatches[i].key.index, minibatches[i].key.task.index,
+                                minibatches[i].key.task.epoch));
   for (segment& s : segments_) {
     std::uint64_t records = 0, counted = 0;
     for (contribution const& c : minibatches) {
@@ -291,8 +297,7 @@ EDL_INLINE void store::merge() {
 }
 
 EDL_INLINE push_result store::due() const {
-  auto const due = [&](std::uint64_t every) { return every != 0 && version_ != 0 && version_ % every == 0; };
-  return {verdict::applied, version_, due(options_.evaluation_steps), due(options_.checkpoint_steps)};
+  return {verdict::applied, version_, evaluations_.keeps(version_), checkpoints_.keeps(version_)};
 }
 
 EDL_INLINE push_result store::advanced() {
@@ -301,7 +306,7 @@ EDL_INLINE push_result store::advanced() {
   push_result result{verdict::applied, slowest->steps};
   if (slowest->steps == version_) return result;
   version_ = slowest->steps;
-  auto const due = [&](std::uint64_t every) { return every != 0 && version_ % every == 0; };
+  auto const due = [&](std::uint64_t every) { return freezes_ && every != 0 && version_ % every == 0; };
   if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, snapshot());
   if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, cut());
   return result;

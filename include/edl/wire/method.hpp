@@ -11,11 +11,11 @@ namespace method {
 
 // To the master.
 inline constexpr std::uint16_t join = 1, cluster = 2, heartbeat = 3, task = 4, report = 5, version = 6,
-                               leave = 7, watch = 8, enter = 9;
+                               leave = 7, watch = 8, enter = 9, cut_off = 10;
 
 // To a parameter server.
 inline constexpr std::uint16_t pull = 32, push = 33, position = 34, configure = 35, claim = 36, release = 37,
-                               settle = 38, checkpoint = 39;
+                               settle = 38, checkpoint = 39, replicate = 40, compare = 41;
 
 // To another worker.
 inline constexpr std::uint16_t copy = 64;

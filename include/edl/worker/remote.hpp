@@ -27,8 +27,8 @@ struct identity {
 /// How long a worker goes on trying to reach the master before it gives up.
 inline constexpr std::chrono::seconds master_patience{30};
 
-/// The parameter servers of a job: every call goes to all of them side by side, each to the range it keeps.
-/// Thread safety: used by one thread, which is not the node's.
+/// The parameter servers of a job: every call goes to all of them side by side, one for each range of the
+/// variables. Thread safety: used by one thread, which is not the node's.
 class remote_parameters final : public remote_link {
  public:
   /// `elements`, `parameters`: of the model's arena. `halved`: gradients travel as bfloat16.
@@ -56,6 +56,7 @@ class remote_parameters final : public remote_link {
  private:
   struct server {
     std::unique_ptr<net::channel> to;
+    std::uint32_t id = 0;  // of the range
     element_range range;
   };
 

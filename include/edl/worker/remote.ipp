@@ -39,13 +39,14 @@ EDL_INLINE bool remote_parameters::refresh() {
   }
   if (now.generation() == generation_) return false;
   servers_.clear();
-  auto const count = std::uint32_t(now.servers_size());
-  for (auto const& s : now.servers()) {
+  auto const count = std::uint32_t(now.ranges_size());
+  for (std::uint32_t range = 0; range < count; ++range) {
+    auto const& s = now.ranges(int(range));
     std::vector<net::address> where;
     for (std::string const& a : s.addresses()) where.push_back(net::parse_address(a));
-    if (s.id() >= count) throw error(fmt::format("the master names ps-{} of {} servers", s.id(), count));
-    servers_.push_back({std::make_unique<net::channel>(node_, where, fmt::format("ps-{}", s.id())),
-                        partition(elements_, count, s.id())});
+    std::string const name = fmt::format("ps-{}", s.server());
+    servers_.push_back(
+        {std::make_unique<net::channel>(node_, where, name), range, partition(elements_, count, range)});
   }
   generation_ = now.generation();
   return true;
@@ -93,6 +94,7 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
       [&](server const& s) {
         wire::PullRequest request;
         request.set_generation(generation_);
+        request.set_range(s.id);
         request.set_frozen(frozen.has_value());
         request.set_version(frozen.value_or(0));
         net::outgoing what{.method = wire::method::pull,
@@ -129,6 +131,7 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
       [&](server const& s) {
         wire::PushRequest request;
         request.set_halved(halved);
+        request.set_range(s.id);
         request.set_generation(generation_);
         request.mutable_task()->set_epoch(minibatch.task.epoch);
         request.mutable_task()->set_index(minibatch.task.index);
@@ -158,8 +161,9 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
 EDL_INLINE std::uint32_t remote_parameters::position(task_key const& task, std::uint32_t minibatches) {
   std::uint32_t least = minibatches;
   ask_all(
-      [&](server const&) {
+      [&](server const& s) {
         wire::PositionRequest request;
+        request.set_range(s.id);
         request.set_generation(generation_);
         request.mutable_task()->set_epoch(task.epoch);
         request.mutable_task()->set_index(task.index);

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups whose members share memory: agreeing on it, waiting in it, summing through it.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <type_traits>
+#include <utility>
+
+#include "edl/collective/group.hpp"
+#include "edl/collective/topology.hpp"
+#include "edl/core/bfloat16.hpp"
+#include "edl/core/cores.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::collective {
+namespace detail {
+
+inline constexpr std::size_t block_floats = segment::block_bytes / sizeof(float);
+inline constexpr std::size_t line_floats = 16;           // slices end where cache lines do
+inline constexpr std::size_t strip_floats = 1024;        // summed at once, in a core's nearest cache
+inline constexpr std::size_t at_once_bytes = 32u << 10;  // a member reads all others' numbers up to this many
+// Waking a process takes longer than what is waited for mostly does. Not where processes share cores: nor is
+// yielding any good there, which leaves a core to somebody for milliseconds.
+inline constexpr std::chrono::microseconds spin{20};
+inline constexpr std::chrono::milliseconds nap{100};  // at most, between two looks at everything
+
+inline bool is_local(int socket) {
+  int family = 0;
+  socklen_t size = sizeof family;
+  return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
+}
+
+template <class Wire>
+void write_out(std::span<float const> from, Wire* to) {
+  if constexpr (std::is_same_v<Wire, float>)
+    std::copy(from.begin(), from.end(), to);
+  else
+    std::transform(from.begin(), from.end(), to, to_bfloat16);
+}
+
+template <class Wire>
+void read_in(Wire const* from, std::span<float> to) {
+  if constexpr (std::is_same_v<Wire, float>)
+    std::copy_n(from, to.size(), to.begin());
+  else
+    std::transform(from, from + to.size(), to.begin(), from_bfloat16);
+}
+
+template <class Wire>
+void add(Wire const* from, std::span<float> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if constexpr (std::is_same_v<Wire, float>)
+      to[i] += from[i];
+    else
+      to[i] += from_bfloat16(from[i]);
+  }
+}
+
+}  // namespace detail
+
+// ---- Agreeing ----
+
+EDL_INLINE bool group::agreed(bool mine) {
+  float votes = mine ? 1.0f : 0.0f;
+  doubling({&votes, 1});
+  return votes == float(size());
+}
+
+// Part of the first operation, so that who forms a group need not wait for the others.
+EDL_INLINE void group::set_up() {
+  // Partners meet in increasing order, which has no circle: all hear that something has begun.
+  std::byte none{};
+  for (int const other : partners(rank_, size())) swap(other, {&none, 0}, {&none, 0});
+  bool local = options_.shared_memory && size() <= segment::most_members;
+  for (auto const& link : links_) local = local && (!link || detail::is_local(link.get()));
+  if (agreed(local)) share();
+  set_up_ = true;
+}
+
+// The first member makes the segment, and it is passed on as numbers are in recursive doubling.
+EDL_INLINE void group::share() {
+  std::vector<net::descriptor> parts;
+  if (rank_ == 0) parts = segment::make(size());
+  auto const give = [&](int to) {
+    while (!send_descriptors(links_[std::size_t(to)].get(), parts)) wait(to, -1);
+  };
+  auto const take = [&](int from) {
+    while (!receive_descriptors(links_[std::size_t(from)].get(), parts)) wait(-1, from);
+  };
+  std::unique_ptr<segment> mine;
+  int other = 0;
+  try {
+    int const half = doubling_size(size());
+    if (rank_ >= half) take(other = rank_ - half);
+    for (int bit = 1; rank_ < half && bit < half; bit *= 2)
+      if (rank_ < bit)
+        give(other = rank_ + bit);
+      else if (rank_ < 2 * bit)
+        take(other = rank_ - bit);
+    if (rank_ < size() - half) give(other = rank_ + half);
+  } catch (broken const&) {
+    throw;
+  } catch (error const&) {
+    lost(other, "has closed its link");
+  }
+  try {
+    mine = std::make_unique<segment>(std::move(parts), rank_, size());
+  } catch (error const&) {
+    // Not here: then sockets will do.
+  }
+  if (!agreed(bool(mine))) return;
+  segment_ = std::move(mine);
+  known_ = segment_.get();
+  spins_ = size() <= granted_cores();
+}
+
+// ---- Waiting ----
+
+EDL_INLINE void group::compare(int other) const {
+  auto const theirs = segment_->said(other, round_);
+  if (theirs == purpose_) return;
+  if (theirs[1] != purpose_[1]) lost(other, "sums another number of numbers");
+  check({theirs[0], theirs[1]}, other);
+}
+
+EDL_INLINE void group::await_all(std::uint64_t count) {
+  if (aborted_) throw broken("the collective was aborted");
+  if (segment_->all_posted(count)) return;
+  auto const begin = std::chrono::steady_clock::now();
+  while (spins_ && std::chrono::steady_clock::now() - begin < detail::spin)
+    if (segment_->all_posted(count)) return;
+  for (;;) {
+    sleep(count);
+    if (segment_->all_posted(count)) return;
+    if (std::chrono::steady_clock::now() - begin <= options_.silence) continue;
+    // Others may themselves wait for who has come least far.
+    int last = rank_;
+    for (int i = 0; i < size(); ++i)
+      if (segment_->posted(i) < segment_->posted(last)) last = i;
+    give_up(last, "gives no sign of life");
+  }
+}
+
+// Until all may have posted as much, or somebody is lost.
+EDL_INLINE void group::sleep(std::uint64_t count) {
+  std::vector<pollfd> all{{segment_->bell(), POLLIN, 0}};
+  std::vector<int> whose{rank_};
+  for (int i = 0; i < size(); ++i)
+    if (links_[std::size_t(i)] && segment_->posted(i) < last_post_) {
+      // Others have done their part, and may go.
+      all.push_back({links_[std::size_t(i)].get(), POLLIN, 0});
+      whose.push_back(i);
+    }
+  segment_->rest(segment::whom::all, count);
+  auto const patience = std::clamp(options_.silence, std::chrono::milliseconds(1), detail::nap);
+  if (!segment_->all_posted(count) && !aborted_ && segment_->given_up() < 0)
+    ::poll(all.data(), nfds_t(all.size()), int(patience.count()));
+  segment_->rise();
+  if (aborted_) throw broken("the collective was aborted");
+  if (segment_->all_posted(count)) return;
+  // Who finds a member lost says so first and closes its own links then: all name the same.
+  if (int const gone = segment_->given_up(); gone >= 0) lost(gone, "is lost");
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i].revents == 0 || segment_->posted(whose[i]) >= last_post_) continue;
+    char byte = 0;
+    ssize_t const n = ::recv(all[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) continue;
+    give_up(whose[i], n > 0 ? "does something else, or speaks another protocol" : "has closed its link");
+  }
+}
+
+EDL_INLINE void group::give_up(int other, char const* why) const {
+  segment_->give_up(other);
+  int const first = segment_->given_up();
+  lost(first, first == other ? why : "is lost");
+}
+
+EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
+  auto const until = std::chrono::steady_clock::now() + patience;
+  std::vector<pollfd> all;
+  for (auto const& link : links_)
+    if (link) all.push_back({link.get(), POLLIN, 0});
+  if (segment_) all.push_back({segment_->bell(), POLLIN, 0});
+  for (;;) {
+    auto const there = [&] {
+      for (int i = 0; segment_ && i < size(); ++i)
+        if (segment_->posted(i) > posts_) return true;
+      return segment_ && segment_->given_up() >= 0;
+    };
+    if (segment_) segment_->rest(segment::whom::any, posts_ + 1);
+    auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    bool const already = there();
+    int const ready = already ? 0 : ::poll(all.data(), nfds_t(all.size()), int(std::max(left.count(), 0L)));
+    if (segment_) segment_->rise();
+    if (aborted_) throw broken("the collective was aborted");
+    if (already || there()) return true;
+    for (std::size_t i = 0; i + (segment_ ? 1 : 0) < all.size(); ++i)
+      if (ready > 0 && all[i].revents) return true;
+    if (std::chrono::steady_clock::now() >= until) return false;
+  }
+}
+
+// ---- Summing ----
+
+// Each member adds all members' numbers, in the same order.
+template <class Wire>
+void group::sum_at_once(std::span<float> values) {
+  auto const room = [&](int member) { return reinterpret_cast<Wire*>(segment_->room(member, round_)); };
+  detail::write_out(values, room(rank_));
+  last_post_ = ++posts_;
+  segment_->post(posts_);
+  await_all(posts_);
+  for (int i = 0; i < size(); ++i) compare(i);
+  for (std::size_t at = 0; at < values.size(); at += detail::strip_floats) {
+    auto const strip = values.subspan(at, std::min(detail::strip_floats, values.size() - at));
+    detail::read_in(room(0) + at, strip);
+    for (int i = 1; i < size(); ++i) detail::add(room(i) + at, strip);
+    if constexpr (!std::is_same_v<Wire, float>)
+      for (float& x : strip) x = from_bfloat16(to_bfloat16(x));
+  }
+  ++round_;
+}
+
+// Block by block: a member writes its numbers into its room and posts (a), adds the others' to its slice,
+// leaves the sums in its room and posts (b), and reads the others' sums. The next block is written before
+// that, into the other half of the room, so that nobody need wait for who is a little late. By the time a
+// member writes to a half again, everybody has posted what comes after reading it.
+template <class Wire>
+void group::sum_in_blocks(std::span<float> values) {
+  // All blocks are cut alike, also the last: what others may still read stays away from what is written.
+  std::size_t const n = links_.size(), lines = n * detail::line_floats, most = detail::block_floats - lines,
+                    blocks = (values.size() + most - 1) / most,
+                    share = (values.size() + blocks * lines - 1) / (blocks * lines) * detail::line_floats;
+  auto const room = [&](int member, std::size_t t) {
+    return reinterpret_cast<Wire*>(segment_->room(member, round_ + t));
+  };
+  auto const block = [&](std::size_t t) {
+    std::size_t const first = std::min(values.size(), t * share * n);
+    return values.subspan(first, std::min(share * n, values.size() - first));
+  };
+  struct range {
+    std::size_t first, last;
+  };
+  auto const slice = [&](std::size_t t, int member) {
+    std::size_t const size = block(t).size(), first = std::size_t(member) * share;
+    return range{std::min(size, first), std::min(size, first + share)};
+  };
+  auto const write = [&](std::size_t t) {
+    auto const from = block(t);
+    auto const [first, last] = slice(t, rank_);
+    detail::write_out<Wire>(from.first(first), room(rank_, t));
+    detail::write_out<Wire>(from.subspan(last), room(rank_, t) + last);
+    segment_->post(++posts_);
+  };
+  auto const sum = [&](std::size_t t) {
+    auto const [first, last] = slice(t, rank_);
+    for (std::size_t at = first; at < last; at += detail::strip_floats) {
+      auto const strip = block(t).subspan(at, std::min(detail::strip_floats, last - at));
+      for (std::size_t i = 1; i < n; ++i) detail::add(room(int((std::size_t(rank_) + i) % n), t) + at, strip);
+      detail::write_out<Wire>(strip, room(rank_, t) + at);
+      if constexpr (!std::is_same_v<Wire, float>) detail::read_in(room(rank_, t) + at, strip);
+    }
+    segment_->post(++posts_);
+  };
+  auto const read = [&](std::size_t t) {
+    for (std::size_t i = 1; i < n; ++i) {
+      int const other = int((std::size_t(rank_) + i) % n);
+      auto const [first, last] = slice(t, other);
+      detail::read_in(room(other, t) + first, block(t).subspan(first, last - first));
+    }
+  };
+
+  std::uint64_t const before = posts_;
+  last_post_ = before + 2 * blocks;
+  write(0);
+  await_all(before + 1);
+  for (int i = 0; i < size(); ++i) compare(i);
+  for (std::size_t t = 0; t < blocks; ++t) {
+    if (t + 1 < blocks) write(t + 1);
+    sum(t);
+    await_all(posts_);
+    read(t);
+  }
+  round_ += blocks;
+}
+
+EDL_INLINE void group::shared_sum(std::span<float> values, bool halved) {
+  purpose_ = {mark(), values.size() * (halved ? sizeof(std::uint16_t) : sizeof(float))};
+  segment_->say(round_, purpose_);
+  bool const small = values.size_bytes() <= detail::at_once_bytes;
+  if (halved)
+    small ? sum_at_once<std::uint16_t>(values) : sum_in_blocks<std::uint16_t>(values);
+  else
+    small ? sum_at_once<float>(values) : sum_in_blocks<float>(values);
+}
+
+}  // namespace edl::collective

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/core/inline.hpp"
+#include "edl/ps/copy.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/ledger_message.hpp"
+#include "edl/wire/message.hpp"
+
+namespace edl::ps {
+
+EDL_INLINE std::string describe_copy(cut const& what) {
+  wire::CopyReply reply;
+  for (wire::segment const& s : what.segments) {
+    auto& out = *reply.add_segments();
+    out.set_first(s.elements.first);
+    out.set_last(s.elements.last);
+    out.set_steps(s.steps);
+    wire::to_message(s.ledger, *out.mutable_ledger());
+  }
+  return wire::pack(reply);
+}
+
+EDL_INLINE std::vector<wire::segment> segments_of_copy(std::string const& message, std::string_view from) {
+  auto const reply = wire::unpack<wire::CopyReply>(message, from);
+  std::vector<wire::segment> segments;
+  for (auto const& s : reply.segments())
+    segments.push_back(
+        {{std::size_t(s.first()), std::size_t(s.last())}, s.steps(), wire::from_message(s.ledger())});
+  return segments;
+}
+
+}  // namespace edl::ps
