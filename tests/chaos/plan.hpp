@@ -16,7 +16,7 @@ namespace chaos {
 struct plan {
   std::uint64_t seed = 0;
   bool allreduce = false, asynchronous = false, by_hand = false;
-  int workers = 2, servers = 0, epochs = 1;
+  int workers = 2, servers = 0, copies = 1, epochs = 1;
   bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
   std::vector<intent> faults;
 
@@ -24,7 +24,9 @@ struct plan {
   bool deterministic() const { return workers == 1 && !asynchronous && !by_hand; }
 
   std::string strategy() const {
-    return allreduce ? "all-reduce" : asynchronous ? "servers, asynchronous" : "servers, synchronous";
+    if (allreduce) return "all-reduce";
+    return std::string(asynchronous ? "servers, asynchronous" : "servers, synchronous") +
+           (copies > 1 ? ", 2 copies" : "");
   }
 
   /// What the results of two jobs that do not differ in it may be compared by.
@@ -54,6 +56,7 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   p.workers = o.by_hand ? 3 : int(1 + std::min<std::uint64_t>(below(5), 3));
   p.servers = o.allreduce ? 0 : int(1 + below(3));
   p.asynchronous = !o.allreduce && below(2) == 0;
+  if (p.servers > 1) p.copies = int(1 + below(2));
   p.epochs = o.epochs_per_worker * p.workers;
   p.to_the_end = below(2) == 0;
 

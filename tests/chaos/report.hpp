@@ -82,16 +82,16 @@ class report {
         "most accuracy lost by the others: %.4f\njobs that failed: %zu\n\n",
         static_cast<unsigned long long>(lost_), static_cast<unsigned long long>(repeated_), restarted_,
         paused_lost_, same_, same_ + different_, worst_accuracy_, failures_.size());
-    std::fprintf(to, "%-22s %-28s %21s %30s %30s\n", "", "", "next step, s", "master has dealt with it, s",
+    std::fprintf(to, "%-31s %-27s %21s %30s %30s\n", "", "", "next step, s", "master has dealt with it, s",
                  "first step after that, s");
-    std::fprintf(to, "%-22s %-28s %5s", "strategy", "fault", "count");
+    std::fprintf(to, "%-31s %-27s %5s", "strategy", "fault", "count");
     for (int i = 0; i < 3; ++i) std::fprintf(to, " %9s %9s %9s", "median", "95 %", "worst");
     std::fprintf(to, "\n");
     std::map<std::tuple<std::string, bool, bool, kind>, std::vector<sample>> groups;
     for (sample const& s : samples_) groups[{s.strategy, s.in_recovery, s.alone, s.what}].push_back(s);
     for (auto const& [key, group] : groups) {
       auto const& [strategy, in_recovery, alone, what] = key;
-      std::fprintf(to, "%-22s %-28s %5zu", strategy.c_str(),
+      std::fprintf(to, "%-31s %-27s %5zu", strategy.c_str(),
                    (std::string(name(what)) + (alone ? " (1)" : "") + (in_recovery ? " *" : "")).c_str(),
                    group.size());
       for (double sample::*part : {&sample::next_step, &sample::found, &sample::recovered}) {

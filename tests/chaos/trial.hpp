@@ -121,7 +121,8 @@ class trial {
     if (p.allreduce)
       more.push_back("--distribution_strategy=AllreduceStrategy");
     else
-      more.push_back("--num_ps_pods=" + std::to_string(p.servers));
+      more.insert(more.end(), {"--num_ps_pods=" + std::to_string(p.servers),
+                               "--ps_replicas=" + std::to_string(p.copies)});
     if (p.asynchronous)
       more.push_back("--use_async");
     else if (!p.allreduce)

@@ -109,7 +109,7 @@ inline bool deals_with(line const& l, fault const& f, bool allreduce) {
   auto const begins = [&](char const* with) { return l.text.starts_with(with); };
   switch (f.what) {
     case kind::server:
-      return begins("Going back to version");
+      return begins("Going back to version") || begins("Going on at version");
     case kind::master:
       return allreduce ? begins("World ") : begins("Going on at version");
     default:
