@@ -63,7 +63,7 @@ class reference {
     double accuracy = 0;
   };
 
-  result const& of(plan const& p);
+  result const& of(plan const& p, std::string const& program);
 
  private:
   std::map<std::string, result> known_;
@@ -317,7 +317,7 @@ class trial {
     check_audit();
     out_.accuracy = last_accuracy(out_.log);
     if (!compare_) return;
-    reference::result const& wanted = compare_->of(plan_);
+    reference::result const& wanted = compare_->of(plan_, program_);
     out_.undisturbed = wanted.accuracy;
     if (plan_.deterministic()) {
       out_.same_bits = job::slurp(dir_ / "model/model.safetensors") == wanted.model;
@@ -362,7 +362,7 @@ class trial {
   }
 
   void check_audit() {
-    job::run a({"audit", dir_ / "checkpoints"});
+    job::run a({"audit", dir_ / "checkpoints"}, {.program = program_});
     int const code = a.wait();
     std::string const text = a.log();
     std::istringstream in(text);
@@ -390,11 +390,11 @@ class trial {
   std::map<std::string, std::set<long>> pids_;
 };
 
-inline reference::result const& reference::of(plan const& p) {
+inline reference::result const& reference::of(plan const& p, std::string const& program) {
   auto const [it, fresh] = known_.try_emplace(p.configuration());
   if (!fresh) return it->second;
   job::scratch const dir;
-  job::run j(trial::command(p, dir));
+  job::run j(trial::command(p, dir), {.program = program});
   if (j.wait(300s) == 0)
     it->second = {job::slurp(dir / "model/model.safetensors"), trial::last_accuracy(j.log())};
   return it->second;
