@@ -20,8 +20,9 @@ struct plan {
   bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
   std::vector<intent> faults;
 
-  /// One worker, whose gradients no order of sums changes.
-  bool deterministic() const { return workers == 1 && !asynchronous && !by_hand; }
+  /// One worker, whose gradients no order of sums changes; and one server at most, as of several some may
+  /// have made a step when the worker is killed, and the minibatch is computed again on what they have then.
+  bool deterministic() const { return workers == 1 && servers <= 1 && !by_hand; }
 
   std::string strategy() const {
     if (allreduce) return "all-reduce";
