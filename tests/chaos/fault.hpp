@@ -50,13 +50,14 @@ struct fault {
   bool in_recovery = false;
   wall_clock::time_point at;            ///< just before the signal
   std::vector<std::string> victims;     ///< "worker-3", "ps-0", "master"
-  std::vector<std::string> bystanders;  ///< workers that had joined and were not hit until then
+  std::vector<std::string> bystanders;  ///< workers that had joined and were not hit by it
 };
 
 /// How long it took until a bystander had completed a step.
 struct sample {
   kind what = kind::worker;
   bool in_recovery = false;
+  bool alone = false;  ///< there was no bystander: a newcomer's step is meant
   std::string strategy;
   double next_step = -1;  ///< seconds to the first step whose line comes after the fault
   double found = -1;      ///< seconds until the master had dealt with it; below 0: its log does not say

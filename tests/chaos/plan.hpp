@@ -16,15 +16,18 @@ namespace chaos {
 struct plan {
   std::uint64_t seed = 0;
   bool allreduce = false, asynchronous = false, by_hand = false;
-  int workers = 2, servers = 0, epochs = 1;
+  int workers = 2, servers = 0, copies = 1, epochs = 1;
   bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
   std::vector<intent> faults;
 
-  /// One worker, whose gradients no order of sums changes.
-  bool deterministic() const { return workers == 1 && !asynchronous && !by_hand; }
+  /// One worker, whose gradients no order of sums changes; and one server at most, as of several some may
+  /// have made a step when the worker is killed, and the minibatch is computed again on what they have then.
+  bool deterministic() const { return workers == 1 && servers <= 1 && !by_hand; }
 
   std::string strategy() const {
-    return allreduce ? "all-reduce" : asynchronous ? "servers, asynchronous" : "servers, synchronous";
+    if (allreduce) return "all-reduce";
+    return std::string(asynchronous ? "servers, asynchronous" : "servers, synchronous") +
+           (copies > 1 ? ", 2 copies" : "");
   }
 
   /// What the results of two jobs that do not differ in it may be compared by.
@@ -54,6 +57,7 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   p.workers = o.by_hand ? 3 : int(1 + std::min<std::uint64_t>(below(5), 3));
   p.servers = o.allreduce ? 0 : int(1 + below(3));
   p.asynchronous = !o.allreduce && below(2) == 0;
+  if (p.servers > 1) p.copies = int(1 + below(2));
   p.epochs = o.epochs_per_worker * p.workers;
   p.to_the_end = below(2) == 0;
 
@@ -86,7 +90,9 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
     if (of_master && ++masters > 4) one.what = kind::worker;
     if ((one.what == kind::long_silence || one.what == kind::long_cut) && ++silences > 1)
       one.what = one.what == kind::long_cut ? kind::short_cut : kind::short_silence;
-    if (one.what == kind::short_silence || one.what == kind::short_cut) one.length = between(100, 3500);
+    if (one.what == kind::short_silence) one.length = between(100, 3500);
+    if (one.what == kind::short_cut)
+      one.length = between(100, 2500);  // TCP repeats after 3 s, and then after 6
     if (one.what == kind::long_silence || one.what == kind::long_cut) one.length = between(6000, 8000);
     if (one.what == kind::slow) one.length = between(300, 2000);
     bool const kill = one.what <= kind::master_and_worker;

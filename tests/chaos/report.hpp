@@ -47,6 +47,7 @@ class report {
       all.push_back({{"fault", name(s.what)},
                      {"strategy", s.strategy},
                      {"in_recovery", s.in_recovery},
+                     {"nobody_left", s.alone},
                      {"next_step_s", s.next_step},
                      {"found_s", s.found},
                      {"recovered_s", s.recovered}});
@@ -81,17 +82,18 @@ class report {
         "most accuracy lost by the others: %.4f\njobs that failed: %zu\n\n",
         static_cast<unsigned long long>(lost_), static_cast<unsigned long long>(repeated_), restarted_,
         paused_lost_, same_, same_ + different_, worst_accuracy_, failures_.size());
-    std::fprintf(to, "%-22s %-22s %21s %30s %30s\n", "", "", "next step, s", "master has dealt with it, s",
+    std::fprintf(to, "%-31s %-27s %21s %30s %30s\n", "", "", "next step, s", "master has dealt with it, s",
                  "first step after that, s");
-    std::fprintf(to, "%-22s %-22s %5s", "strategy", "fault", "count");
+    std::fprintf(to, "%-31s %-27s %5s", "strategy", "fault", "count");
     for (int i = 0; i < 3; ++i) std::fprintf(to, " %9s %9s %9s", "median", "95 %", "worst");
     std::fprintf(to, "\n");
-    std::map<std::tuple<std::string, bool, kind>, std::vector<sample>> groups;
-    for (sample const& s : samples_) groups[{s.strategy, s.in_recovery, s.what}].push_back(s);
+    std::map<std::tuple<std::string, bool, bool, kind>, std::vector<sample>> groups;
+    for (sample const& s : samples_) groups[{s.strategy, s.in_recovery, s.alone, s.what}].push_back(s);
     for (auto const& [key, group] : groups) {
-      auto const& [strategy, in_recovery, what] = key;
-      std::fprintf(to, "%-22s %-22s %5zu", strategy.c_str(),
-                   (std::string(name(what)) + (in_recovery ? " *" : "")).c_str(), group.size());
+      auto const& [strategy, in_recovery, alone, what] = key;
+      std::fprintf(to, "%-31s %-27s %5zu", strategy.c_str(),
+                   (std::string(name(what)) + (alone ? " (1)" : "") + (in_recovery ? " *" : "")).c_str(),
+                   group.size());
       for (double sample::*part : {&sample::next_step, &sample::found, &sample::recovered}) {
         std::vector<double> values;
         for (sample const& s : group)
@@ -106,7 +108,10 @@ class report {
       }
       std::fprintf(to, "\n");
     }
-    std::fprintf(to, "* while the job recovered from the fault before\n");
+    std::fprintf(to,
+                 "(1) no other worker was left: the next step is a newcomer's; * while the job recovered "
+                 "from the fault "
+                 "before\n");
     for (auto const& f : failures_) std::fprintf(to, "FAILED %s\n", f.dump().c_str());
   }
 

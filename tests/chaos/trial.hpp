@@ -20,11 +20,10 @@
 #include "app/job.hpp"
 #include "chaos/fault.hpp"
 #include "chaos/plan.hpp"
+#include "chaos/subject.hpp"
 #include "chaos/watcher.hpp"
 
 namespace chaos {
-
-using namespace std::chrono_literals;
 
 /// What became of a job.
 struct outcome {
@@ -64,7 +63,7 @@ class reference {
     double accuracy = 0;
   };
 
-  result const& of(plan const& p);
+  result const& of(plan const& p, std::string const& program);
 
  private:
   std::map<std::string, result> known_;
@@ -73,20 +72,28 @@ class reference {
 /// One job, and everything that happens to it.
 class trial {
  public:
-  trial(plan p, reference* compare) : plan_(std::move(p)), compare_(compare) {}
+  trial(plan p, reference* compare, std::string program = EDL_TINY)
+      : plan_(std::move(p)), compare_(compare), program_(std::move(program)) {}
 
   outcome run() {
     auto const began = std::chrono::steady_clock::now();
     {
-      job::run j(command(plan_, dir_), {.env = {{"TINY_DELAY_US", "500"}, {"OMP_NUM_THREADS", "1"}}});
-      watcher seen(j.log_path());
-      job_ = &j, seen_ = &seen;
+      job::options const o{.env = {{"TINY_DELAY_US", "500"}}, .program = program_};
+      std::unique_ptr<subject> j;
+      if (plan_.by_hand)
+        j = std::make_unique<crew>(command(plan_, dir_), o, plan_.workers, plan_.servers);
+      else
+        j = std::make_unique<launched_job>(command(plan_, dir_), o);
+      watcher seen(j->log_path());
+      job_ = j.get(), seen_ = &seen;
       disturb();
-      int const code = j.wait(120s);
+      int const code = j->wait(120s);
       if (code != 0) fail("exit code " + std::to_string(code));
-      if (!j.nothing_left(2s)) fail("processes of the job still run");
+      // Whoever is cut off hears of the end by its silence.
+      if (!j->nothing_left(plan_.by_hand ? 40s : 2s)) fail("processes of the job still run");
+      for (std::string const& why : j->failed(hit_)) fail(why);
       seen.read();
-      out_.log = j.log();
+      out_.log = j->log();
       if (code == 0) check();
       for (std::size_t i = 0; i < out_.faults.size(); ++i) {
         auto const next = i + 1 < out_.faults.size() ? out_.faults[i + 1].at : wall_clock::now();
@@ -114,7 +121,8 @@ class trial {
     if (p.allreduce)
       more.push_back("--distribution_strategy=AllreduceStrategy");
     else
-      more.push_back("--num_ps_pods=" + std::to_string(p.servers));
+      more.insert(more.end(), {"--num_ps_pods=" + std::to_string(p.servers),
+                               "--ps_replicas=" + std::to_string(p.copies)});
     if (p.asynchronous)
       more.push_back("--use_async");
     else if (!p.allreduce)
@@ -158,6 +166,7 @@ class trial {
   bool until(Condition condition, std::chrono::milliseconds most) {
     auto const end = std::chrono::steady_clock::now() + most;
     for (;;) {
+      job_->tend();
       seen_->read();
       if (condition()) return true;
       if (job_->ended() || std::chrono::steady_clock::now() > end) return false;
@@ -185,7 +194,9 @@ class trial {
       return false;
     };
     // Not every fault leaves a trace in the log, and not every worker is back at once.
-    until(dealt_with, last.what == kind::short_silence || last.what == kind::slow ? 0ms : 6s);
+    bool const unnoticed =
+        last.what == kind::short_silence || last.what == kind::slow || last.what == kind::short_cut;
+    until(dealt_with, unnoticed ? 0ms : 6s);
     auto const now = wall_clock::now();
     bool const goes_on = until([&] { return steps_since(now) > 0; }, 60s);
     if (!goes_on) {
@@ -250,7 +261,7 @@ class trial {
     fault f{.what = next.what, .in_recovery = next.in_recovery, .at = {}, .victims = {}, .bystanders = {}};
     for (target const& v : victims) f.victims.push_back(v.name), hit_.insert(v.name);
     for (target const& w : joined)
-      if (!hit_.contains(w.name)) f.bystanders.push_back(w.name);
+      if (std::ranges::find(f.victims, w.name) == f.victims.end()) f.bystanders.push_back(w.name);
     for (target const& w : joined) pids_[w.name].insert(w.pid);
     auto const all = [&](int signal) {
       bool sent = false;
@@ -276,6 +287,13 @@ class trial {
         }
         break;
       }
+      case kind::short_cut:
+      case kind::long_cut:
+        sent = true;
+        job_->cut(victims.front().name, next.choice / 7 % 2 == 0);
+        std::this_thread::sleep_for(next.length);
+        job_->mend(victims.front().name);
+        break;
       case kind::goodbye:
         sent = all(SIGTERM);
         break;
@@ -299,7 +317,7 @@ class trial {
     check_audit();
     out_.accuracy = last_accuracy(out_.log);
     if (!compare_) return;
-    reference::result const& wanted = compare_->of(plan_);
+    reference::result const& wanted = compare_->of(plan_, program_);
     out_.undisturbed = wanted.accuracy;
     if (plan_.deterministic()) {
       out_.same_bits = job::slurp(dir_ / "model/model.safetensors") == wanted.model;
@@ -324,8 +342,7 @@ class trial {
       }
     }
     std::size_t silent = 0;
-    for (fault const& f : out_.faults)
-      silent += f.what == kind::long_silence || f.what == kind::short_silence || f.what == kind::slow;
+    for (fault const& f : out_.faults) silent += f.what >= kind::short_silence && f.what != kind::goodbye;
     if (given_up > silent) fail("workers that were never silent have been given up");
     for (auto const& [name, pids] : seen_->joined()) {
       std::set<long> all = pids;
@@ -338,14 +355,14 @@ class trial {
       fail(name + " was not hit and has not stayed to the end");
     }
     for (fault const& f : out_.faults) {
-      if (f.what != kind::short_silence && f.what != kind::slow) continue;
-      std::string const lost = "worker " + f.victims.front().substr(7) + " is lost: no sign of life";
+      if (f.what != kind::short_silence && f.what != kind::slow && f.what != kind::short_cut) continue;
+      std::string const lost = "worker " + f.victims.front().substr(7) + " is lost: it gave no sign of life";
       out_.paused_lost += seen_->has(lost);
     }
   }
 
   void check_audit() {
-    job::run a({"audit", dir_ / "checkpoints"});
+    job::run a({"audit", dir_ / "checkpoints"}, {.program = program_});
     int const code = a.wait();
     std::string const text = a.log();
     std::istringstream in(text);
@@ -363,8 +380,9 @@ class trial {
 
   plan plan_;
   reference* compare_;
+  std::string program_;
   job::scratch dir_;
-  job::run* job_ = nullptr;
+  subject* job_ = nullptr;
   watcher* seen_ = nullptr;
   outcome out_;
   wall_clock::time_point began_ = wall_clock::now();
@@ -372,11 +390,11 @@ class trial {
   std::map<std::string, std::set<long>> pids_;
 };
 
-inline reference::result const& reference::of(plan const& p) {
+inline reference::result const& reference::of(plan const& p, std::string const& program) {
   auto const [it, fresh] = known_.try_emplace(p.configuration());
   if (!fresh) return it->second;
   job::scratch const dir;
-  job::run j(trial::command(p, dir));
+  job::run j(trial::command(p, dir), {.program = program});
   if (j.wait(300s) == 0)
     it->second = {job::slurp(dir / "model/model.safetensors"), trial::last_accuracy(j.log())};
   return it->second;

@@ -109,7 +109,7 @@ inline bool deals_with(line const& l, fault const& f, bool allreduce) {
   auto const begins = [&](char const* with) { return l.text.starts_with(with); };
   switch (f.what) {
     case kind::server:
-      return begins("Going back to version");
+      return begins("Going back to version") || begins("Going on at version");
     case kind::master:
       return allreduce ? begins("World ") : begins("Going on at version");
     default:
@@ -125,16 +125,15 @@ inline bool deals_with(line const& l, fault const& f, bool allreduce) {
 /// next fault.
 inline sample measure(std::vector<line> const& lines, fault const& f, wall_clock::time_point next,
                       bool allreduce, std::string const& strategy) {
-  sample s{.what = f.what, .in_recovery = f.in_recovery, .strategy = strategy};
+  sample s{.what = f.what, .in_recovery = f.in_recovery, .alone = f.bystanders.empty(), .strategy = strategy};
   bool const noticed = f.what != kind::short_silence && f.what != kind::slow && f.what != kind::short_cut;
   // Lines are in order but for a few that two processes wrote at a time, and their time is cut to
   // milliseconds.
   for (line const& l : lines) {
     if (l.process.empty() || l.at <= f.at) continue;
     double const seconds = std::chrono::duration<double>(l.at - f.at).count();
-    bool const anyone = f.bystanders.empty();
     bool const step =
-        watcher::is_step(l) && (anyone || std::ranges::find(f.bystanders, l.process) != f.bystanders.end());
+        watcher::is_step(l) && (s.alone || std::ranges::find(f.bystanders, l.process) != f.bystanders.end());
     if (step && s.next_step < 0) s.next_step = seconds;
     if (noticed && s.found < 0 && l.at < next && deals_with(l, f, allreduce)) s.found = seconds;
     if (step && s.found >= 0) s.recovered = seconds;

@@ -130,6 +130,26 @@ TEST_CASE("what is accumulated is neither in the variables nor in the ledger of 
   CHECK(s.cut().ledger().closed({0, 0}));
 }
 
+TEST_CASE("what is accumulated and dropped may come again, and a copy made meanwhile goes on alike") {
+  auto const layout = small_layout();
+  synchronous const group(2);
+  store_options const o{.layout = layout, .elements = {0, 6}, .rule = adding, .when = group};
+  store s(o), copy(o);
+  s.configure([](std::size_t, std::span<float> into) { std::ranges::fill(into, 0.0f); });
+  s.push({batch(0, 0, 2), 1, 0}, 0, ones, twos);
+  auto const cut = s.cut();
+  std::vector<float> state = values(cut.variables.variables());
+  state.insert(state.end(), cut.slots.values().begin(), cut.slots.values().end());
+  copy.restore(cut.segments, state);
+  s.drop_waiting();
+  CHECK(s.counted() == copy.counted());
+  for (std::uint32_t i = 0; i < 2; ++i)
+    for (store* one : {&s, &copy})
+      CHECK(one->push({batch(0, i, 2), 1, 0}, 0, ones, twos).verdict == verdict::applied);
+  CHECK(s.version() == 1);
+  CHECK(values(s.current()) == values(copy.current()));
+}
+
 TEST_CASE("pushes that make no sense change nothing") {
   auto const layout = small_layout();
   store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});

@@ -151,6 +151,7 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
     }
     shard& s = shards_[a.range()];
     if (fresh) s.state = std::move(fresh);
+    s.state->drop_waiting();  // a copy that another has made lacks it
     s.primary = a.primary();
     s.since_before = std::exchange(s.since, generation);
     s.applied_before = std::exchange(s.applied, 0);

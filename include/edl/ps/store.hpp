@@ -100,6 +100,9 @@ class store {
   /// Makes a step of what is accumulated, however little: the end of a job.
   push_result flush();
 
+  /// Forgets what is accumulated: its minibatches are as if they had not come.
+  void drop_waiting();
+
   /// What need not be sent again, by any element.
   ledger counted() const;
 

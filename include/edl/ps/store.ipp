@@ -198,6 +198,12 @@ EDL_INLINE push_result store::flush() {
   return advanced();
 }
 
+EDL_INLINE void store::drop_waiting() {
+  for (segment& s : segments_)
+    if (!s.waiting.empty()) s.waiting.clear(), s.counted = s.applied;
+  merge();
+}
+
 EDL_INLINE ledger store::counted() const {
   ledger all = segments_.front().counted;
   for (segment const& s : segments_) all.intersect(s.counted);

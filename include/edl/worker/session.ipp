@@ -261,8 +261,9 @@ EDL_INLINE void session::give_back() {
 }
 
 EDL_INLINE void session::hand_back() {
-  for (lease const& l : leases_) master_.report({.lease = l.task.lease, .returned = true, .applied = l.next});
-  leases_.clear();
+  // The last first: what comes back goes before all else, so that another takes them in their order.
+  for (; !leases_.empty(); leases_.pop_back())
+    master_.report({.lease = leases_.back().task.lease, .returned = true, .applied = leases_.back().next});
 }
 
 EDL_INLINE void session::start_again(std::string const& why) {
