@@ -392,3 +392,26 @@ TEST_CASE("servers and copies do not go together, and it is said") {
   CHECK(has(j.log(), "AllreduceStrategy has no servers"));
   CHECK_FALSE(has(j.log(), "joined"));
 }
+
+TEST_CASE("a fixed global batch: as many steps, however many workers make them") {
+  for (int const workers : {1, 2, 3, 6}) {
+    CAPTURE(workers);
+    job::scratch const dir;
+    std::string const name = "fixed-" + std::to_string(::getpid());
+    job::run j(train({"--distribution_strategy=AllreduceStrategy", "--num_workers=4", "--fixed_global_batch",
+                      "--job_name=" + name, "--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints"}),
+               slow);
+    REQUIRE(j.says("Starting epoch 0"));
+    CHECK(job::run({"scale", "--job_name=" + name, "--num_workers=" + std::to_string(workers)}).wait() == 0);
+    CHECK(j.wait() == 0);
+    std::string const log = j.log();
+    CAPTURE(log);
+    check_account(log, 4);
+    // 256 minibatches, four to a step; a few steps are short where a world or the records end.
+    auto const newest = edl::wire::newest_valid(dir / "checkpoints");
+    REQUIRE(newest);
+    std::uint64_t const steps = edl::wire::read_manifest(*newest).version;
+    CHECK(steps >= 64);
+    CHECK(steps <= 84);
+  }
+}

@@ -306,3 +306,29 @@ TEST_CASE("a lease on records that are not here is an error that asks for the sa
   REQUIRE(b.master.outcomes.size() == 1);
   CHECK(b.master.outcomes[0].error.find("do all processes read the same files?") != std::string::npos);
 }
+
+TEST_CASE("a task is reported when all of its minibatches have been applied, not before") {
+  struct late : scripted_parameters {
+    scripted_master& master;
+    std::vector<std::size_t> reported;  // before each push
+    std::size_t waiting = 0;
+    explicit late(scripted_master& m) : master(m) {}
+    edl::worker::pushed push(edl::contribution const& m, std::uint64_t v, edl::view<float> g,
+                             edl::view<float> change) override {
+      reported.push_back(master.outcomes.size());
+      waiting = (waiting + 1) % 3;  // every third push applies those before it
+      return scripted_parameters::push(m, v, g, change);
+    }
+    std::size_t pending() const override { return waiting; }
+    void idle(std::chrono::milliseconds) override { waiting = 0; }
+  };
+  bench b;
+  late parameters(b.master);
+  b.master.work = {b.task(0, 8), b.task(8, 16), b.task(16, 20)};  // of 2, 2 and 1 minibatches
+  edl::worker::session s(b.j, b.model, b.rule, {&b.from, &b.from, &b.from}, b.master, parameters,
+                         edl::logger(edl::severity::critical));
+  CHECK(s.run());
+  CHECK(parameters.reported == std::vector<std::size_t>{0, 0, 0, 1, 1});
+  REQUIRE(b.master.outcomes.size() == 3);
+  for (auto const& o : b.master.outcomes) CHECK(o.error.empty());
+}

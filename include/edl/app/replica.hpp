@@ -35,6 +35,9 @@ namespace edl::app {
 /// hands or because the master says so, what was under way is void (`rolled_back`): the copy enters the next
 /// world, there takes the newest copy of others if its own is older, and goes on.
 ///
+/// With --fixed_global_batch a step has as many minibatches as the job was started with workers: a member of
+/// a smaller world brings several, and one of a larger world may have nothing to do.
+///
 /// Thread safety: as a `parameter_link`, by one thread that is not the node's; `world_is_over` on the node's
 /// thread.
 class replica final : public worker::remote_link {
@@ -62,6 +65,8 @@ class replica final : public worker::remote_link {
                       view<float> state_change) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
   void idle(std::chrono::milliseconds patience) override;
+  std::size_t pending() const override { return mine_.size(); }
+  bool works() const override { return finished_ || number_ == 0 || quota(std::size_t(rank_)) > 0; }
 
   /// Enters the next world. Throws error when the master has given this worker up or cannot be reached.
   bool refresh() override;
@@ -86,8 +91,10 @@ class replica final : public worker::remote_link {
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
   void step(std::vector<contribution> const& mine, view<float> gradients, view<float> state_change);
-  std::vector<contribution> sum(collective::group& group, contribution const* mine, view<float> gradients,
-                                view<float> state_change);
+  std::size_t quota(std::size_t rank) const;
+  void add(contribution const& c, view<float> gradients, view<float> state_change);
+  std::vector<contribution> sum(collective::group& group);
+  void step();
   ps::push_result apply(std::vector<contribution> const& all);
   template <class F>
   auto on_node(F work);
@@ -106,8 +113,9 @@ class replica final : public worker::remote_link {
   bool finished_ = false;  // the job is over
   std::uint64_t of_ = 0;   // the world that the store is a copy of
   std::optional<std::uint32_t> suspect_;
-  std::vector<float> sums_;  // gradients, changes, identities
-  std::size_t place_ = 0;    // of its own among a sum's contributions
+  std::vector<contribution> mine_;  // for the next step; their sum is in `sums_`
+  std::vector<float> sums_;         // gradients, changes, identities
+  std::vector<float> one_;          // minibatch's, before it is added
   ps::push_result last_;
   std::function<bool()> stopping_;
 };

@@ -22,8 +22,8 @@
 namespace edl::app {
 namespace detail {
 
-// Whose machine or process is gone is told by the links' ends or by the master. This finds who hangs; a member may
-// well be at a long evaluation.
+// Whose machine or process is gone is told by the links' ends or by the master. This finds who hangs; a
+// member may well be at a long evaluation.
 inline constexpr std::chrono::seconds silence{300};
 
 inline constexpr std::chrono::seconds links_in{10}, entry_in{5}, copy_in{600};
@@ -133,6 +133,7 @@ EDL_INLINE bool replica::refresh() {
 // False: the world broke before it began.
 EDL_INLINE bool replica::take_place(wire::World const& w) {
   number_ = w.number();
+  mine_.clear();
   members_.clear();
   rank_ = -1;
   std::vector<collective::participant> all;
@@ -149,7 +150,8 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   if (rank_ >= 0 && members_[std::size_t(rank_)].current) of_ = w.number();
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
   try {
-    auto formed = std::shared_ptr(around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
+    auto formed = std::shared_ptr(
+        around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
     {
       std::lock_guard const guard(lock_);
       group_ = formed;
@@ -217,25 +219,40 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 
 // ---- Steps ----
 
-// Everybody's contributions, by rank; what they come to is in `sums_`.
-EDL_INLINE std::vector<contribution> replica::sum(collective::group& group, contribution const* mine,
-                                                  view<float> gradients, view<float> state_change) {
+// How many minibatches this member brings to a step.
+EDL_INLINE std::size_t replica::quota(std::size_t rank) const {
+  if (!around_.what.fixed_global_batch) return 1;
+  auto const all = std::size_t(around_.what.num_workers), size = members_.size();
+  return all / size + (rank < all % size);
+}
+
+// Adds a minibatch to what this member brings to the next step.
+EDL_INLINE void replica::add(contribution const& c, view<float> gradients, view<float> state_change) {
+  bool const first = mine_.empty();
+  std::vector<float>& into = first ? sums_ : one_;
+  into.resize(std::max(into.size(), parameters_ + state_));
+  auto const weight = float(c.records);
+  for (std::size_t i = 0; i < parameters_; ++i) into[i] = gradients[i] * weight;
+  for (std::size_t i = 0; i < state_; ++i) into[parameters_ + i] = state_change[i] * weight;
+  around_.store->leave_out(c, std::span(into).first(parameters_ + state_));
+  for (std::size_t i = 0; !first && i < parameters_ + state_; ++i) sums_[i] += one_[i];
+  mine_.push_back(c);
+}
+
+// Everybody's contributions; what they come to is in `sums_`.
+EDL_INLINE std::vector<contribution> replica::sum(collective::group& group) {
   auto const size = std::size_t(group.size()), values = parameters_ + state_;
-  sums_.resize(values + size * detail::floats_per_contribution);
+  std::size_t const most = std::max(quota(0), std::size_t{1}),
+                    stride = most * detail::floats_per_contribution;
+  sums_.resize(values + size * stride);
+  if (mine_.empty()) std::fill_n(sums_.begin(), values, 0.0f);
   auto const identities = std::span(sums_).subspan(values);
-  auto const identity = [&](std::size_t rank) {
-    return identities.subspan(rank * detail::floats_per_contribution, detail::floats_per_contribution);
+  auto const identity = [&](std::size_t place) {
+    return identities.subspan(place * detail::floats_per_contribution, detail::floats_per_contribution);
   };
   std::ranges::fill(identities, 0.0f);
-  if (!mine) {
-    std::fill_n(sums_.begin(), values, 0.0f);
-  } else {
-    auto const weight = float(mine->records);
-    for (std::size_t i = 0; i < parameters_; ++i) sums_[i] = gradients[i] * weight;
-    for (std::size_t i = 0; i < state_; ++i) sums_[parameters_ + i] = state_change[i] * weight;
-    around_.store->leave_out(*mine, std::span(sums_).first(values));
-    detail::write_identity(*mine, identity(std::size_t(rank_)));
-  }
+  for (std::size_t i = 0; i < mine_.size(); ++i)
+    detail::write_identity(mine_[i], identity(std::size_t(rank_) * most + i));
   if (around_.what.gradients == "bfloat16") {
     group.all_reduce_halved(std::span(sums_).first(parameters_));
     group.all_reduce(std::span(sums_).subspan(parameters_));
@@ -243,36 +260,27 @@ EDL_INLINE std::vector<contribution> replica::sum(collective::group& group, cont
     group.all_reduce(sums_);
   }
   std::vector<contribution> all;
-  place_ = size;
-  for (std::size_t i = 0; i < size; ++i)
-    if (auto const c = detail::read_identity(identity(i))) {
-      if (i == std::size_t(rank_)) place_ = all.size();
-      all.push_back(*c);
-    }
+  for (std::size_t i = 0; i < size * most; ++i)
+    if (auto const c = detail::read_identity(identity(i))) all.push_back(*c);
   return all;
 }
 
-EDL_INLINE void replica::step(std::vector<contribution> const& mine, view<float> gradients,
-                              view<float> state_change) {
+EDL_INLINE void replica::step() {
   std::shared_ptr<collective::group> const group = group_;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    std::vector<contribution> all;
-    for (bool silent = mine.empty();;) {
-      all = sum(*group, silent ? nullptr : &mine.front(), gradients, state_change);
-      // A task that was slow, and went to another: both may do the same minibatch. All see it, and sum again
-      // without the later one.
-      bool twice = false;
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        auto const same = [&](contribution const& c) { return c.key == all[i].key; };
-        bool const later = std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i), same);
-        twice = twice || later;
-        silent = silent || (later && i == place_);
-      }
-      if (!twice) break;
-    }
+    std::vector<contribution> const all = sum(*group);
+    mine_.clear();
+    // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
+    // world leases it once.
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i),
+                      [&](contribution const& c) { return c.key == all[i].key; }))
+        throw collective::broken(
+            fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
     if (!all.empty()) last_ = on_node([&] { return apply(all); });
   } catch (collective::broken const& e) {
+    mine_.clear();
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     refresh();
     if (!finished_) throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
@@ -289,7 +297,8 @@ EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) 
 
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
                                         view<float> state_change) {
-  step({minibatch}, gradients, state_change);
+  add(minibatch, gradients, state_change);
+  if (mine_.size() >= quota(std::size_t(rank_))) step();
   return {.stale = false, .version = last_.version};
 }
 
@@ -304,7 +313,7 @@ EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
   } catch (collective::broken const&) {
     // The step meets it again.
   }
-  if (begun) step({}, {}, {});
+  if (begun || !mine_.empty()) step();
 }
 
 EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {

@@ -40,6 +40,7 @@ struct job {
   std::string gradients = "float32";
 
   int num_workers = 0;
+  bool fixed_global_batch = false;
   int num_ps_pods = 0;
   int ps_replicas = 1;
   int ps_ranges = 0;  ///< that the variables are cut into; 0: one for each server

@@ -86,6 +86,13 @@ class parameter_link {
   /// How many of a task's minibatches every server has applied.
   virtual std::uint32_t position(task_key const& task, std::uint32_t minibatches) = 0;
 
+  /// Minibatches that were pushed and are not applied yet: a task is not done before that. They are applied
+  /// with more pushes, or by `idle`; what is thrown makes them void.
+  virtual std::size_t pending() const { return 0; }
+
+  /// Whether this worker is to lease work at all.
+  virtual bool works() const { return true; }
+
   /// This worker has nothing to do for now: waits, at most for `patience`, and takes part in what the others
   /// do together meanwhile.
   virtual void idle(std::chrono::milliseconds patience) { std::this_thread::sleep_for(patience); }

@@ -82,6 +82,7 @@ class session {
   void local_step();
   void pull();
   void end(std::string const& error);
+  void report_applied();
   void give_back();
   void hand_back();
   void start_again(std::string const& why);
@@ -96,7 +97,8 @@ class session {
   prediction_sink sink_;
 
   std::map<data::source const*, std::unique_ptr<data::loader>> loaders_;
-  std::deque<lease> leases_;  // the first is at work, the rest are being read
+  std::deque<lease> leases_;         // the first is at work, the rest are being read
+  std::vector<outcome> unreported_;  // of tasks whose last minibatches are not applied yet
   bool finished_ = false;
   clock::time_point ask_again_{};  // after the master had nothing
   std::uint64_t ticket_ = 0;

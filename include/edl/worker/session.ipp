@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
@@ -71,10 +72,11 @@ EDL_INLINE bool session::run() {
     try {
       lease_ahead();
       if (leases_.empty()) {
-        if (finished_) return true;
+        if (finished_ && unreported_.empty()) return true;
         auto const wait = std::min(ask_again_, clock::now() + detail::poll_interval) - clock::now();
         parameters_.idle(
             std::max(std::chrono::ceil<std::chrono::milliseconds>(wait), std::chrono::milliseconds(0)));
+        report_applied();
         continue;
       }
       lease& l = leases_.front();
@@ -107,7 +109,7 @@ EDL_INLINE bool session::run() {
 }
 
 EDL_INLINE void session::lease_ahead() {
-  while (leases_.size() < 2 && !finished_ && clock::now() >= ask_again_) {
+  while (leases_.size() < 2 && !finished_ && clock::now() >= ask_again_ && parameters_.works()) {
     assignment const a = master_.next();
     if (a.what == task_kind::finished) {
       finished_ = true;
@@ -131,8 +133,7 @@ EDL_INLINE void session::begin(assignment const& a) {
   lease& added = leases_.back();
   try {
     data::loader& loader = loader_of(a);
-    if (training && a.resumed)
-      added.next = std::max(added.next, parameters_.position(a.task, added.minibatches));
+    if (training && a.resumed) added.next = parameters_.position(a.task, added.minibatches);
     data::work const left{.task = a.task,
                           .shard = a.shard,
                           .begin = a.begin,
@@ -215,6 +216,7 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
       return give_back();
     }
   }
+  report_applied();
   ++steps_since_pull_;
   if (job_.get_model_steps > 1) local_step();
   seen_.version = std::max(result.version, version_);
@@ -244,13 +246,19 @@ EDL_INLINE void session::end(std::string const& error) {
     sink_(l.task, l.outputs);
   }
   ask_again_ = {};
-  if (!master_.report({.lease = l.task.lease,
-                       .error = error,
-                       .skipped = l.skipped,
-                       .metrics = l.totals,
-                       .applied = l.next}))
+  outcome const o{
+      .lease = l.task.lease, .error = error, .skipped = l.skipped, .metrics = l.totals, .applied = l.next};
+  if (error.empty() && l.task.what == task_kind::training && parameters_.pending() > 0)
+    unreported_.push_back(o);
+  else if (!master_.report(o))
     log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index,
                              l.task.task.epoch));
+}
+
+EDL_INLINE void session::report_applied() {
+  if (parameters_.pending() > 0) return;
+  for (outcome const& o : std::exchange(unreported_, {}))
+    if (!master_.report(o)) log_.warning("the master had given a task that is done to another worker");
 }
 
 EDL_INLINE void session::give_back() {
@@ -268,6 +276,7 @@ EDL_INLINE void session::hand_back() {
 
 EDL_INLINE void session::start_again(std::string const& why) {
   log_.warning(fmt::format("what was leased is void: {}", why));
+  unreported_.clear();
   for (lease const& l : leases_)
     for (auto& [from, loader] : loaders_) loader->cancel(l.ticket);
   leases_.clear();
