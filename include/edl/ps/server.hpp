@@ -96,7 +96,9 @@ class server {
   asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);
   asio::awaitable<wire::manifest::file> write(cut const& what, std::string const& path, std::uint32_t range);
-  asio::awaitable<void> make_safe(wire::PushRequest const& p, std::span<float> values, std::uint64_t number);
+  asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
+  asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<gradient_buffer> values,
+                                std::uint64_t number);
   asio::awaitable<std::shared_ptr<store>> fetch(std::uint64_t generation, std::uint32_t range,
                                                 std::vector<std::string> const& from);
   asio::awaitable<std::string> ask_holder(net::channel& holder, std::uint64_t generation, net::outgoing what);

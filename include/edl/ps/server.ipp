@@ -123,8 +123,8 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
   store const& state = *of(request.generation(), request.range()).state;
-  gradient_buffer memory(buffers_, state.parameters() + state.state());
-  std::span<float> const values = memory.values();
+  auto const memory = std::make_shared<gradient_buffer>(buffers_, state.parameters() + state.state());
+  std::span<float> const values = memory->values();
   // What comes in half the space comes into the space's second half, the state where it belongs, and is
   // spread from the start.
   std::size_t const parameters = state.parameters(), skipped = request.halved() ? parameters * 2 : 0;
@@ -143,9 +143,8 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   if (result.verdict == verdict::applied) ++s.applied;
   if (s.backup) {
     if (result.verdict == verdict::applied)
-      co_await make_safe(request, values, s.applied);
-    else
-      co_await make_safe(request, {}, s.applied);
+      node_.spawn([this, request, memory, number = s.applied] { return send_on(request, memory, number); });
+    co_await make_safe(request.range(), s.applied);
   }
   if (request.range() == 0 && (result.evaluate || result.checkpoint)) options_.frozen(generation_, result);
   wire::PushReply reply;
@@ -155,42 +154,44 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   co_await r.reply(answer);
 }
 
-// Returns when the backup has made all updates up to `number`, of which this one, with `values`, is to be
-// sent.
-EDL_INLINE asio::awaitable<void> server::make_safe(wire::PushRequest const& p, std::span<float> values,
-                                                   std::uint64_t number) {
-  std::uint64_t const generation = generation_;
-  if (!values.empty()) {
-    wire::ReplicateRequest request;
-    *request.mutable_push() = p;
-    request.set_number(number);
-    net::outgoing what{.method = wire::method::replicate, .message = wire::pack(request)};
-    what.payload.push_back(std::as_bytes(std::span<float const>(values)));
-    std::shared_ptr<net::channel> const backup = shards_.at(p.range()).backup;
-    std::string failed;
-    try {
-      co_await backup->call(what);
-    } catch (net::call_error const& e) {
-      failed = e.what();
-    }
-    check(generation);
-    shard& s = shards_.at(p.range());
-    if (failed.empty()) {
-      s.safe = std::max(s.safe, number);  // it makes them in order
-    } else if (!s.cut_off) {
-      s.cut_off = true;
-      log_.warning(fmt::format("range {}: the backup is cut off: {}", p.range(), failed));
-      options_.cut_off(generation, p.range());
-    }
-    advanced_.notify();
+// Whoever pushed may be gone meanwhile; what is applied here goes to the backup all the same.
+EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::shared_ptr<gradient_buffer> values,
+                                                 std::uint64_t number) {
+  if (generation_ != p.generation()) co_return;
+  wire::ReplicateRequest request;
+  *request.mutable_push() = p;
+  request.set_number(number);
+  net::outgoing what{.method = wire::method::replicate, .message = wire::pack(request)};
+  what.payload.push_back(std::as_bytes(std::span<float const>(values->values())));
+  std::shared_ptr<net::channel> const backup = shards_.at(p.range()).backup;
+  std::string failed;
+  try {
+    co_await backup->call(what);
+  } catch (net::call_error const& e) {
+    failed = e.what();
   }
+  if (generation_ != p.generation()) co_return;
+  shard& s = shards_.at(p.range());
+  if (failed.empty()) {
+    s.safe = std::max(s.safe, number);  // it makes them in order
+  } else if (!s.cut_off) {
+    s.cut_off = true;
+    log_.warning(fmt::format("range {}: the backup is cut off: {}", p.range(), failed));
+    options_.cut_off(p.generation(), p.range());
+  }
+  advanced_.notify();
+}
+
+// Returns when the backup has made all updates up to `number`.
+EDL_INLINE asio::awaitable<void> server::make_safe(std::uint32_t range, std::uint64_t number) {
+  std::uint64_t const generation = generation_;
   for (;;) {
     check(generation);
-    shard const& s = shards_.at(p.range());
+    shard const& s = shards_.at(range);
     if (s.safe >= number) co_return;
     if (s.cut_off)
       throw net::call_error(net::status::not_ready,
-                            fmt::format("{} waits for another backup of range {}", options_.name, p.range()));
+                            fmt::format("{} waits for another backup of range {}", options_.name, range));
     co_await advanced_.wait();
   }
 }
