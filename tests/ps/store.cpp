@@ -10,6 +10,7 @@
 #include "wire/scratch.hpp"
 
 using namespace edl::ps;
+using edl::contribution;
 using edl::minibatch_key;
 
 namespace {
@@ -542,4 +543,26 @@ TEST_CASE("what is due is what is frozen: nothing is told twice that has been re
   s.restore(now.segments, copy_of(now));
   CHECK(s.version() == 8);
   CHECK_FALSE(s.due().checkpoint);
+}
+
+TEST_CASE(
+    "minibatches of one task in one step, in order, are all counted; out of order or with a gap, none is") {
+  auto const layout = small_layout();
+  auto const make = [&] {
+    return store({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
+  };
+  std::vector<float> sums(6, 4.0f);
+  store s = make();
+  std::vector<contribution> const two{{batch(7, 0, 3), 1}, {batch(7, 1, 3), 3}};
+  CHECK(s.step(two, sums).version == 1);
+  CHECK(s.position({0, 7}).applied == 2);
+  CHECK(s.current()[0] == 1);  // the mean over four records
+  CHECK(s.cut().ledger().tallies().at(0) == edl::ledger::tally{2, 4});
+  store other = make();
+  std::vector<contribution> const gap{{batch(7, 0, 3), 1}, {batch(7, 2, 3), 1}};
+  CHECK_THROWS_AS(other.step(gap, sums), edl::error);
+  std::vector<contribution> const reversed{{batch(7, 1, 3), 1}, {batch(7, 0, 3), 1}};
+  CHECK_THROWS_AS(other.step(reversed, sums), edl::error);
+  CHECK(other.version() == 0);
+  CHECK(other.position({0, 7}).applied == 0);
 }

@@ -48,7 +48,9 @@ struct job_options {
   std::uint32_t server_failures = 3;  ///< likewise
   bool replace_slow = false;          ///< a worker too long at a task is replaced; otherwise only its task is
   duration task_timeout = std::chrono::seconds(300);  ///< no task takes too long before
-  duration silence = std::chrono::seconds(5);      ///< a process without a sign of life for so long is lost
+  /// A process without a sign of life for so long is lost: with the beats and the ticks, it is found within 5
+  /// s.
+  duration silence = std::chrono::milliseconds(4500);
   duration gathering = std::chrono::seconds(3);    ///< the first world waits so long for all workers
   duration absence = std::chrono::seconds(60);     ///< who lets the others wait so long for a world is lost
   duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after

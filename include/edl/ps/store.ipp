@@ -159,12 +159,20 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
   if (sums.size() != options_.elements.size())
     throw error(
         fmt::format("a step with {} sums, this store keeps {}", sums.size(), options_.elements.size()));
+  // Its forerunner may be counted already, or by this step.
+  auto const follows = [&](std::size_t i) {
+    minibatch_key const& m = minibatches[i].key;
+    return std::ranges::any_of(minibatches.first(i), [&](contribution const& c) {
+      return c.key.task == m.task && c.key.count == m.count && c.key.index + 1 == m.index;
+    });
+  };
   for (segment const& s : segments_)
-    for (contribution const& c : minibatches)
-      if (c.key.index >= c.key.count || s.counted.check(c.key) == edl::ledger::verdict::gap)
+    for (std::size_t i = 0; i < minibatches.size(); ++i)
+      if (minibatch_key const& m = minibatches[i].key;
+          m.index >= m.count || (s.counted.check(m) == edl::ledger::verdict::gap && !follows(i)))
         throw error(
             fmt::format("a step with minibatch {} of {} of task {} in epoch {}, which is not the next",
-                        c.key.index, c.key.count, c.key.task.index, c.key.task.epoch));
+                        m.index, m.count, m.task.index, m.task.epoch));
   for (std::size_t i = 0; i < minibatches.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (minibatches[k].key == minibatches[i].key)
