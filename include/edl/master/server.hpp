@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -68,6 +69,8 @@ class server {
   coordinator const& decisions() const { return coordinator_; }
 
  private:
+  static constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
+
   void obey();
   void execute(find_restore_point const& c);
   void execute(configure_servers const& c);
@@ -129,5 +132,6 @@ class server {
 }  // namespace edl::master
 
 #ifdef EDL_HEADER_ONLY
+#include "edl/master/keepers.ipp"
 #include "edl/master/server.ipp"
 #endif

@@ -28,7 +28,6 @@
 namespace edl::master {
 namespace detail {
 
-inline constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
 inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
 
 inline role role_of(wire::JoinRequest::Role r) {
@@ -53,15 +52,6 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
   t.set_resumed(r.resumed);
   return t;
 }
-
-/// Calls to all servers under way.
-struct gathering {
-  explicit gathering(asio::any_io_executor on, std::size_t n) : replies(n), left(n), changed(on) {}
-  std::vector<std::string> replies;
-  std::exception_ptr failed;
-  std::size_t left;
-  net::event changed;
-};
 
 }  // namespace detail
 
@@ -381,7 +371,7 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
   try {
     wire::ConfigureRequest const request = configuration(id, c);
     net::outgoing const what{
-        .method = wire::method::configure, .message = wire::pack(request), .timeout = detail::disk_timeout};
+        .method = wire::method::configure, .message = wire::pack(request), .timeout = disk_timeout};
     net::reply const answer = co_await p.to->call(what);
     auto const reply = wire::unpack<wire::ConfigureReply>(answer.message, p.to->name());
     if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
@@ -393,225 +383,6 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
   coordinator_.server_configured(id, p.incarnation, c.generation, failed, std::chrono::steady_clock::now(),
                                  std::move(kept));
   obey();
-}
-
-EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
-  std::vector<keeper> all;
-  auto const add = [&](std::uint32_t id, std::uint32_t range) {
-    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, range});
-  };
-  if (options_.job.replicas) {
-    auto members = coordinator_.current_world().members;
-    if (one) std::ranges::stable_partition(members, [](world::member const& m) { return m.current; });
-    for (world::member const& m : members) add(m.id, 0);
-    if (one && all.size() > 1) all.resize(1);
-  } else {
-    for (std::uint32_t r = 0; r < coordinator_.places().size(); ++r) add(coordinator_.places()[r].primary, r);
-  }
-  return all;
-}
-
-template <class Request>
-asio::awaitable<std::vector<std::string>> server::ask_all(std::vector<keeper> whom, std::uint16_t method,
-                                                          Request request,
-                                                          std::chrono::milliseconds timeout) {
-  auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
-  for (std::size_t place = 0; place < whom.size(); ++place) {
-    request.set_range(whom[place].range);
-    node_.spawn([g, to = whom[place].to,
-                 what = net::outgoing{.method = method, .message = wire::pack(request), .timeout = timeout},
-                 place]() -> asio::awaitable<void> {
-      try {
-        net::reply answer = co_await to->call(what);
-        g->replies[place] = std::move(answer.message);
-      } catch (...) {
-        g->failed = std::current_exception();
-      }
-      --g->left;
-      g->changed.notify();
-    });
-  }
-  while (g->left > 0) co_await g->changed.wait();
-  if (g->failed) std::rethrow_exception(g->failed);
-  co_return g->replies;
-}
-
-EDL_INLINE asio::awaitable<void> server::pause() {
-  asio::steady_timer timer(node_.executor(), std::chrono::milliseconds(50));
-  co_await timer.async_wait(asio::use_awaitable);
-}
-
-EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
-  wire::SettleRequest request;
-  request.set_generation(generation);
-  std::optional<std::uint64_t> version;
-  // Members of a world may not have heard of it yet, and one of them may have made the last step before the
-  // others. The loss of one begins another generation.
-  while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
-    try {
-      auto const replies =
-          co_await ask_all(keepers(), wire::method::settle, request, detail::control_timeout);
-      version = 0;
-      for (std::string const& reply : replies)
-        version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
-    } catch (error const& e) {
-      log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
-    }
-    if (!version) co_await pause();
-  }
-  if (version) coordinator_.version_told(generation, *version, std::chrono::steady_clock::now());
-  obey();
-}
-
-EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) const {
-  if (!options_.job.replicas) return keepers();
-  std::vector<keeper> all;
-  for (std::uint32_t const id : coordinator_.holders(version))
-    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, 0});
-  return all;
-}
-
-EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
-  wire::ClaimRequest request;
-  request.set_generation(r.generation);
-  request.set_version(r.version);
-  // One that is being evaluated is told again by the next world, and has been claimed.
-  bool claimed = coordinator_.evaluations().wants_frozen(r.version);
-  for (int tries = 0; !claimed && coordinator_.generation() == r.generation; ++tries) {
-    bool again = false;
-    try {
-      auto const all = claimants(r.version);
-      co_await ask_all(all, wire::method::claim, request, detail::control_timeout);
-      claimed = true;
-    } catch (net::call_error const& e) {
-      // A member of a world may not have heard of it yet.
-      again = e.code() == net::status::stale_generation && options_.job.replicas && tries < 100;
-      if (!again) log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
-    }
-    if (again)
-      co_await pause();
-    else
-      break;
-  }
-  if (!claimed) {
-    r.evaluate = false;
-    release_frozen const nothing{r.version, true};
-    co_await release(nothing);
-  }
-  coordinator_.version_reached(r, std::chrono::steady_clock::now());
-  obey();
-}
-
-EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
-  wire::ReleaseRequest request;
-  request.set_version(c.version);
-  request.set_evaluation(c.evaluation);
-  try {
-    co_await ask_all(keepers(), wire::method::release, request, detail::control_timeout);
-  } catch (error const& e) {
-    log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
-  }
-}
-
-EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
-  std::string failed;
-  bool again = false;
-  std::string const path = wire::checkpoint_path(options_.checkpoint_dir, c.version);
-  try {
-    wire::begin_checkpoint(path);
-    wire::CheckpointRequest request;
-    request.set_generation(c.generation);
-    request.set_version(c.version);
-    request.set_path(path);
-    request.set_final(c.final);
-    wire::manifest m = options_.manifest;
-    m.version = c.version;
-    m.layout = wire::layout_digest(options_.layout);
-    auto const replies =
-        co_await ask_all(keepers(true), wire::method::checkpoint, request, detail::disk_timeout);
-    for (std::string const& reply : replies) {
-      auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
-      m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
-    }
-    wire::commit_checkpoint(path, m);
-    wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max);
-  } catch (net::call_error const& e) {
-    // Of a final one, another generation is asked for when who was to write it is lost.
-    if (e.code() == net::status::unavailable && c.final && options_.job.replicas) again = true;
-    failed = e.what();
-  } catch (error const& e) {
-    failed = e.what();
-  }
-  if (again) {
-    co_await pause();
-    if (coordinator_.generation() == c.generation) execute(c);
-    co_return;
-  }
-  coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
-  obey();
-}
-
-/// From the newest copy that can be reached: one member may have made the last step before the others.
-EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> variables) {
-  wire::SettleRequest settle;
-  settle.set_generation(coordinator_.generation());
-  wire::PullRequest request;
-  request.set_generation(coordinator_.generation());
-  net::outgoing const ask{
-      .method = wire::method::settle, .message = wire::pack(settle), .timeout = detail::control_timeout};
-  std::multimap<std::uint64_t, keeper, std::greater<>> newest;
-  std::string why = "no worker has it";
-  for (auto const& k : keepers()) try {
-      net::reply const reply = co_await k.to->call(ask);
-      newest.emplace(wire::unpack<wire::SettleReply>(reply.message, k.to->name()).version(), k);
-    } catch (net::call_error const& e) {
-      why = e.what();
-    }
-  for (auto const& [version, k] : newest) try {
-      net::outgoing what{
-          .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
-      what.into.push_back(std::as_writable_bytes(variables));
-      co_await k.to->call(what);
-      co_return version;
-    } catch (net::call_error const& e) {
-      why = e.what();
-    }
-  throw error(fmt::format("the model cannot be had: {}", why));
-}
-
-EDL_INLINE asio::awaitable<void> server::export_variables() {
-  std::vector<float> variables(options_.layout.size());
-  std::uint64_t version = 0;
-  if (options_.job.replicas) {
-    version = co_await pull_copy(variables);
-  } else {
-    auto const from = keepers();
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
-      wire::PullRequest request;
-      request.set_range(from[i].range);
-      request.set_generation(coordinator_.generation());
-      net::outgoing what{
-          .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::disk_timeout};
-      what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
-      net::reply const reply = co_await from[i].to->call(what);
-      version = wire::unpack<wire::PullReply>(reply.message, from[i].to->name()).version();
-    }
-  }
-  std::string const path = options_.output + "/model.safetensors";
-  wire::export_model(path, options_.layout, variables, version);
-  log_.info(fmt::format("model written to {}", path));
-}
-
-EDL_INLINE asio::awaitable<void> server::finish() {
-  std::string failed;
-  try {
-    if (!options_.output.empty()) co_await export_variables();
-  } catch (error const& e) {
-    failed = e.what();
-  }
-  if (!std::exchange(ended_, true)) around_.ended(failed);
-  changed_.notify();
 }
 
 }  // namespace edl::master
