@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "edl/core/error.hpp"
@@ -41,4 +42,20 @@ TEST_CASE("what is no journal is an error that names it") {
     std::ofstream(path) << text;
     CHECK_THROWS_WITH_AS(journal(path, "run").read(), doctest::Contains(path.c_str()), edl::error);
   }
+}
+
+TEST_CASE("a journal that cannot be written is none, rather than an old one") {
+  scratch const dir;
+  std::string const path = dir.path + "/journals/master.json";
+  std::filesystem::create_directories(dir.path + "/journals");
+  journal j(path, "run");
+  j.write({.generation = 3});
+  std::filesystem::remove_all(dir.path + "/journals");
+  std::ofstream(dir.path + "/journals") << "in the way";
+  CHECK_THROWS_AS(j.write({.generation = 4}), edl::error);
+  std::filesystem::remove(dir.path + "/journals");
+  std::filesystem::create_directories(dir.path + "/journals");
+  CHECK_FALSE(j.read());
+  j.write({.generation = 4});
+  CHECK(j.read()->generation == 4);
 }

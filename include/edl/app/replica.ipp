@@ -197,7 +197,12 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
         .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
     what.into.push_back(std::as_writable_bytes(std::span(values)));
     try {
-      auto const answer = net::wait(*members_[from].to, std::move(what));
+      net::started_call call = net::start(*members_[from].to, std::move(what));
+      while (!call.ready()) {
+        if (over_ > w.number()) call.cancel();  // the source may be what was lost
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      auto const answer = call.get();
       auto segments = ps::segments_of_copy(answer.message, members_[from].to->name());
       on_node([&] { around_.store->restore(std::move(segments), values); });
       break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -55,6 +56,9 @@ class coordinator {
 
   /// What a successor needs to know, but for what concerns addresses and the platform.
   memory remembered() const;
+
+  /// Another value whenever `remembered` is: cheap to ask after each event.
+  std::array<std::uint64_t, 6> remembers() const;
 
   join_reply join(join_request const& r, time_point now);
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,

@@ -45,7 +45,6 @@ EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
 
 inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
 
-
 }  // namespace detail
 
 EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional<memory> const& before)
@@ -100,6 +99,15 @@ EDL_INLINE memory coordinator::remembered() const {
           .workers = worker_lines_.now(),
           .servers = server_lines_.now(),
           .addresses = {}};
+}
+
+EDL_INLINE std::array<std::uint64_t, 6> coordinator::remembers() const {
+  return {generation_,
+          workers_.all().size(),
+          wanted_servers_,
+          worker_lines_.changes(),
+          server_lines_.changes(),
+          evaluation_.begun().value_or(~std::uint64_t{0})};
 }
 
 EDL_INLINE void coordinator::say(severity level, std::string text) {

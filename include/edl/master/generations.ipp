@@ -51,11 +51,7 @@ EDL_INLINE std::set<std::uint32_t> coordinator::servers_there() const {
 
 EDL_INLINE void coordinator::server_lost(std::uint32_t id, time_point now) {
   for (auto& [range, ids] : holders_) ids.erase(id);
-  if (phase_ == phase::forming) return;
-  if (covered(ranges(), servers_there(), holders_))
-    regroup_servers(now);
-  else
-    new_generation();
+  if (phase_ != phase::forming) regroup_servers(now);
 }
 
 EDL_INLINE void coordinator::server_joined(join_request const& r, time_point now) {
@@ -70,7 +66,9 @@ EDL_INLINE void coordinator::server_joined(join_request const& r, time_point now
 }
 
 // Who is there goes on with what they have; who has not everything that is his takes it from who has.
+// If something is nowhere any more, all go back.
 EDL_INLINE void coordinator::regroup_servers(time_point) {
+  if (!covered(ranges(), servers_there(), holders_)) return new_generation();
   ++generation_;
   void_leases();
   evaluation_.forget_unless([](std::uint64_t) { return false; });

@@ -37,7 +37,8 @@ class journal {
   /// damaged.
   std::optional<memory> read() const;
 
-  /// Keeps `now`; cheap when nothing has changed. Throws error when it cannot be written.
+  /// Keeps `now`; cheap when nothing has changed. Throws error when it cannot be written: then there is no
+  /// journal any more, because what is old would mislead.
   void write(memory const& now);
 
  private:

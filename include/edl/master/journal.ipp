@@ -68,9 +68,16 @@ EDL_INLINE void journal::write(memory const& now) {
                    {"events", now.events},
                    {"addresses", now.addresses}};
   if (now.evaluated) j["evaluated"] = *now.evaluated;
-  wire::durable_file file(path_);
-  file.write(j.dump());
-  file.commit();
+  try {
+    wire::durable_file file(path_);
+    file.write(j.dump());
+    file.commit();
+  } catch (error const&) {
+    written_.reset();
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+    throw;
+  }
   written_ = now;
 }
 

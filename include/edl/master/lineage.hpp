@@ -56,6 +56,7 @@ class lineages {
   lineages(options o, record const& before, time_point now);
 
   record now() const;
+  std::uint64_t changes() const { return changes_; }  ///< greater whenever `now` is another
   options const& of() const { return options_; }
 
   /// Begins a lineage, whose process is to be started: its id.
@@ -103,6 +104,7 @@ class lineages {
   std::uint32_t next_id_;
   std::size_t ended_ = 0;
   std::uint64_t failures_ = 0;
+  std::uint64_t changes_ = 0;
   bool same_reason_ = true;
   std::string last_reason_;
 };

@@ -32,10 +32,12 @@ EDL_INLINE lineages::record lineages::now() const {
 EDL_INLINE std::uint32_t lineages::add() {
   std::uint32_t const id = next_id_++;
   lines_[id];
+  ++changes_;
   return id;
 }
 
 EDL_INLINE std::uint32_t lineages::drop_newest() {
+  ++changes_;
   auto const last = std::prev(lines_.end());
   std::uint32_t const id = last->first;
   ended_ -= last->second.ended;
@@ -45,6 +47,7 @@ EDL_INLINE std::uint32_t lineages::drop_newest() {
 }
 
 EDL_INLINE void lineages::joined(std::uint32_t id) {
+  ++changes_;
   line& l = lines_[id];
   if (l.ended) --ended_;
   l.ended = false;
@@ -62,6 +65,7 @@ EDL_INLINE void lineages::given_up(std::uint32_t id) {
 }
 
 EDL_INLINE lineages::replacement lineages::replace(std::map<std::uint32_t, line>::iterator it) {
+  ++changes_;
   std::uint32_t const id = it->first;
   it->second.lost.reset();
   it->second.given_up = false;
@@ -81,6 +85,7 @@ EDL_INLINE std::optional<lineages::replacement> lineages::exited(std::uint32_t i
   same_reason_ = failures_ == 0 || (same_reason_ && reason == last_reason_);
   last_reason_ = reason;
   ++failures_;
+  ++changes_;
   if (++it->second.failures <= options_.budget) return replace(it);
   it->second.ended = true;
   it->second.lost.reset();

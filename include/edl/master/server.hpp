@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <asio/awaitable.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -125,7 +127,10 @@ class server {
   std::map<std::pair<role, std::uint32_t>, std::uint64_t> calls_;  // watched so often
   net::event changed_;                                             // told after each event
   std::uint64_t events_ = 0;
+  std::optional<std::pair<std::array<std::uint64_t, 6>, std::uint64_t>>
+      kept_;  // what the journal was written for
   std::vector<std::string> addresses_;
+  bool unkept_ = false;  // the journal cannot be written
   bool ended_ = false;
 };
 

@@ -287,10 +287,19 @@ EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::s
 
 EDL_INLINE void server::obey() {
   // Before anybody hears of it.
-  memory now = coordinator_.remembered();
-  now.events = events_;
-  now.addresses = addresses_;
-  options_.journal.write(now);
+  if (std::pair const known(coordinator_.remembers(), events_); kept_ != known || addresses_.empty()) {
+    memory now = coordinator_.remembered();
+    now.events = events_;
+    now.addresses = addresses_;
+    try {
+      options_.journal.write(now);
+      if (!addresses_.empty()) kept_ = known;
+      unkept_ = false;
+    } catch (error const& e) {
+      if (!std::exchange(unkept_, true))
+        log_.error(fmt::format("{}; as long as that is so, the job ends with this master", e.what()));
+    }
+  }
   for (auto commands = coordinator_.take_commands(); !commands.empty();
        commands = coordinator_.take_commands())
     for (command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
