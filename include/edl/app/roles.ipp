@@ -247,8 +247,8 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   job const& j = a.job;
   auto const count = std::uint32_t(j.ps_ranges);
   if (s.id >= count)
-    throw usage_error(
-        fmt::format("PS_ID={}: there can be {} servers (--num_ps_pods, --ps_ranges)", s.id, count));
+    throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
+                                  s.id, j.num_ps_pods, count));
   auto const when = policy_of(j);
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
