@@ -10,6 +10,7 @@
 #include <asio/use_awaitable.hpp>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "edl/app/environment.hpp"
@@ -389,7 +390,12 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
                                      std::filesystem::temp_directory_path().string(), ::getpid(),
                                      draw_incarnation()));
   net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
-  running_job const known(a.job.name, token, journal.path);
+  std::optional<running_job> known;
+  try {
+    known.emplace(a.job.name, token, journal.path);
+  } catch (error const& e) {
+    log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
+  }
   std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
   platform::launcher launcher(node, "/proc/self/exe", own_command(),
                               [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; });
