@@ -20,7 +20,7 @@ struct cifar10 {
   static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::sgd optimizer{.momentum = 0.9f, .nesterov = true, .weight_decay = 5e-3f};
   static constexpr edl::warmup<edl::polynomial_decay> schedule{
-      .steps = 1000, .then = {.rate = 0.1f, .steps = 15600}};  // 40 epochs of minibatches of 128
+      .steps = 1000, .then = {.rate = 0.1f, .steps = 23400}};  // 60 epochs of minibatches of 128
   static constexpr auto augmentation =
       edl::augment(edl::random_crop{.padding = 4}, edl::random_flip{}, edl::cutout{.size = 8});
   using metrics = edl::metrics<edl::accuracy>;
