@@ -26,7 +26,7 @@ namespace detail {
 // member may well be at a long evaluation.
 inline constexpr std::chrono::seconds silence{300};
 
-inline constexpr std::chrono::seconds links_in{10}, entry_in{5}, copy_in{600};
+inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
 
 // Identities travel among the gradients, in numbers that a sum with zeros leaves as they are: 16 bits in a
 // float.
@@ -147,8 +147,8 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
         {m.id(), m.current(), self ? nullptr : std::make_unique<net::channel>(around_.node, where, name)});
     all.push_back({name, std::move(where)});
   }
-  if (rank_ >= 0 && members_[std::size_t(rank_)].current) of_ = w.number();
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
+  if (members_[std::size_t(rank_)].current) of_ = w.number();
   try {
     auto formed = std::shared_ptr(
         around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));

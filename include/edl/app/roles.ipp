@@ -238,6 +238,9 @@ EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s,
     return 128 + *signal;
   }
   if (!failure.empty()) throw error(failure);
+  // Who gives the same command with the same token again begins anew.
+  std::error_code ignored;
+  std::filesystem::remove(journal_path(j, s), ignored);
   log.info(fmt::format("job '{}' is finished", s.job_name));
   return 0;
 }
