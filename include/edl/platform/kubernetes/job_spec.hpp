@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/platform/platform.hpp"
+
+namespace edl::platform::kubernetes {
+
+/// Amounts by Kubernetes' names: {"cpu": "0.2", "memory": "1024Mi", "nvidia.com/gpu": "1"}.
+using resources = std::map<std::string, std::string>;
+
+/// "cpu=0.2,memory=1024Mi,gpu=1": keys cpu, memory, disk and ephemeral-storage, gpu (nvidia.com/gpu),
+/// VENDOR/gpu; amounts as ElasticDL took them. Throws usage_error that quotes the key and says what is
+/// expected; `flag` is its name.
+resources parse_resources(std::string const& flag, std::string const& text);
+
+/// A claim or a directory of the node, mounted into every pod of the job.
+struct volume {
+  std::string claim_name, host_path, type;  ///< one of the first two; `type` of the host path: "Directory", …
+  std::string mount_path, sub_path;
+  bool read_only = false;
+};
+
+/// "host_path=a,mount_path=b;claim_name=c,mount_path=d,sub_path=e". Keys of older tools that say nothing
+/// (volume_name) are taken. Throws usage_error.
+std::vector<volume> parse_volumes(std::string const& text);
+
+/// "k1=v1,k2=v2": a comma inside a value stays with it, because a name must follow one that separates.
+/// Throws usage_error.
+environment parse_environment(std::string const& flag, std::string const& text);
+
+/// The priority class of a worker, by "" (none), "high", "low", a fraction ("0.5": that share of the workers
+/// is high, chosen from both ends of the ids), "high=0.5" (the first half) or any other class's name.
+/// Throws usage_error for a fraction outside [0, 1].
+std::string worker_priority(std::string const& flag_value, std::uint32_t id, std::uint32_t num_workers);
+
+/// How the pods of one role are.
+struct role_spec {
+  resources request, limit;
+  std::string priority;  ///< of a class; of workers, as `worker_priority` reads it
+};
+
+/// All that a cluster must know of a job, beyond the command that its processes run. The master gets it as
+/// JSON in EDL_JOB and makes the other pods by it.
+struct job_spec {
+  std::string name, space = "default";  ///< `space`: the namespace
+  std::string image, worker_image;      ///< `worker_image` empty: `image`
+  std::vector<std::string> command;     ///< of every container: the program in the image, and its flags
+  std::uint32_t num_workers = 0, num_servers = 0;
+  role_spec master, server, worker;
+  std::string image_pull_policy = "Always", restart_policy = "Never";
+  std::vector<std::string> image_pull_secrets;
+  std::string service_account;  ///< of the master; empty: the namespace's default
+  std::vector<volume> volumes;
+  environment variables;           ///< of every container
+  std::string populate_env_names;  ///< expression: the master's variables that fully match it go to the others
+  std::string cluster_spec;        ///< JSON: pod_spec, {master,ps,worker}_pod_spec, service_spec; empty: none
+  bool relaunch = true;            ///< false: --aux_params=disable_relaunch=True
+  std::uint32_t grace_seconds = 30;  ///< between SIGTERM and SIGKILL: time to hand back what is leased
+};
+
+std::string to_json(job_spec const& spec);
+
+/// Throws error when `text` is no job.
+job_spec job_from_json(std::string const& text);
+
+/// "elasticdl-NAME-master", "elasticdl-NAME-ps-0", "elasticdl-NAME-worker-3".
+std::string pod_name(std::string const& job, instance const& who);
+
+/// What finds the pods of a job: "elasticdl-job-name=NAME".
+std::string job_selector(std::string const& job);
+
+/// Throws usage_error when the spec would make objects that no server takes: a name that is no DNS label or
+/// makes a pod's name longer than 63 characters, an unknown policy, a missing image, a cluster_spec that is
+/// no JSON object or has keys unknown here.
+void check(job_spec const& spec);
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/platform/kubernetes/job_spec.ipp"
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <thread>
+
+#include "edl/core/log.hpp"
+#include "edl/platform/kubernetes/client.hpp"
+
+namespace edl::platform::kubernetes {
+
+/// Follows the objects of one path that bear some labels: lists them, then watches from there, with
+/// bookmarks; connects again where it was when the server ends the watch or cannot be reached, and lists anew
+/// when its place has expired (410, as an answer or inside the stream).
+///
+/// Thread safety: safe. The callbacks come from one thread of its own, in order, never two at once.
+class watcher {
+ public:
+  struct callbacks {
+    /// The objects that there are now; what is not among them any more has been deleted unseen.
+    std::function<void(nlohmann::json const& items)> listed;
+    /// "ADDED", "MODIFIED" or "DELETED", and the object.
+    std::function<void(std::string const& type, nlohmann::json const& object)> changed;
+  };
+  struct options {
+    std::chrono::milliseconds idle{330'000};       ///< bookmarks come each minute; a server ends watches itself
+    std::chrono::milliseconds first_pause{100};    ///< after the first failure in a row; doubles
+    std::chrono::milliseconds longest_pause{5'000};
+  };
+
+  /// `selector`: labels, as "a=b,c=d". Refusals that time does not mend (401, 403, 404) are logged as errors
+  /// once, and tried again with the longest pause.
+  watcher(client& of, std::string path, std::string selector, callbacks to, logger log);
+  watcher(client& of, std::string path, std::string selector, callbacks to, logger log, options o);
+  watcher(watcher const&) = delete;
+
+  /// Ends within 200 ms; no callback comes after it.
+  ~watcher();
+
+ private:
+  void run();
+  std::string list();
+  bool follow(std::string& version);
+
+  client& client_;
+  std::string path_, selector_;
+  callbacks to_;
+  logger log_;
+  options options_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/platform/kubernetes/watcher.ipp"
+#endif
