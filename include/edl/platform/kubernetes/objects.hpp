@@ -22,9 +22,11 @@ std::string master_address(job_spec const& spec);
 /// The master's pod. Nobody owns it; its end is the job's. A master that is killed is started again in place.
 nlohmann::json master_pod(job_spec const& spec);
 
-/// A server's or worker's pod, owned by the master's. `request` and `limit` may be more than the spec's.
-nlohmann::json member_pod(job_spec const& spec, instance const& who, environment const& variables,
-                          resources const& request, resources const& limit, owner const& by);
+/// A server's or worker's pod, owned by the master's. `index`: of the worker whose place it takes, which decides
+/// on its priority (label elasticdl-original-index). `request` and `limit` may be more than the spec's. Its
+/// environment says all that its process must know: EDL_ROLE, EDL_PORT, MASTER_ADDR, …
+nlohmann::json member_pod(job_spec const& spec, instance const& who, std::uint32_t index, resources const& request,
+                          resources const& limit, owner const& by);
 
 /// What gives the master its stable address.
 nlohmann::json master_service(job_spec const& spec);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/app/environment.hpp"
+#include "edl/app/program.hpp"
+#include "edl/app/progress.hpp"
+#include "edl/app/setup.hpp"
+#include "edl/app/signals.hpp"
+#include "edl/core/job.hpp"
+#include "edl/core/log.hpp"
+#include "edl/master/journal.hpp"
+#include "edl/master/server.hpp"
+#include "edl/net/listener.hpp"
+#include "edl/net/node.hpp"
+#include "edl/platform/platform.hpp"
+
+namespace edl::app {
+
+/// The master's process: its decisions (`master::server`), the platform that carries them out, and what a user
+/// sees of the job. Thread safety: one thread makes it and runs it.
+class master_role {
+ public:
+  /// Takes the place of a master that has left a journal. Throws edl::error.
+  master_role(program& p, job const& j, surroundings const& s, logger const& log);
+  ~master_role();
+
+  /// To the end of the job, or of this process: the exit code. Throws edl::error when the job has failed.
+  int run(signals const& stop);
+
+ private:
+  master::callbacks callbacks();
+  platform::observer observer();
+  std::unique_ptr<platform::platform> make_platform();
+  void start(platform::instance who, std::optional<std::uint32_t> instead_of = {});
+  void ended(platform::ending const& e, std::uint64_t number);
+  void found(std::vector<platform::instance> const& running);
+  asio::awaitable<void> watch();
+  void show(std::string const& status, std::string const& line);
+
+  program& program_;
+  job const& job_;
+  surroundings const& around_;
+  logger log_;
+  records records_;
+  master::job_options options_;
+  master::journal journal_;
+  std::optional<master::memory> before_;
+  progress_view view_;
+  std::string failure_;  // published by `over_`
+  std::atomic<bool> over_{false}, alone_{false};
+  bool relaunch_ = true;
+  std::set<platform::instance> started_;  // by this master
+  net::node node_;
+  master::server server_;
+  std::unique_ptr<net::listener> listener_;
+  std::unique_ptr<platform::platform> platform_;  // none: all others are started by hand
+};
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/master_role.ipp"
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <chrono>
+#include <filesystem>
+#include <regex>
+#include <thread>
+
+#include "edl/app/master_role.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/cluster.hpp"
+#include "edl/platform/launcher.hpp"
+
+namespace edl::app {
+namespace detail {
+
+using namespace std::chrono_literals;
+
+inline master::exit_kind kind_of(platform::ending const& e, bool over) {
+  if (over) return master::exit_kind::completed;
+  // Told to stop, or killed, from outside: nobody's fault. A crash is.
+  bool const from_outside = e.asked || e.outside || e.signal == SIGKILL || e.signal == SIGTERM ||
+                            (e.signal == 0 && e.code == 0);
+  return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
+}
+
+inline master::role master_role_of(platform::role of) {
+  return of == platform::role::server ? master::role::server : master::role::worker;
+}
+
+inline platform::instance instance_of(master::role of, std::uint32_t id) {
+  return {of == master::role::server ? platform::role::server : platform::role::worker, id};
+}
+
+/// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
+inline std::string journal_path(job const& j, surroundings const& s) {
+  if (!s.journal.empty()) return s.journal;
+  return j.what == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
+}
+
+/// What tells this run of a job from others, without telling its token.
+inline std::string run_of(surroundings const& s) {
+  std::string text;
+  for (std::byte const b :
+       net::token(s.token).prove(net::token::side::server, s.job_name + "/journal", {}, {}))
+    text += fmt::format("{:02x}", unsigned(b));
+  return text;
+}
+
+/// The job as the cluster knows it, with those of this process's variables that all are to have.
+inline platform::kubernetes::job_spec cluster_job(surroundings const& s) {
+  if (s.cluster.empty())
+    throw usage_error("EDL_JOB is not set: a master in a cluster is made by `edl train`, or as that prints it (--yaml)");
+  auto spec = platform::kubernetes::job_from_json(s.cluster);
+  if (spec.populate_env_names.empty()) return spec;
+  std::regex const wanted(spec.populate_env_names);
+  for (char** one = environ; *one; ++one) {
+    std::string const text = *one;
+    auto const end = text.find('=');
+    if (std::string const name = text.substr(0, end); end != text.npos && std::regex_match(name, wanted))
+      spec.variables.emplace_back(name, text.substr(end + 1));
+  }
+  return spec;
+}
+
+inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
+
+}  // namespace detail
+
+EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const& s, logger const& log)
+    : program_(p),
+      job_(j),
+      around_(s),
+      log_(log),
+      records_((make_directories(j), open_records(j, log))),
+      options_(master_options(j, records_, log)),
+      journal_(detail::journal_path(j, s), detail::run_of(s)),
+      before_(journal_.read()),
+      view_(log, ::isatty(2) == 1),
+      node_(node_options_of(s, log)),
+      server_(node_,
+              {.job = options_,
+               .layout = p.layout,
+               .checkpoint_dir = j.what == command::train ? j.checkpoint_dir : "",
+               .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
+               .output = j.output,
+               .manifest = describe(j, records_),
+               .journal = journal_,
+               .before = before_},
+              callbacks(), log) {
+  if (before_) log_.warning("another master has ended before its job: this one takes its place");
+  auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port);
+  if (before_) {
+    where.clear();
+    for (std::string const& one : before_->addresses) where.push_back(net::parse_address(one));
+  }
+  listener_ = std::make_unique<net::listener>(node_, where, [this](net::request& q) { return server_.handle(q); });
+  node_.post([this] {
+    std::vector<std::string> names;
+    for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
+    server_.listens_at(names);
+  });
+  log_.info(fmt::format("master of job '{}' listens at {}", s.job_name, joined(listener_->addresses())));
+  platform_ = make_platform();
+}
+
+EDL_INLINE master_role::~master_role() { node_.stop(); }
+
+EDL_INLINE master::callbacks master_role::callbacks() {
+  return {.replace =
+              [this](master::role of, std::uint32_t id, std::uint32_t with) {
+                if (!platform_ || over_) return;
+                platform_->stop(detail::instance_of(of, id), std::chrono::milliseconds(0));
+                start(detail::instance_of(of, with), id);
+              },
+          .start =
+              [this](master::role of, std::uint32_t id, std::optional<std::uint32_t> instead_of) {
+                if (platform_ && !over_) start(detail::instance_of(of, id), instead_of);
+              },
+          .stop =
+              [this](master::role of, std::uint32_t id) {
+                if (platform_) platform_->stop(detail::instance_of(of, id), detail::goodbye);
+              },
+          .evaluated =
+              [this](master::evaluation_result const& result) {
+                view_.clear();
+                log_.info(evaluation_line(program_, result));
+              },
+          .ended =
+              [this](std::string const& error) {
+                failure_ = error;
+                over_ = true;
+              }};
+}
+
+EDL_INLINE platform::observer master_role::observer() {
+  return {.ended = [this](platform::ending const& e, std::uint64_t number) { ended(e, number); },
+          .leaving =
+              [this](platform::instance who, std::string const& why) {
+                if (relaunch_) server_.leaving(who.id, why);
+              },
+          .found = [this](std::vector<platform::instance> const& running) { found(running); },
+          .scale = [this](std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers) {
+            return server_.scale({workers, servers});
+          }};
+}
+
+EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
+  surroundings const& s = around_;
+  if (s.platform == "kubernetes") {
+    auto spec = detail::cluster_job(s);
+    relaunch_ = spec.relaunch;
+    return std::make_unique<platform::kubernetes::cluster>(
+        node_, platform::kubernetes::find_access(), std::move(spec),
+        platform::kubernetes::owner{s.pod_name, s.pod_uid}, observer(), log_);
+  }
+  if (s.launcher.empty()) return nullptr;
+  return std::make_unique<platform::launched>(
+      node_, s.launcher,
+      platform::environment{{"EDL_JOB_NAME", s.job_name},
+                            {"EDL_JOB_TOKEN", s.token},
+                            {"EDL_PLATFORM", "process"},
+                            {"MASTER_ADDR", joined(listener_->addresses())},
+                            {"WORKER_NUM", std::to_string(job_.num_workers)}},
+      before_ ? before_->events : 0, observer());
+}
+
+EDL_INLINE void master_role::start(platform::instance who, std::optional<std::uint32_t> instead_of) {
+  if (!relaunch_ && instead_of) return;
+  started_.insert(who);
+  platform_->start(who, instead_of);
+}
+
+EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
+  if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
+  server_.exited(detail::master_role_of(e.who.what), e.who.id,
+                 relaunch_ ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e), number);
+}
+
+// At the start nothing runs; a master that takes another's place starts what that one could not.
+EDL_INLINE void master_role::found(std::vector<platform::instance> const& running) {
+  auto const missing = [&](platform::role of, master::lineages::record const& lines) {
+    for (auto const& line : lines.lines)
+      if (platform::instance const who{of, line.id};
+          !line.ended && !started_.contains(who) && std::ranges::find(running, who) == running.end())
+        start(who);
+  };
+  master::memory const now = server_.decisions().remembered();
+  missing(platform::role::server, now.servers);
+  missing(platform::role::worker, now.workers);
+}
+
+EDL_INLINE asio::awaitable<void> master_role::watch() {
+  asio::steady_timer timer(node_.executor());
+  master::coordinator const& decisions = server_.decisions();
+  show("Running", {});
+  while (!alone_) {
+    if (!over_)
+      if (std::string const line = view_.update(decisions.progress(), std::chrono::steady_clock::now());
+          !line.empty())
+        show("Running", line);
+    // Servers of this machine are ended by the launcher.
+    alone_ = over_ && decisions.workers().all().empty() &&
+             (!around_.launcher.empty() || decisions.servers().all().empty());
+    timer.expires_after(std::chrono::milliseconds(over_ ? 10 : 200));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
+EDL_INLINE void master_role::show(std::string const& status, std::string const& line) {
+  if (platform_) platform_->show(status, line);
+}
+
+EDL_INLINE int master_role::run(signals const& stop) {
+  using namespace std::chrono_literals;
+  node_.spawn([this] { return server_.tick(); });
+  node_.spawn([this] { return watch(); });
+  std::optional<int> signal;
+  while (!over_ && !signal) signal = stop.wait(50ms);
+  // The others ask once more, hear that the job is finished, and leave by themselves.
+  for (auto waited = 0ms; !signal && failure_.empty() && !alone_ && waited < 5s; waited += 10ms)
+    std::this_thread::sleep_for(10ms);
+  over_ = true;
+  if (platform_) platform_->stop_all(2s);
+  node_.stop();
+  view_.clear();
+  for (std::string const& line : account_lines(server_.decisions())) log_.info(line);
+  if (signal) {
+    log_.warning(fmt::format("stopped by {}; the newest checkpoint is where a new start goes on",
+                             ::strsignal(*signal)));
+    return 128 + *signal;
+  }
+  show(failure_.empty() ? "Finished" : "Failed", failure_);
+  if (!failure_.empty()) throw error(failure_);
+  // Who gives the same command with the same token again begins anew.
+  std::error_code ignored;
+  std::filesystem::remove(detail::journal_path(job_, around_), ignored);
+  log_.info(fmt::format("job '{}' is finished", around_.job_name));
+  return 0;
+}
+
+}  // namespace edl::app

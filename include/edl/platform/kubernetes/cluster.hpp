@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <asio/thread_pool.hpp>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/net/node.hpp"
+#include "edl/platform/kubernetes/client.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
+#include "edl/platform/kubernetes/objects.hpp"
+#include "edl/platform/kubernetes/pods.hpp"
+#include "edl/platform/kubernetes/watcher.hpp"
+#include "edl/platform/platform.hpp"
+
+namespace edl::platform::kubernetes {
+
+/// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
+/// know becomes a log line and an Event of the master's pod; the pod's label `status` and annotation
+/// `elasticdl/progress` show how the job does, and annotations `elasticdl/num-workers` and
+/// `elasticdl/num-ps-pods` change its size (answered in `elasticdl/scaled`).
+///
+/// Thread safety: as `platform`; the constructor on any thread.
+class cluster final : public platform {
+ public:
+  /// `self`: the master's own pod. Its memory is raised when the container before this one has used it up.
+  cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log);
+  ~cluster() override;
+
+  void start(instance who, std::optional<std::uint32_t> instead_of) override;
+  void stop(instance who, std::chrono::milliseconds grace) override;
+  void stop_all(std::chrono::milliseconds grace) override;
+  void show(std::string const& status, std::string const& line) override;
+
+ private:
+  void obey();
+  void execute(create_pod const& c);
+  void execute(delete_pod const& c);
+  void execute(pod_ended const& c) { to_.ended(c.how, 0); }
+  void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
+  void execute(pods_found const& c) { to_.found(c.running); }
+  void execute(pod_note const& c);
+
+  asio::awaitable<void> again(delete_pod c);
+  asio::awaitable<void> tick();
+  void listed(nlohmann::json const& items);
+  void changed(std::string const& type, nlohmann::json const& object);
+  void see_self(nlohmann::json const& pod);
+  void raise_memory(nlohmann::json const& pod);
+  void record(pod_note const& n);
+
+  /// Tells the API server something that the job does not depend on, some time later.
+  void note(std::function<void()> what);
+  std::string pod_path(std::string const& name) const;
+
+  net::node& node_;
+  client client_;
+  job_spec spec_;
+  owner self_;
+  observer to_;
+  logger log_;
+  pods pods_;                     // on the node's thread
+  std::string asked_size_;        // by the annotations, the last that was dealt with; on the watcher's thread
+  bool looked_at_self_ = false;   // as well
+  std::atomic<bool> any_{false};  // pods that have not ended
+  std::atomic<std::uint64_t> waiting_{0};  // notes
+  std::atomic<bool> told_{false};  // that notes are refused
+  asio::thread_pool requests_{8}, notes_{1};
+  std::unique_ptr<watcher> watcher_;
+};
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/platform/kubernetes/cluster.ipp"
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/pod_status.hpp"
+
+namespace edl::platform::kubernetes {
+namespace detail {
+
+inline nlohmann::json const& member(nlohmann::json const& of, char const* name) {
+  static nlohmann::json const nothing;
+  auto const it = of.is_object() ? of.find(name) : of.end();
+  return it == of.end() ? nothing : *it;
+}
+
+template <class... Names>
+nlohmann::json const& member(nlohmann::json const& of, char const* name, Names... more) {
+  return member(member(of, name), more...);
+}
+
+inline std::string text(nlohmann::json const& j) { return j.is_string() ? j.get<std::string>() : std::string(); }
+
+inline nlohmann::json const& first(nlohmann::json const& list) {
+  static nlohmann::json const nothing;
+  return list.is_array() && !list.empty() ? list.front() : nothing;
+}
+
+inline std::optional<std::uint32_t> number(nlohmann::json const& j) {
+  std::string const digits = text(j);
+  std::uint32_t n = 0;
+  auto const [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+  if (digits.empty() || bad != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return n;
+}
+
+inline std::optional<role> role_of(std::string const& label) {
+  if (label == "master") return role::master;
+  if (label == "ps") return role::server;
+  if (label == "worker") return role::worker;
+  return std::nullopt;
+}
+
+inline pod_status::phase phase_of(std::string const& name) {
+  using enum pod_status::phase;
+  return name == "Pending"     ? pending
+         : name == "Running"   ? running
+         : name == "Succeeded" ? succeeded
+         : name == "Failed"    ? failed
+                               : unknown;
+}
+
+inline std::string joined(std::string const& reason, std::string const& message) {
+  if (reason.empty() || message.empty()) return reason + message;
+  return reason + ": " + message;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
+  using namespace detail;
+  auto const& labels = member(pod, "metadata", "labels");
+  auto const what = role_of(text(member(labels, "elasticdl-replica-type")));
+  auto const id = number(member(labels, "elasticdl-replica-index"));
+  if (!what || !id) return std::nullopt;
+
+  pod_status s;
+  s.who = {*what, *id};
+  s.index = number(member(labels, "elasticdl-original-index")).value_or(*id);
+  s.name = text(member(pod, "metadata", "name"));
+  s.uid = text(member(pod, "metadata", "uid"));
+  s.owner = text(member(first(member(pod, "metadata", "ownerReferences")), "uid"));
+  s.at = phase_of(text(member(pod, "status", "phase")));
+  std::string const policy = text(member(pod, "spec", "restartPolicy"));
+  s.restarts = policy == "Always" || policy == "OnFailure";
+  s.terminating = member(pod, "metadata", "deletionTimestamp").is_string();
+  s.memory = text(member(first(member(pod, "spec", "containers")), "resources", "limits", "memory"));
+  s.reason = text(member(pod, "status", "reason"));
+  s.message = text(member(pod, "status", "message"));
+
+  if (auto const& conditions = member(pod, "status", "conditions"); conditions.is_array())
+    for (auto const& c : conditions) {
+      std::string const type = text(member(c, "type")), status = text(member(c, "status"));
+      if (type == "PodScheduled" && status == "False")
+        s.unplaced = joined(text(member(c, "reason")), text(member(c, "message")));
+      if (type == "DisruptionTarget" && status == "True")
+        s.disruption = joined(text(member(c, "reason")), text(member(c, "message")));
+    }
+  auto const& container = first(member(pod, "status", "containerStatuses"));
+  if (auto const& waiting = member(container, "state", "waiting"); waiting.is_object()) {
+    s.waiting = text(member(waiting, "reason"));
+    s.waiting_why = text(member(waiting, "message"));
+  }
+  if (auto const& end = member(container, "state", "terminated"); end.is_object()) {
+    auto const& code = member(end, "exitCode");
+    s.ended = {code.is_number_integer() ? code.get<int>() : 0, text(member(end, "reason")),
+               text(member(end, "message"))};
+  }
+  return s;
+}
+
+EDL_INLINE ending ending_of(pod_status const& pod) {
+  ending e{.who = pod.who};
+  if (pod.ended) {
+    e.code = pod.ended->code;
+    if (e.code > 128 && e.code < 128 + 65) e.signal = e.code - 128;
+  }
+  bool const vanished = !pod.ended || pod.ended->reason == "ContainerStatusUnknown";
+  if (!pod.disruption.empty())
+    e.words = "was taken away: " + pod.disruption;
+  else if (pod.at == pod_status::phase::failed && !pod.reason.empty())
+    e.words = "was taken away: " + detail::joined(pod.reason, pod.message);
+  else if (pod.terminating || (vanished && !pod.over()))
+    e.words = "was deleted";
+  else if (vanished)
+    e.words = "ended, and its node does not say how";
+  e.outside = !e.words.empty();
+  if (e.outside) return e;
+  if (pod.out_of_memory())
+    e.words = fmt::format("used more memory than its limit{}", pod.memory.empty() ? "" : " of " + pod.memory);
+  else if (!pod.ended->message.empty())
+    e.words = fmt::format("exited with code {} ({})", e.code,
+                          detail::joined(pod.ended->reason, pod.ended->message));
+  return e;
+}
+
+EDL_INLINE std::string trouble(pod_status const& pod) {
+  if (pod.over() || pod.terminating) return {};
+  if (!pod.unplaced.empty()) return pod.unplaced;
+  // The ordinary stations of a pod that comes up.
+  if (pod.waiting.empty() || pod.waiting == "ContainerCreating" || pod.waiting == "PodInitializing") return {};
+  return detail::joined(pod.waiting, pod.waiting_why);
+}
+
+EDL_INLINE bool hopeless(pod_status const& pod) {
+  static constexpr std::array reasons{"ErrImageNeverPull", "InvalidImageName"};
+  for (char const* reason : reasons)
+    if (pod.waiting == reason) return true;
+  return false;
+}
+
+}  // namespace edl::platform::kubernetes

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
+#include "edl/platform/kubernetes/pod_status.hpp"
+
+namespace edl::platform::kubernetes {
+
+/// Ask the API server for a pod, and answer with `pods::created` or `pods::refused`.
+struct create_pod {
+  instance who;
+  std::uint32_t index = 0;  ///< of the worker whose place it takes: decides on its priority
+  resources request, limit;
+};
+
+/// Ask for a pod's end. A pod that is not there, or has another uid, is none of ours.
+struct delete_pod {
+  std::string name, uid;
+  std::chrono::seconds grace{0};
+};
+
+/// A process has ended.
+struct pod_ended {
+  ending how;
+};
+
+/// A worker has been told to leave, by whoever deleted or preempted its pod.
+struct pod_leaving {
+  instance who;
+  std::string why;
+};
+
+/// The first listing has been dealt with: these run, or are about to.
+struct pods_found {
+  std::vector<instance> running;
+};
+
+/// Something that a user would want to know: a log line, and an Event of the master's pod.
+struct pod_note {
+  severity level = severity::info;
+  std::string reason;  ///< "WorkerRelaunched", "ServerRelaunched", "OutOfMemory", "CannotStart"
+  std::string text;
+};
+
+using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_found, pod_note>;
+
+/// The servers' and workers' pods of a job: what the API server tells and what the master wants go in, with the
+/// time, and commands come out. It has no clock, no thread and no connection.
+///
+/// - A pod's name is its process's. A name that is still taken by a pod that ends is used again when that is gone.
+/// - A pod that was killed for its memory has successors with twice as much, up to `most_doublings` times; so
+///   long that is nobody's fault.
+/// - What the API server refuses for want of room (quota) or for being busy is asked again, after pauses that
+///   grow; what it refuses for good, and a pod whose image or command is wrong, is a failed process.
+/// - A pod that cannot be placed or pulled is told of, with the API server's words, once per reason.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class pods {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  struct options {
+    std::string job;
+    role_spec server, worker;
+    std::uint32_t most_doublings = 3;
+    std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between tries to create
+    std::chrono::seconds pull_patience{300};  ///< with an image or a volume that does not come
+  };
+  explicit pods(options o) : options_(std::move(o)) {}
+
+  /// The master wants `who` to run, in the place of worker `instead_of` if it is given.
+  void start(instance who, std::optional<std::uint32_t> instead_of, time_point now);
+
+  /// The master wants it to leave. Unknown, or ended already: nothing.
+  void stop(instance who, std::chrono::seconds grace);
+  void stop_all(std::chrono::seconds grace);
+
+  /// The API server's view: everything, or one change.
+  void listed(std::vector<pod_status> const& all, time_point now);
+  void changed(pod_status const& pod, time_point now);
+  void deleted(pod_status const& pod, time_point now);
+
+  /// How `create_pod` went.
+  void created(instance who, std::string const& uid);
+  struct refusal {
+    int code = 0;  ///< HTTP status; 0: the server was not reached
+    std::string reason, message;
+  };
+  void refused(instance who, refusal const& why, time_point now);
+
+  /// Counts time.
+  void tick(time_point now);
+
+  std::vector<pod_command> take_commands() { return std::exchange(commands_, {}); }
+
+  /// Whether any pod is there that has not ended.
+  bool any() const;
+
+ private:
+  struct pod {
+    std::uint32_t index = 0;
+    std::string uid;        // of the object that has the name; empty: none, as far as is known
+    bool wanted = false;    // the master has asked for it, and has not been told of its end
+    bool creating = false;  // asked for, and no answer yet
+    bool again = false;     // to be created when the name is free
+    bool asked = false;     // told to leave by the master
+    bool leaving = false;   // told to leave by others, which the master knows
+    bool over = false;      // its process has ended, which the master knows
+    std::uint32_t tries = 0;
+    std::optional<time_point> retry_at, troubled_since;
+    std::string told;  // the trouble that has been told
+  };
+
+  void create(instance who, pod& p);
+  void end(instance who, pod& p, ending e);
+  void watch_trouble(pod_status const& s, pod& p, time_point now);
+  void out_of_memory(pod_status const& s, ending& e);
+  resources grown(resources const& of, role what) const;
+  role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
+
+  options options_;
+  std::map<instance, pod> pods_;
+  std::map<role, std::uint32_t> doublings_;
+  std::map<instance, std::string> ends_;  // why a worker's place became free
+  std::vector<pod_command> commands_;
+  bool found_ = false;
+};
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/platform/kubernetes/pods.ipp"
+#endif

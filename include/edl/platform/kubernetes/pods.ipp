@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/quantity.hpp"
+#include "edl/platform/kubernetes/pods.hpp"
+
+namespace edl::platform::kubernetes {
+namespace detail {
+
+/// Time may mend it: there is no room now, or the server has too much to do.
+inline bool passing(pods::refusal const& why) {
+  return why.code == 0 || why.code == 429 || why.code >= 500 || why.reason == "AlreadyExists" ||
+         (why.code == 403 && why.message.find("exceeded quota") != std::string::npos);
+}
+
+}  // namespace detail
+
+EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_of, time_point) {
+  pod& p = pods_[who];
+  if (auto const old = pods_.find({who.what, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
+    p.index = old->second.index;
+  else
+    p.index = instead_of.value_or(who.id);
+  if (instance const before{who.what, instead_of.value_or(who.id)}; ends_.contains(before)) {
+    std::string const name = platform::name(who);
+    commands_.emplace_back(pod_note{
+        severity::info, who.what == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
+        who == before ? fmt::format("{} is started again: it {}", name, ends_[before])
+                      : fmt::format("{} takes the place of {}, which {}", name, platform::name(before), ends_[before])});
+    ends_.erase(before);
+  }
+  p.wanted = true;
+  p.tries = 0;
+  if (p.uid.empty()) return p.creating ? void() : create(who, p);
+  p.again = true;
+  commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, std::chrono::seconds(0)});
+}
+
+EDL_INLINE void pods::create(instance who, pod& p) {
+  p.creating = true;
+  p.again = p.asked = p.leaving = p.over = false;
+  p.retry_at.reset();
+  p.troubled_since.reset();
+  p.told.clear();
+  role_spec const& s = spec(who.what);
+  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.what), grown(s.limit, who.what)});
+}
+
+EDL_INLINE resources pods::grown(resources const& of, role what) const {
+  resources more = of;
+  auto const times = doublings_.find(what);
+  if (auto const memory = more.find("memory"); memory != more.end() && times != doublings_.end())
+    memory->second = grown_quantity(memory->second, 1u << times->second);
+  return more;
+}
+
+EDL_INLINE void pods::stop(instance who, std::chrono::seconds grace) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end()) return;
+  pod& p = it->second;
+  p.wanted = p.again = false;
+  p.retry_at.reset();
+  if (p.over || (p.asked && grace.count() > 0)) return;
+  p.asked = true;
+  if (!p.uid.empty()) commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, grace});
+}
+
+EDL_INLINE void pods::stop_all(std::chrono::seconds grace) {
+  for (auto const& [who, p] : pods_) stop(who, grace);
+}
+
+EDL_INLINE bool pods::any() const {
+  return std::ranges::any_of(pods_, [](auto const& one) {
+    pod const& p = one.second;
+    return p.creating || (!p.uid.empty() && !p.over);
+  });
+}
+
+EDL_INLINE void pods::created(instance who, std::string const& uid) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end()) return;
+  pod& p = it->second;
+  p.creating = false;
+  p.tries = 0;
+  p.uid = uid;
+  // The master has changed its mind meanwhile.
+  if (!p.wanted) commands_.emplace_back(delete_pod{pod_name(options_.job, who), uid, std::chrono::seconds(0)});
+}
+
+EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end()) return;
+  pod& p = it->second;
+  p.creating = false;
+  if (!p.wanted) return;
+  if (!detail::passing(why)) {
+    commands_.emplace_back(
+        pod_note{severity::error, "CannotStart", fmt::format("{} cannot be created: {}", name(who), why.message)});
+    return end(who, p, {.who = who, .code = 1, .words = "cannot be created: " + why.message});
+  }
+  auto const pause = std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
+  p.retry_at = now + pause;
+  // Its predecessor of that name is about to go: nothing to tell.
+  if (why.reason == "AlreadyExists" || p.told == why.message) return;
+  p.told = why.message;
+  commands_.emplace_back(pod_note{severity::warning, "CannotStart",
+                                  fmt::format("{} cannot be created yet: {}", name(who), why.message)});
+}
+
+EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now) {
+  std::set<std::string> there;
+  for (pod_status const& s : all) there.insert(s.uid);
+  std::vector<pod_status> gone;
+  for (auto const& [who, p] : pods_)
+    if (!p.uid.empty() && !there.contains(p.uid)) gone.push_back({.who = who, .uid = p.uid});
+  for (pod_status const& s : gone) deleted(s, now);
+  for (pod_status const& s : all) changed(s, now);
+  if (std::exchange(found_, true)) return;
+  pods_found found;
+  for (auto const& [who, p] : pods_)
+    if (!p.over && !p.leaving) found.running.push_back(who);
+  commands_.emplace_back(std::move(found));
+}
+
+EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
+  if (s.who.what == role::master) return;
+  pod& p = pods_[s.who];
+  // Of a master before this one, unless it is the answer to a request that has come the other way.
+  if (p.uid != s.uid && !p.creating) p = {.index = s.index, .uid = {}, .wanted = true};
+  p.uid = s.uid;
+  if (p.over) return;
+  if (s.over()) {
+    ending e = ending_of(s);
+    if (s.out_of_memory() && !e.outside && !p.asked) out_of_memory(s, e);
+    return end(s.who, p, std::move(e));
+  }
+  if (s.terminating && !p.asked && !std::exchange(p.leaving, true) && s.who.what == role::worker) {
+    std::string const why = ending_of(s).words;
+    ends_[s.who] = why;
+    commands_.emplace_back(pod_leaving{s.who, why});
+  }
+  watch_trouble(s, p, now);
+}
+
+EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
+  auto const it = pods_.find(s.who);
+  if (it == pods_.end() || it->second.uid != s.uid) return;
+  pod& p = it->second;
+  if (!p.over) {
+    ending e = ending_of(s);
+    e.outside = true;
+    if (e.words.empty()) e.words = "was deleted";
+    end(s.who, p, std::move(e));
+  }
+  p.uid.clear();
+  if (p.again)
+    create(s.who, p);
+  else if (!p.wanted && !p.creating)
+    pods_.erase(it);
+}
+
+EDL_INLINE void pods::end(instance who, pod& p, ending e) {
+  p.over = true;
+  p.wanted = false;
+  e.asked = p.asked;
+  if (!p.asked && !p.leaving) ends_[who] = describe(e);
+  commands_.emplace_back(pod_ended{std::move(e)});
+}
+
+EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
+  auto const limit = spec(s.who.what).limit.find("memory");
+  if (limit == spec(s.who.what).limit.end() || s.memory.empty()) return;
+  std::uint64_t const asked = bytes_of(limit->second), had = bytes_of(s.memory);
+  std::uint32_t times = 0;
+  while (times < 32 && (asked << times) < had) ++times;
+  if (times + 1 > options_.most_doublings) return;
+  auto& now = doublings_[s.who.what];
+  now = std::max(now, times + 1);
+  e.outside = true;
+  commands_.emplace_back(pod_note{
+      severity::warning, "OutOfMemory",
+      fmt::format("{} {}: its successors get {}", name(s.who), e.words, grown(spec(s.who.what).limit, s.who.what)["memory"])});
+}
+
+EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now) {
+  std::string const what = trouble(s);
+  if (what.empty()) {
+    p.troubled_since.reset();
+    return;
+  }
+  bool const pulled = s.unplaced.empty();
+  if (pulled && !p.troubled_since) p.troubled_since = now;
+  // The scheduler's counts of nodes change all the time; the reason does not.
+  std::string const kind = s.unplaced.empty() ? s.waiting : "Unschedulable";
+  if (p.told != kind) {
+    p.told = kind;
+    commands_.emplace_back(
+        pod_note{severity::warning, "CannotStart", fmt::format("{} cannot start yet: {}", name(s.who), what)});
+  }
+  if (!pulled || p.asked || (!hopeless(s) && now - *p.troubled_since < options_.pull_patience)) return;
+  commands_.emplace_back(delete_pod{s.name, s.uid, std::chrono::seconds(0)});
+  end(s.who, p, {.who = s.who, .code = 1, .words = "cannot start: " + what});
+}
+
+EDL_INLINE void pods::tick(time_point now) {
+  for (auto& [who, p] : pods_)
+    if (p.retry_at && now >= *p.retry_at && p.wanted && p.uid.empty() && !p.creating) create(who, p);
+}
+
+}  // namespace edl::platform::kubernetes
