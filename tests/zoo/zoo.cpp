@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo.hpp"
+
+#include <sstream>
+
+#include "data/support.hpp"
+#include "template.hpp"
+
+using namespace edl;
+using support::has, tool::words, tool::zoo;
+
+namespace {
+
+struct workplace {
+  support::scratch here;
+  std::string said;
+
+  int operator()(words const& line) {
+    std::ostringstream out;
+    struct keeper {
+      std::ostringstream& from;
+      std::string& to;
+      ~keeper() { to = from.str(); }
+    } const keep{out, said};
+    return zoo(line, here.path(), "no-such-engine", out);
+  }
+  std::string file(std::string const& name) const { return support::read(here / name); }
+  bool exists(std::string const& name) const { return std::filesystem::exists(here / name); }
+};
+
+std::string refusal(workplace& w, words const& line) {
+  return support::failure([&] { w(line); });
+}
+
+}  // namespace
+
+TEST_CASE("init makes every file of a zoo, and a Dockerfile in the folder where it is called") {
+  workplace w;
+  CHECK(w({"init", "--model_zoo=model_zoo", "--base_image=edl:own"}) == 0);
+  std::size_t files = 0;
+  for (auto const& t : tool::zoo_template()) {
+    CAPTURE(t.path);
+    std::string const text =
+        w.file(t.path == "Dockerfile" ? "Dockerfile" : "model_zoo/" + std::string(t.path));
+    CHECK(!text.empty());
+    CHECK_FALSE(has(text, "{{"));
+    ++files;
+  }
+  CHECK(files >= 5);
+  CHECK(has(w.file("Dockerfile"), "\nFROM edl:own AS build\n"));
+  CHECK(has(w.file("Dockerfile"), "\nCOPY model_zoo /model_zoo\n"));
+  CHECK(has(w.file(".dockerignore"), "*\n!model_zoo\n"));
+  CHECK(has(w.said, "made    model_zoo/mnist/mnist_functional_api.cpp\n"));
+}
+
+TEST_CASE("without a folder the zoo is made on the spot") {
+  workplace w;
+  CHECK(w({"init"}) == 0);
+  CHECK(w.exists("mnist/mnist_functional_api.cpp"));
+  CHECK(has(w.file("Dockerfile"), "\nCOPY . /model_zoo\n"));
+  CHECK_FALSE(has(w.file(".dockerignore"), "*\n!"));
+}
+
+TEST_CASE("what a user has written stays, unless it is told to go") {
+  workplace w;
+  support::write(w.here / "zoo/README.md", "mine");
+  CHECK(w({"init", "--model_zoo=zoo"}) == 0);
+  CHECK(w.file("zoo/README.md") == "mine");
+  CHECK(has(w.said, "kept    zoo/README.md: it was there"));
+  CHECK(w.exists("zoo/CMakeLists.txt"));
+
+  // Now it is a zoo: a model that was thrown away does not come back.
+  std::filesystem::remove_all(w.here / "zoo/mnist");
+  CHECK(w({"init", "--model_zoo=zoo"}) == 0);
+  CHECK_FALSE(w.exists("zoo/mnist"));
+
+  std::filesystem::remove(w.here / "zoo/CMakeLists.txt");
+  CHECK(w({"init", "--model_zoo=zoo", "--force"}) == 0);
+  CHECK(has(w.file("zoo/README.md"), "# Model zoo"));
+}
+
+TEST_CASE("the Dockerfile follows the flags until someone changes it") {
+  workplace w;
+  CHECK(w({"init", "--model_zoo=zoo"}) == 0);
+  CHECK(w({"init", "--model_zoo=zoo", "--base_image=elasticdl:dev_allreduce"}) == 0);
+  CHECK(has(w.file("Dockerfile"), "\nFROM elasticdl:dev_allreduce AS build\n"));
+  CHECK(has(w.said, "rewrote Dockerfile\n"));
+
+  std::string const changed = w.file("Dockerfile") + "ENV MINE=1\n";
+  support::write(w.here / "Dockerfile", changed);
+  CHECK(has(refusal(w, {"init", "--model_zoo=zoo", "--base_image=other"}), "--force"));
+  CHECK(w.file("Dockerfile") == changed);
+  CHECK(w({"init", "--model_zoo=zoo", "--base_image=other", "--force"}) == 0);
+  CHECK(has(w.file("Dockerfile"), "\nFROM other AS build\n"));
+}
+
+TEST_CASE("a cluster's file and an installed edl come into the image") {
+  workplace w;
+  support::write(w.here / "elsewhere/cluster.json", "{}");
+  support::write(w.here / "edl/lib/cmake/edl/edl-config.cmake", "");
+  CHECK(w({"init", "--model_zoo=zoo", "--cluster_spec=elsewhere/cluster.json", "--local_pkg_dir=./edl"}) ==
+        0);
+  CHECK(w.file("cluster.json") == "{}");
+  std::string const file = w.file("Dockerfile");
+  CHECK(has(file, "\nCOPY cluster.json /cluster_spec/\n"));
+  CHECK(has(file, "\nCOPY edl /usr/local/\n"));
+  CHECK(file.find("COPY edl ") < file.find("RUN cmake"));
+  CHECK(file.find("COPY cluster.json") > file.find("COPY --from=build"));
+  CHECK(has(w.file(".dockerignore"), "!cluster.json\n!edl\n"));
+}
+
+TEST_CASE("flags that mean nothing here are read, and said to mean nothing") {
+  workplace w;
+  std::filesystem::create_directories(w.here / "build");
+  CHECK(w({"init", "--model_zoo=zoo", "--local_pkg_dir=./build",
+           "--extra_pypi_index=https://a.example/simple"}) == 0);
+  CHECK(has(w.said, "--local_pkg_dir=./build: no edl is installed there"));
+  CHECK(has(w.said, "--extra_pypi_index"));
+  CHECK_FALSE(has(w.file("Dockerfile"), "COPY ./build"));
+}
+
+TEST_CASE("wrong words are refused before anything is made") {
+  workplace w;
+  CHECK(has(refusal(w, {"init", "--model_zoo=../zoo"}), "--model_zoo=../zoo: lies outside"));
+  CHECK(has(refusal(w, {"init", "--model_zoo=a b"}), "--model_zoo=a b"));
+  CHECK(has(refusal(w, {"init", "--base_image="}), "--base_image"));
+  CHECK(has(refusal(w, {"init", "--base_image=a\nRUN b"}), "--base_image"));
+  CHECK(has(refusal(w, {"init", "--cluster_spec=none.json"}),
+            "--cluster_spec=none.json: there is no such file"));
+  CHECK(has(refusal(w, {"init", "--model_zo=zoo"}), "--model_zoo"));
+  CHECK(has(refusal(w, {"make"}), "init, build or push"));
+  CHECK(has(refusal(w, {"push"}), "image"));
+  CHECK(has(refusal(w, {"build", "."}), "--image"));
+  CHECK(std::filesystem::is_empty(w.here.path()));
+}
+
+TEST_CASE("help comes without an engine and without files") {
+  workplace w;
+  CHECK(w({}) == 1);
+  CHECK(has(w.said, "init|build|push"));
+  for (std::string const command : {"init", "build", "push"}) {
+    CHECK(w({command, "--help"}) == 0);
+    CHECK(has(w.said, "usage: edl zoo " + command));
+  }
+  CHECK(std::filesystem::is_empty(w.here.path()));
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "edl/core/error.hpp"
+#include "engine.hpp"
+#include "template.hpp"
+
+namespace edl::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view signature = "# Unchanged since it was made: ";
+
+std::string read(fs::path const& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) throw error(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
+  return std::move(text).str();
+}
+
+void write(fs::path const& path, std::string const& text) {
+  std::error_code failure;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text << std::flush;
+  if (!out) throw error(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(errno)));
+}
+
+std::string digest(std::string_view text) {  // FNV-1a: tells an edited file, proves nothing
+  std::uint64_t h = 14695981039346656037u;
+  for (unsigned char c : text) h = (h ^ c) * 1099511628211u;
+  return fmt::format("{:016x}", h);
+}
+
+std::string signed_text(std::string text) { return text + std::string(signature) + digest(text) + "\n"; }
+
+bool as_it_was_made(std::string const& text) {
+  auto const at = text.rfind(signature);
+  return at != std::string::npos && signed_text(text.substr(0, at)) == text;
+}
+
+std::string filled(std::string text, std::vector<std::pair<std::string, std::string>> const& values) {
+  for (auto const& [name, value] : values) {
+    std::string const mark = "{{" + name + "}}";
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
+      text.replace(at, mark.size(), value);
+  }
+  return text;
+}
+
+/// What stands in a Dockerfile as it is.
+void check_word(std::string const& name, std::string const& text) {
+  if (text.empty() || text.front() == '-' || text.find_first_of(" \t\r\n\"'\\$") != std::string::npos)
+    throw usage_error(
+        fmt::format("--{}={}: expected a name without blanks, quotes, backslashes and dollars", name, text));
+}
+
+/// `path` as seen from `here`; the engine sees nothing that lies elsewhere.
+std::string inside(std::string const& name, std::string const& path, fs::path const& here) {
+  check_word(name, path);
+  fs::path const whole = fs::weakly_canonical(here / path), base = fs::canonical(here);
+  fs::path const relative = whole.lexically_relative(base);
+  if (relative.empty() || *relative.begin() == "..")
+    throw usage_error(
+        fmt::format("--{}={}: lies outside of {}, so that the container engine cannot see it: call `edl zoo "
+                    "init` in a folder above it",
+                    name, path, base.string()));
+  return relative.string();
+}
+
+struct made_file {
+  fs::path path;  ///< from `here`
+  std::string content;
+  bool ours = false;  ///< an earlier call's file, which nobody has changed, gives way
+};
+
+std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here, std::ostream& out) {
+  std::string const zoo = inside("model_zoo", flags.text("model_zoo"), here);
+  check_word("base_image", flags.text("base_image"));
+  std::vector<made_file> files;
+  std::string cluster_spec, local_package, seen = zoo == "." ? "" : fmt::format("*\n!{}\n", zoo);
+  seen += "**/build\n**/.git\n";
+
+  if (std::string const path = flags.text("cluster_spec"); !path.empty()) {
+    check_word("cluster_spec", path);
+    if (!fs::is_regular_file(here / path))
+      throw usage_error(fmt::format("--cluster_spec={}: there is no such file", path));
+    std::string const name = fs::path(path).filename().string();
+    if (!fs::equivalent((here / path).parent_path(), here)) files.push_back({name, read(here / path)});
+    cluster_spec = fmt::format("COPY {} /cluster_spec/\n", name);
+    seen += fmt::format("!{}\n", name);
+  }
+  if (std::string const path = flags.text("local_pkg_dir"); !path.empty()) {
+    static constexpr std::array<char const*, 3> places{"lib", "lib64", "lib/x86_64-linux-gnu"};
+    bool const installed = std::ranges::any_of(places, [&](char const* lib) {
+      return fs::exists(here / path / lib / "cmake/edl/edl-config.cmake");
+    });
+    if (installed) {
+      std::string const folder = inside("local_pkg_dir", path, here);
+      local_package = fmt::format("COPY {} /usr/local/\n", folder);
+      seen += fmt::format("!{}\n", folder);
+    } else {
+      fmt::print(
+          out,
+          "note: --local_pkg_dir={}: no edl is installed there (cmake --install BUILD --prefix={}): the one "
+          "in {} is used\n",
+          path, path, flags.text("base_image"));
+    }
+  }
+  if (flags.given("extra_pypi_index"))
+    fmt::print(out,
+               "note: --extra_pypi_index: a zoo needs no Python package; a Debian mirror is docker build "
+               "--build-arg APT_MIRROR=URL, where the development image is built\n");
+
+  std::vector<std::pair<std::string, std::string>> const values{{"zoo", zoo},
+                                                                {"base_image", flags.text("base_image")},
+                                                                {"cluster_spec", cluster_spec},
+                                                                {"local_package", local_package}};
+  bool const has_one = fs::exists(here / zoo / "CMakeLists.txt");
+  if (has_one) fmt::print(out, "kept    {}: there is a zoo in it\n", zoo);
+  for (template_file const& t : zoo_template()) {
+    std::string text = filled(std::string(t.content), values);
+    if (t.path == "Dockerfile")
+      files.push_back({"Dockerfile", signed_text(std::move(text)), true});
+    else if (!has_one)
+      files.push_back({(fs::path(zoo) / t.path).lexically_normal(), std::move(text)});
+  }
+  files.push_back({".dockerignore", signed_text(seen), true});
+  return files;
+}
+
+int init(words const& line, fs::path const& here, std::ostream& out) {
+  command_line const flags("zoo init", zoo_flags("init"), line);
+  bool const force = flags.truth("force");
+  std::vector<std::string> kept;
+  for (made_file const& f : zoo_files(flags, here, out)) {
+    fs::path const path = here / f.path;
+    bool const there = fs::exists(fs::symlink_status(path));
+    std::string const now = there && fs::is_regular_file(path) ? read(path) : "";
+    if (there && now == f.content) {
+      fmt::print(out, "kept    {}: nothing has changed\n", f.path.string());
+    } else if (there && !force && !(f.ours && as_it_was_made(now))) {
+      fmt::print(out, "kept    {}: it was there, and is another; --force writes it anew\n", f.path.string());
+      kept.push_back(f.path.string());
+    } else {
+      write(path, f.content);
+      fmt::print(out, "{} {}\n", there ? "rewrote" : "made   ", f.path.string());
+    }
+  }
+  // The flags stand in the Dockerfile alone: without it they would be forgotten in silence.
+  if (std::ranges::find(kept, "Dockerfile") != kept.end())
+    throw error(
+        "Dockerfile: someone has written or changed it, and what was asked for is not in it: --force writes "
+        "it anew");
+  fmt::print(out, "next: edl zoo build --image=NAME .\n");
+  return 0;
+}
+
+int build(words const& line, std::string const& engine) {
+  command_line const flags("zoo build", zoo_flags("build"), line, 0, 64, "the folder with the Dockerfile");
+  check_word("image", flags.text("image"));
+  words more = flags.arguments();
+  std::string folder = ".";
+  if (!more.empty() && more.front().front() != '-') {
+    folder = more.front();
+    more.erase(more.begin());
+  }
+  container_engine(engine).build(flags.text("image"), folder, more);
+  return 0;
+}
+
+int push(words const& line, std::string const& engine) {
+  command_line const flags("zoo push", zoo_flags("push"), line, 1, 1, "the image's name");
+  check_word("image", flags.arguments().front());
+  container_engine(engine).push(flags.arguments().front());
+  return 0;
+}
+
+void help(std::string const& command, std::ostream& out) {
+  if (command == "init")
+    fmt::print(out,
+               "usage: edl zoo init [FLAG…]\n\nMakes a model zoo, with one model and its test, and a "
+               "Dockerfile for it "
+               "in this folder. What is there stays.\n\n{}",
+               describe(zoo_flags("init")));
+  else if (command == "build")
+    fmt::print(out,
+               "usage: edl zoo build --image=NAME [FOLDER] [-- ARGUMENT…]\n\nBuilds the image that "
+               "FOLDER/Dockerfile "
+               "describes. Arguments after -- are the engine's own.\n\n{}",
+               describe(zoo_flags("build")));
+  else if (command == "push")
+    fmt::print(out,
+               "usage: edl zoo push IMAGE\n\nPushes an image to the registry that its name begins with.\n");
+  else
+    fmt::print(
+        out,
+        "usage: edl zoo init|build|push\n\n"
+        "  init    makes a model zoo and a Dockerfile for it\n"
+        "  build   builds an image of a zoo\n"
+        "  push    pushes an image to its registry\n\n"
+        "`edl zoo COMMAND --help` lists the flags. build and push run docker, or what EDL_DOCKER names.\n");
+}
+
+}  // namespace
+
+std::vector<flag> zoo_flags(std::string const& command) {
+  if (command == "init")
+    return {{.name = "model_zoo", .fallback = ".", .help = "folder of the zoo, in this one"},
+            {.name = "base_image",
+             .fallback = "edl:dev",
+             .help = "image that the zoo is built in: one with edl installed"},
+            {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
+            {.name = "local_pkg_dir",
+             .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},
+            {.name = "extra_pypi_index", .help = "is read, and means nothing here"},
+            {.name = "force",
+             .fallback = "false",
+             .help = "write files anew that are there",
+             .what = flag::kind::truth}};
+  if (command == "build") return {{.name = "image", .help = "name of the image"}};
+  return {};
+}
+
+int zoo(words const& line, fs::path const& here, std::string const& engine, std::ostream& out) {
+  std::string const command = line.empty() ? "" : line.front();
+  words const rest(line.begin() + (line.empty() ? 0 : 1), line.end());
+  auto const asks = [](std::string const& word) { return word == "--help" || word == "-h"; };
+  if (line.empty() || asks(command) ||
+      std::any_of(rest.begin(), std::find(rest.begin(), rest.end(), "--"), asks)) {
+    help(command, out);
+    return line.empty() ? 1 : 0;
+  }
+  if (command == "init") return init(rest, here, out);
+  if (command == "build") return build(rest, engine);
+  if (command == "push") return push(rest, engine);
+  throw usage_error(fmt::format("edl zoo {}: expected init, build or push", command));
+}
+
+int zoo(words const& line) {
+  char const* const engine = std::getenv("EDL_DOCKER");
+  return zoo(line, fs::current_path(), engine && *engine ? engine : "docker", std::cout);
+}
+
+}  // namespace edl::tool
