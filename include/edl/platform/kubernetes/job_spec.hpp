@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +15,9 @@ namespace edl::platform::kubernetes {
 /// Amounts by Kubernetes' names: {"cpu": "0.2", "memory": "1024Mi", "nvidia.com/gpu": "1"}.
 using resources = std::map<std::string, std::string>;
 
-/// "cpu=0.2,memory=1024Mi,gpu=1": keys cpu, memory, disk and ephemeral-storage, gpu (nvidia.com/gpu),
-/// VENDOR/gpu; amounts as ElasticDL took them. Throws usage_error that quotes the key and says what is
-/// expected; `flag` is its name.
+/// "cpu=0.2,memory=1024Mi,gpu=1": keys cpu, memory, disk and ephemeral-storage (the same for Kubernetes; the
+/// greater counts), gpu (nvidia.com/gpu), VENDOR/gpu, nvidia.com/NAME; amounts as ElasticDL took them: sizes
+/// have a unit. Throws usage_error that quotes the key and says what is expected; `flag` is its name.
 resources parse_resources(std::string const& flag, std::string const& text);
 
 /// A claim or a directory of the node, mounted into every pod of the job.
@@ -27,17 +27,25 @@ struct volume {
   bool read_only = false;
 };
 
-/// "host_path=a,mount_path=b;claim_name=c,mount_path=d,sub_path=e". Keys of older tools that say nothing
-/// (volume_name) are taken. Throws usage_error.
+/// "host_path=a,mount_path=b;claim_name=c,mount_path=d,sub_path=e,read_only=true". Keys of older tools that
+/// say nothing (volume_name) are taken. Throws usage_error.
 std::vector<volume> parse_volumes(std::string const& text);
 
 /// "k1=v1,k2=v2": a comma inside a value stays with it, because a name must follow one that separates.
 /// Throws usage_error.
 environment parse_environment(std::string const& flag, std::string const& text);
 
-/// The priority class of a worker, by "" (none), "high", "low", a fraction ("0.5": that share of the workers
-/// is high, chosen from both ends of the ids), "high=0.5" (the first half) or any other class's name.
-/// Throws usage_error for a fraction outside [0, 1].
+/// Whether a variable says what a process is in its job, so that no user may set it: EDL_ROLE, MASTER_ADDR, …
+bool reserved_variable(std::string const& name);
+
+/// Those of `mine` whose names `expression` (ECMAScript) matches from end to end, without reserved ones.
+/// Throws usage_error when it is no expression.
+environment populated(std::string const& expression, environment const& mine);
+
+/// The priority class of worker `id`, by "" (none), "high", "low", a fraction ("0.5": that share of the
+/// workers, rounded up, is high, chosen from both ends of the ids: 0, 9, 1, 8, 2 of ten; the rest is low),
+/// "high=0.5" (the first half, rounded down) or any other class's name. A worker beyond `num_workers` is none
+/// of the share. Throws usage_error for a fraction outside [0, 1] and for what can be no class's name.
 std::string worker_priority(std::string const& flag_value, std::uint32_t id, std::uint32_t num_workers);
 
 /// How the pods of one role are.
@@ -45,6 +53,10 @@ struct role_spec {
   resources request, limit;
   std::string priority;  ///< of a class; of workers, as `worker_priority` reads it
 };
+
+/// What a container may use: the limit, or, where none is given at all, the request. Amounts that cannot be
+/// overcommitted (gpus) are always limited to what is requested.
+resources limit_of(resources const& request, resources const& limit);
 
 /// All that a cluster must know of a job, beyond the command that its processes run. The master gets it as
 /// JSON in EDL_JOB and makes the other pods by it.
@@ -58,16 +70,19 @@ struct job_spec {
   std::vector<std::string> image_pull_secrets;
   std::string service_account;  ///< of the master; empty: the namespace's default
   std::vector<volume> volumes;
-  environment variables;           ///< of every container
-  std::string populate_env_names;  ///< expression: the master's variables that fully match it go to the others
-  std::string cluster_spec;        ///< JSON: pod_spec, {master,ps,worker}_pod_spec, service_spec; empty: none
-  bool relaunch = true;            ///< false: --aux_params=disable_relaunch=True
+  environment variables;  ///< of every container
+  std::string
+      populate_env_names;    ///< expression: the master's variables that fully match it go to the others
+  std::string cluster_spec;  ///< JSON: pod_spec, {master,ps,worker}_pod_spec, service_spec; empty: none
+  bool relaunch = true;      ///< false: --aux_params=disable_relaunch=True
   std::uint32_t grace_seconds = 30;  ///< between SIGTERM and SIGKILL: time to hand back what is leased
 };
 
+/// An object of what differs from `job_spec{}`; keys are the flags' names where there is a flag.
+/// Throws usage_error when a text is not UTF-8.
 std::string to_json(job_spec const& spec);
 
-/// Throws error when `text` is no job.
+/// Throws error when `text` is no job, or says what this version does not know.
 job_spec job_from_json(std::string const& text);
 
 /// "elasticdl-NAME-master", "elasticdl-NAME-ps-0", "elasticdl-NAME-worker-3".
@@ -76,13 +91,19 @@ std::string pod_name(std::string const& job, instance const& who);
 /// What finds the pods of a job: "elasticdl-job-name=NAME".
 std::string job_selector(std::string const& job);
 
+/// Longest name of a job, in characters: with it the pod of worker 99999 has a name of 63, which is what a
+/// label and a container's name may have.
+inline constexpr std::size_t longest_job_name = 40;
+
 /// Throws usage_error when the spec would make objects that no server takes: a name that is no DNS label or
-/// makes a pod's name longer than 63 characters, an unknown policy, a missing image, a cluster_spec that is
-/// no JSON object or has keys unknown here.
+/// makes a pod's name longer than 63 characters, an unknown policy, a missing image, a limit below its
+/// request, a variable that is reserved, a cluster_spec that is no JSON object or has keys unknown here.
 void check(job_spec const& spec);
 
 }  // namespace edl::platform::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/platform/kubernetes/job_spec.ipp"
+#include "edl/platform/kubernetes/job_spec_check.ipp"
+#include "edl/platform/kubernetes/job_spec_json.ipp"
 #endif

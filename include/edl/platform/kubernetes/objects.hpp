@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "edl/platform/kubernetes/job_spec.hpp"
 
 namespace edl::platform::kubernetes {
+
+/// The objects of a job, as they are sent to the API server. Each needs a spec that `check` takes, and has no
+/// null and no empty field. All bear the labels `app=elasticdl`, `elasticdl-job-name` and the older
+/// `elasticdl_job_name`; pods besides `elasticdl-replica-type` (master, ps, worker) in both spellings and
+/// `elasticdl-replica-index`. Containers run as a user without rights, on a root file system that they cannot
+/// write to.
 
 /// Ports that the roles listen on in their pods.
 inline constexpr std::uint16_t master_port = 50001, server_port = 2222, worker_port = 3333;
@@ -19,19 +26,29 @@ struct owner {
 /// "elasticdl-NAME-master.SPACE.svc:50001": where the master is, whatever pod it is in.
 std::string master_address(job_spec const& spec);
 
-/// The master's pod. Nobody owns it; its end is the job's. A master that is killed is started again in place.
-nlohmann::json master_pod(job_spec const& spec);
+/// Where the master's journal is in its pod: on a volume that lives as long as the pod.
+inline constexpr char journal_file[] = "/var/run/edl/master.json";
 
-/// A server's or worker's pod, owned by the master's. `index`: of the worker whose place it takes, which decides
-/// on its priority (label elasticdl-original-index). `request` and `limit` may be more than the spec's. Its
-/// environment says all that its process must know: EDL_ROLE, EDL_PORT, MASTER_ADDR, …
-nlohmann::json member_pod(job_spec const& spec, instance const& who, std::uint32_t index, resources const& request,
-                          resources const& limit, owner const& by);
+/// The master's pod. Nobody owns it; its end is the job's.
+///
+/// A master that is killed is started again in place, by rules that servers know since 1.35; those before
+/// them refuse such a pod (422). `restart_rules` false makes one for them, where only
+/// --restart_policy=OnFailure starts it again.
+nlohmann::json master_pod(job_spec const& spec, bool restart_rules = true);
 
-/// What gives the master its stable address.
+/// A server's or worker's pod, owned by the master's. `index`: of the worker whose place it takes, which
+/// decides on its priority (label elasticdl-original-index). `request` and `limit` may be more than the
+/// spec's. Its environment says all that its process must know: EDL_ROLE, EDL_PORT, MASTER_ADDR, …
+nlohmann::json member_pod(job_spec const& spec, instance const& who, std::uint32_t index,
+                          resources const& request, resources const& limit, owner const& by);
+
+/// What gives the master its stable address: a headless Service, whose name is that of the master's pod.
 nlohmann::json master_service(job_spec const& spec);
 
-/// The job's secret, "elasticdl-NAME", key "token".
+/// "elasticdl-NAME".
+std::string secret_name(std::string const& job);
+
+/// The job's secret, key "token".
 nlohmann::json token_secret(job_spec const& spec, std::string const& token);
 
 /// The merge patch that makes `by` the owner of an object.
