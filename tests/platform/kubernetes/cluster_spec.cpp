@@ -111,8 +111,8 @@ TEST_CASE("what a cluster asks for is added, appended, merged or put in the plac
   CHECK(w["spec"]["automountServiceAccountToken"] == true);
   CHECK(p["spec"]["automountServiceAccountToken"] == false);
   CHECK(w["spec"]["serviceAccountName"] == "reader");
-  if (auto const folder = ::kubernetes::recordings()) {
-    ::kubernetes::schema const published(*folder / "openapi");
+  if (auto const folder = edl::testing::kubernetes::recordings()) {
+    edl::testing::kubernetes::schema const published(*folder / "openapi");
     for (json const& pod : {w, p, m}) CHECK(published.errors(pod) == std::vector<std::string>{});
   }
 }
@@ -145,7 +145,7 @@ TEST_CASE("nothing that is asked for leaves nothing empty") {
                            {"service_spec", json::object()}});
   CHECK_FALSE(worker(s)["spec"].contains("securityContext"));
   for (json const& object : {worker(s), master_pod(s), master_service(s)})
-    CHECK(::kubernetes::empty_fields(object) == std::vector<std::string>{});
+    CHECK(edl::testing::kubernetes::empty_fields(object) == std::vector<std::string>{});
 }
 
 TEST_CASE("a cluster_spec that cannot be done is refused with its place") {
