@@ -37,6 +37,7 @@ EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_o
   }
   p.wanted = true;
   p.tries = 0;
+  p.told.clear();
   if (p.uid.empty()) return p.creating ? void() : create(who, p);
   p.again = true;
   commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, std::chrono::seconds(0)});
@@ -47,7 +48,6 @@ EDL_INLINE void pods::create(instance who, pod& p) {
   p.again = p.asked = p.leaving = p.over = false;
   p.retry_at.reset();
   p.troubled_since.reset();
-  p.told.clear();
   role_spec const& s = spec(who.what);
   commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.what), grown(s.limit, who.what)});
 }
