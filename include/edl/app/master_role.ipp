@@ -11,7 +11,6 @@
 #include <asio/use_awaitable.hpp>
 #include <chrono>
 #include <filesystem>
-#include <regex>
 #include <thread>
 
 #include "edl/app/master_role.hpp"
@@ -63,14 +62,14 @@ inline std::optional<platform::kubernetes::job_spec> cluster_job(surroundings co
     throw usage_error(
         "EDL_JOB is not set: a master in a cluster is made by `edl train`, or as that prints it (--yaml)");
   auto spec = platform::kubernetes::job_from_json(s.cluster);
-  if (spec.populate_env_names.empty()) return spec;
-  std::regex const wanted(spec.populate_env_names);
+  platform::environment mine;
   for (char** one = environ; *one; ++one) {
     std::string const text = *one;
-    auto const end = text.find('=');
-    if (std::string const name = text.substr(0, end); end != text.npos && std::regex_match(name, wanted))
-      spec.variables.emplace_back(name, text.substr(end + 1));
+    if (auto const end = text.find('='); end != text.npos)
+      mine.emplace_back(text.substr(0, end), text.substr(end + 1));
   }
+  for (auto& variable : platform::kubernetes::populated(spec.populate_env_names, mine))
+    spec.variables.push_back(std::move(variable));
   return spec;
 }
 

@@ -33,7 +33,9 @@ inline std::string stamp(std::chrono::system_clock::time_point at) {
 }
 
 inline pods::options options_of(job_spec const& spec) {
-  return {.job = spec.name, .server = spec.server, .worker = spec.worker};
+  pods::options o{.job = spec.name, .server = spec.server, .worker = spec.worker};
+  for (role_spec* const of : {&o.server, &o.worker}) of->limit = limit_of(of->request, of->limit);
+  return o;
 }
 
 }  // namespace detail
@@ -264,8 +266,9 @@ EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {
   if (text(field(container, {"lastState", "terminated", "reason"})) != "OOMKilled") return;
   std::string const had =
       text(field(first(field(pod, {"spec", "containers"})), {"resources", "limits", "memory"}));
-  auto const asked = spec_.master.limit.find("memory");
-  if (had.empty() || asked == spec_.master.limit.end()) return;
+  resources const limit = limit_of(spec_.master.request, spec_.master.limit);
+  auto const asked = limit.find("memory");
+  if (had.empty() || asked == limit.end()) return;
   if (bytes_of(had) >= 8 * bytes_of(asked->second)) {
     log_.error(
         fmt::format("the master has used more memory than its limit of {}, eight times what was asked for: "
