@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "edl/core/quantity.hpp"
+
 namespace {
 
 using namespace edl::platform;
