@@ -27,29 +27,26 @@ struct master {
   launched it;
 
   master(std::string const& address, std::uint64_t seen)
-      : it(node, address, {{"SCRIPT", "[ \"$WORKER_ID\" = 0 ] && exit 3; exec sleep 100"}}, seen,
-           {.ended =
-                [this](ending const& e, std::uint64_t number) {
-                  std::lock_guard const lock(mutex);
-                  endings.emplace_back(e, number);
-                  changed.notify_all();
-                },
-            .leaving = {},
-            .found =
-                [this](std::vector<instance> const& r) {
-                  std::lock_guard const lock(mutex);
-                  running = r;
-                  changed.notify_all();
-                },
-            .scale = {}}) {}
+      : it(
+            node, address, seen,
+            [this](ending const& e, std::uint64_t number) {
+              std::lock_guard const lock(mutex);
+              endings.emplace_back(e, number);
+              changed.notify_all();
+            },
+            [this](std::vector<instance> const& r) {
+              std::lock_guard const lock(mutex);
+              running = r;
+              changed.notify_all();
+            }) {}
   ~master() { node.stop(); }
 
   bool wait(auto condition) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, 20s, condition);
   }
-  void start(instance who) {
-    node.post([=, this] { it.start(who, std::nullopt); });
+  void start(instance who, std::string const& script) {
+    node.post([=, this] { it.start(who, {{"SCRIPT", script}}); });
   }
 };
 
@@ -63,21 +60,21 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
     master first(l.address(), 0);
     REQUIRE(first.wait([&] { return first.running.has_value(); }));
     CHECK(first.running->empty());
-    first.start(a);
-    first.start(b);
+    first.start(a, "exit 3");
+    first.start(b, "exec sleep 100");
     REQUIRE(first.wait([&] { return first.endings.size() == 1; }));
     CHECK(first.endings[0].first.who == a);
     CHECK(first.endings[0].first.code == 3);
     CHECK(first.endings[0].second == 1);
-    first.start(c);
+    first.start(c, "exec sleep 100");
     // Heard by the launcher when the next call is answered.
-    first.start(a);
+    first.node.post([&] { first.it.start(a, {{"SCRIPT", "exit 4"}}); });
     REQUIRE(first.wait([&] { return first.endings.size() == 2; }));
   }
   master second(l.address(), 1);
   REQUIRE(second.wait([&] { return second.running.has_value(); }));
   CHECK(second.endings.size() == 1);
-  CHECK(second.endings[0].first.code == 3);
+  CHECK(second.endings[0].first.code == 4);
   CHECK(second.endings[0].second == 2);
   CHECK(*second.running == std::vector<instance>{c, b});
   second.node.post([&] { second.it.stop(b, 0ms); });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -57,11 +56,10 @@ struct replace_process {
   std::uint32_t id = 0, with = 0;
 };
 
-/// Start a process that is there for the first time; perhaps in the place of one that is about to end.
+/// Start a process that is there for the first time.
 struct start_process {
   role of = role::worker;
   std::uint32_t id = 0;
-  std::optional<std::uint32_t> instead_of = {};
 };
 
 /// Tell a process to leave: nobody takes its place.

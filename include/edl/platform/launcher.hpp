@@ -52,16 +52,20 @@ class launcher {
   std::unique_ptr<net::listener> listener_;
 };
 
-/// The master's side of a `launcher`. Thread safety: as `platform`; the constructor on any thread.
-class launched final : public platform {
+/// The master's side of a `launcher`. Thread safety: only on the node's thread; the constructor on any.
+class launched {
  public:
-  /// `common`: what every process gets in its environment beside its role and id. `seen`: endings that an
-  /// earlier master has dealt with.
-  launched(net::node& on, std::string const& address, environment common, std::uint64_t seen, observer to);
+  /// `seen`: endings that an earlier master has dealt with. `on_end` is told of each that follows, with its
+  /// number; `on_start`, once all until now have been told, of what runs.
+  launched(net::node& on, std::string const& address, std::uint64_t seen,
+           std::function<void(ending const&, std::uint64_t number)> on_end,
+           std::function<void(std::vector<instance> const& running)> on_start);
 
-  void start(instance who, std::optional<std::uint32_t> instead_of) override;
-  void stop(instance who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace) override;
+  void start(instance who, environment const& env);
+  void stop(instance who, std::chrono::milliseconds grace);
+
+  /// Stops all but the master and returns when they have ended. On a thread that is not the node's.
+  void stop_all(std::chrono::milliseconds grace);
 
  private:
   asio::awaitable<void> follow();
@@ -69,9 +73,9 @@ class launched final : public platform {
 
   net::node& node_;
   std::shared_ptr<net::channel> launcher_;
-  environment common_;
   std::uint64_t seen_;
-  observer to_;
+  std::function<void(ending const&, std::uint64_t)> on_end_;
+  std::function<void(std::vector<instance> const&)> on_start_;
 };
 
 }  // namespace edl::platform

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/api.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "kubernetes/admission.hpp"
+#include "kubernetes/patch.hpp"
+#include "kubernetes/quantity.hpp"
+#include "kubernetes/table.hpp"
+#include "kubernetes/types.hpp"
+
+namespace edl::testing::kubernetes {
+namespace {
+
+json success(int code, json const& details = {}) {
+  json s{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}};
+  if (code) s["code"] = code;
+  if (!details.is_null()) s["details"] = details;
+  return s;
+}
+
+std::string verb_of(request const& r, bool named) {
+  if (r.method == "GET") return r.is_set("watch") ? "watch" : named ? "get" : "list";
+  if (r.method == "POST") return "create";
+  if (r.method == "PUT") return "update";
+  if (r.method == "PATCH") return "patch";
+  return named ? "delete" : "deletecollection";
+}
+
+json parse(std::string const& body) {
+  json o = json::parse(body, nullptr, false);
+  if (!o.is_object())
+    throw bad_request("couldn't get version/kind; json parse error: invalid character in body");
+  return o;
+}
+
+bool wants_table(request const& r) { return r.accept.find("as=Table") != r.accept.npos; }
+
+bool is_dry(request const& r) {
+  std::string const how = r.asked("dryRun");
+  if (how.empty() || how == "All") return !how.empty();
+  throw bad_request(fmt::format("dryRun: Unsupported value: \"{}\": supported values: \"All\"", how));
+}
+
+filter selected(request const& r) {
+  filter const labels = label_filter(r.asked("labelSelector")),
+               fields = field_filter(r.asked("fieldSelector"));
+  return [=](json const& o) { return labels(o) && fields(o); };
+}
+
+std::uint64_t number(std::string const& version) {
+  if (version.empty() || !std::ranges::all_of(version, [](char c) { return c >= '0' && c <= '9'; }))
+    throw bad_request(
+        fmt::format("resourceVersion: Invalid value: \"{}\": strconv.ParseUint: parsing \"{}\": invalid "
+                    "syntax",
+                    version, version));
+  return std::stoull(version.substr(0, 18));
+}
+
+json scale_of(json const& d) {
+  json const& meta = d["metadata"];
+  json const labels = d["spec"].value("selector", json::object()).value("matchLabels", json::object());
+  std::string selector;
+  for (auto const& [k, v] : labels.items())
+    selector += (selector.empty() ? "" : ",") + k + "=" + v.get<std::string>();
+  json out{{"kind", "Scale"},
+           {"apiVersion", "autoscaling/v1"},
+           {"spec", {{"replicas", d["spec"]["replicas"]}}},
+           {"status",
+            {{"replicas", d.value("status", json::object()).value("replicas", 0)}, {"selector", selector}}}};
+  for (char const* same : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"})
+    out["metadata"][same] = meta[same];
+  return out;
+}
+
+}  // namespace
+
+json event_of(watch const& w, store::change const& c) {
+  json const& any = c.after ? *c.after : *c.before;
+  if (c.of != w.of || (!w.space.empty() && any["metadata"].value("namespace", "") != w.space)) return nullptr;
+  bool const was = c.before && w.which(*c.before), is = c.after && w.which(*c.after);
+  if (!was && !is) return nullptr;
+  json o = is ? *c.after : *c.before;
+  o["metadata"]["resourceVersion"] = std::to_string(c.version);
+  return {{"type", was && is ? "MODIFIED" : is ? "ADDED" : "DELETED"}, {"object", o}};
+}
+
+api::target api::find_target(std::string const& path) const {
+  std::vector<std::string> steps;
+  std::istringstream in(path);
+  for (std::string s; std::getline(in, s, '/');)
+    if (!s.empty()) steps.push_back(s);
+  bool const core = steps.size() > 2 && steps[0] == "api" && steps[1] == "v1";
+  if (!core && (steps.size() < 4 || steps[0] != "apis")) throw no_such_path();
+  std::string const group = core ? "" : steps[1], version = core ? "v1" : steps[2];
+  steps.erase(steps.begin(), steps.begin() + (core ? 2 : 3));
+  target t{};
+  if (steps[0] == "namespaces" && steps.size() > 2 && steps[2] != "status" && steps[2] != "finalize") {
+    t.space = steps[1];
+    steps.erase(steps.begin(), steps.begin() + 2);
+  }
+  t.of = store_.find_type(group, steps[0]);
+  if (!t.of || t.of->version != version || steps.size() > 3) throw no_such_path();
+  if (steps.size() > 1) t.name = steps[1];
+  if (steps.size() > 2) t.subresource = steps[2];
+  if (!t.subresource.empty() &&
+      std::ranges::find(t.of->subresources, t.subresource) == t.of->subresources.end())
+    throw no_such_path();
+  return t;
+}
+
+bool api::allowed(std::string const& verb, std::string const& resource, std::string const& space) const {
+  auto const is = [](std::string const& pattern, std::string const& value) {
+    return pattern == "*" || pattern == value;
+  };
+  return std::ranges::none_of(options_.forbidden, [&](rule const& f) {
+    return is(f.verb, verb) && is(f.resource, resource) && is(f.space, space);
+  });
+}
+
+void api::authorize(request const& r, target const& t) const {
+  std::string const resource = t.of->plural + (t.subresource.empty() ? "" : "/" + t.subresource);
+  std::string const verb = verb_of(r, !t.name.empty());
+  if (!r.user.empty() && allowed(verb, resource, t.space)) return;
+  throw forbidden(
+      *t.of, t.name,
+      fmt::format("User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}",
+                  r.user.empty() ? "system:anonymous" : r.user, verb, resource, t.of->group,
+                  t.space.empty() ? "at the cluster scope" : "in the namespace \"" + t.space + "\""));
+}
+
+response api::handle(request const& r) try {
+  if (json const known = discovery(store_, r.path); !known.is_null()) {
+    if (r.user.empty() && r.path != "/version")
+      throw refusal{403, failure(403, "Forbidden",
+                                 fmt::format("forbidden: User \"system:anonymous\" cannot get path "
+                                             "\"{}\"",
+                                             r.path),
+                                 json::object())};
+    return answer{200, known.dump()};
+  }
+  if (r.path == "/healthz" || r.path == "/livez" || r.path == "/readyz")
+    return answer{200, "ok", "text/plain"};
+  target const t = find_target(r.path);
+  authorize(r, t);
+  auto const held = store_.lock();
+  if (r.method == "GET") return read(r, t);
+  if (r.method == "POST") return t.name.empty() ? create(r, t) : post_to(r, t);
+  if (r.method == "PUT" || r.method == "PATCH") return change(r, t);
+  if (r.method == "DELETE") return t.name.empty() ? remove_all(r, t) : remove(r, t);
+  throw refusal{
+      405, failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource",
+                   json::object())};
+} catch (refusal const& no) {
+  return answer{no.code, no.body.dump(), "application/json", no.retry_after};
+} catch (json::exception const& e) {
+  return answer{400,
+                bad_request(fmt::format("the object provided is unrecognized: {}", e.what())).body.dump()};
+}
+
+object api::find(target const& t) const {
+  object const o = store_.find(*t.of, t.space, t.name);
+  if (!o) throw not_found(*t.of, t.name);
+  return o;
+}
+
+response api::read(request const& r, target const& t) {
+  if (t.name.empty() || r.is_set("watch")) {
+    if (r.is_set("watch")) return follow(r, t);
+    return list(r, t);
+  }
+  object const o = find(t);
+  if (t.subresource == "log") {
+    log_request l{t.space, t.name, r.asked("container"), r.is_set("previous"), r.is_set("follow"), {}};
+    if (std::string const n = r.asked("tailLines"); !n.empty()) l.tail = number(n);
+    return l;
+  }
+  if (t.subresource == "scale") return answer{200, scale_of(*o).dump()};
+  return answer{200, (wants_table(r) ? table(*t.of, {o}) : *o).dump()};
+}
+
+answer api::list(request const& r, target const& t) {
+  std::string const at = r.asked("resourceVersion"), match = r.asked("resourceVersionMatch");
+  std::string const place = r.asked("continue"), limit = r.asked("limit");
+  if (match == "Exact" && number(at) <= store_.oldest() && number(at) != store_.version())
+    throw refusal{410, expired("The resourceVersion for the provided list is too old.")};
+  std::string after;
+  if (!place.empty()) {
+    auto const dot = place.find('.');
+    if (number(place.substr(0, dot)) < store_.oldest())
+      throw refusal{
+          410, expired("The provided continue parameter is too old to display a consistent list result. You "
+                       "can start a new list without the continue parameter, or use the continue token in "
+                       "this response to retrieve the remainder of the results.")};
+    after = place.substr(dot + 1);
+  }
+  filter const which = selected(r);
+  auto const key = [](json const& o) {
+    return o["metadata"].value("namespace", "") + "/" + o["metadata"]["name"].get<std::string>();
+  };
+  std::vector<object> found = store_.list(
+      *t.of, t.space, [&](json const& o) { return which(o) && (after.empty() || key(o) > after); });
+  json meta{{"resourceVersion", std::to_string(store_.version())}};
+  if (!limit.empty() && number(limit) > 0 && found.size() > number(limit)) {
+    if (r.asked("labelSelector").empty() && r.asked("fieldSelector").empty())
+      meta["remainingItemCount"] = found.size() - number(limit);
+    found.resize(number(limit));
+    meta["continue"] = fmt::format("{}.{}", store_.version(), key(*found.back()));
+  }
+  if (wants_table(r)) {
+    json rows = table(*t.of, found);
+    rows["metadata"] = meta;
+    return {200, rows.dump()};
+  }
+  json items = json::array();
+  for (object const& o : found) {
+    items.push_back(*o);
+    if (t.of->schema.is_null()) items.back().erase("kind"), items.back().erase("apiVersion");
+  }
+  return {200, json{{"kind", t.of->kind + "List"},
+                    {"apiVersion", t.of->api_version()},
+                    {"metadata", meta},
+                    {"items", items}}
+                   .dump()};
+}
+
+watch api::follow(request const& r, target const& t) {
+  filter which = selected(r);
+  if (!t.name.empty())
+    which = [which, name = t.name](json const& o) { return o["metadata"]["name"] == name && which(o); };
+  watch w{t.of, t.space, which, store_.version()};
+  w.bookmarks = r.is_set("allowWatchBookmarks");
+  w.as_table = wants_table(r);
+  w.timeout = std::chrono::duration_cast<std::chrono::seconds>(options_.longest_watch);
+  if (std::string const s = r.asked("timeoutSeconds"); !s.empty())
+    w.timeout = std::chrono::seconds(number(s));
+  std::string const from = r.asked("resourceVersion");
+  if (from.empty() || from == "0") {
+    for (object const& o : store_.list(*t.of, t.space, which))
+      w.first.push_back({{"type", "ADDED"}, {"object", *o}});
+  } else {
+    w.from = number(from);
+  }
+  return w;
+}
+
+answer api::create(request const& r, target const& t) {
+  json o = parse(r.body);
+  if (t.of->plural == "selfsubjectaccessreviews") return review(r);
+  if (o.value("kind", t.of->kind) != t.of->kind ||
+      o.value("apiVersion", t.of->api_version()) != t.of->api_version())
+    throw bad_request(
+        fmt::format("{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is registered",
+                    o.value("kind", ""), o.value("apiVersion", ""), t.of->kind, o.value("kind", "")));
+  o["kind"] = t.of->kind;
+  o["apiVersion"] = t.of->api_version();
+  json& meta = o["metadata"];
+  if (!meta.is_object()) meta = json::object();
+  if (t.of->namespaced) {
+    if (meta.value("namespace", t.space) != t.space)
+      throw bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    meta["namespace"] = t.space;
+    type const& spaces = store_.kind("namespaces");
+    if (!store_.find(spaces, "", t.space)) throw not_found(spaces, t.space);
+  }
+  if (meta.value("name", "").empty()) {
+    std::string const prefix = meta.value("generateName", "");
+    if (prefix.empty())
+      throw invalid(
+          *t.of, "",
+          {{"FieldValueRequired", "metadata.name", "Required value: name or generateName is required"}});
+    meta["name"] = prefix + random_suffix(5);
+  }
+  if (t.of->has_status) o.erase("status");
+  if (o.contains("spec")) meta["generation"] = 1;
+  if (store_.find(*t.of, t.space, meta["name"])) throw already_exists(*t.of, meta["name"]);
+  admit(store_, *t.of, o, nullptr);
+  if (is_dry(r)) {
+    meta.update({{"uid", "00000000-0000-4000-a000-000000000000"}, {"creationTimestamp", timestamp()}});
+    return {201, o.dump()};
+  }
+  if (t.of->plural == "customresourcedefinitions") store_.define(defined_by(o));
+  return {201, store_.add(*t.of, std::move(o))->dump()};
+}
+
+answer api::change(request const& r, target const& t) {
+  object is = store_.find(*t.of, t.space, t.name);
+  bool const apply = r.content_type.starts_with("application/apply-patch+yaml") && t.subresource.empty();
+  if (!is && apply) {
+    request fresh = r;
+    fresh.method = "POST";
+    json o = parse(r.body);
+    o["metadata"]["name"] = t.name;
+    fresh.body = o.dump();
+    target at = t;
+    at.name.clear();
+    return create(fresh, at);
+  }
+  if (!is) throw not_found(*t.of, t.name);
+  bool const scale = t.subresource == "scale";
+  json const base = scale ? scale_of(*is) : *is;
+  json o = r.method == "PUT" ? parse(r.body) : patched(base, r.content_type, r.body);
+  std::string const seen = o.value("metadata", json::object()).value("resourceVersion", "");
+  if (!seen.empty() && seen != (*is)["metadata"]["resourceVersion"]) throw stale(*t.of, t.name);
+  json next = *is;
+  if (scale) {
+    next["spec"]["replicas"] = o["spec"]["replicas"];
+  } else if (t.subresource == "status") {
+    next["status"] = o.value("status", json());
+  } else if (t.subresource == "resize") {
+    for (std::size_t i = 0; i < next["spec"]["containers"].size(); ++i)
+      next["spec"]["containers"][i]["resources"] =
+          o["spec"]["containers"].at(i).value("resources", json::object());
+  } else {
+    for (char const* fixed : {"uid", "creationTimestamp", "name", "namespace", "generation",
+                              "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"})
+      if ((*is)["metadata"].contains(fixed)) o["metadata"][fixed] = (*is)["metadata"][fixed];
+    o["kind"] = t.of->kind;
+    o["apiVersion"] = t.of->api_version();
+    if (t.of->has_status && is->contains("status")) o["status"] = (*is)["status"];
+    next = o;
+    admit(store_, *t.of, next, is.get());
+  }
+  if (next.value("spec", json()) != is->value("spec", json()) && next["metadata"].contains("generation"))
+    next["metadata"]["generation"] = next["metadata"]["generation"].get<int>() + 1;
+  if (!is_dry(r))
+    is = store_.put(*t.of, std::move(next));
+  else
+    is = std::make_shared<json const>(std::move(next));
+  return {200, (scale ? scale_of(*is) : *is).dump()};
+}
+
+void api::remove_pod(store& in, json const& pod, std::int64_t grace) {
+  type const& pods = in.kind("pods");
+  std::string const space = pod["metadata"]["namespace"], name = pod["metadata"]["name"];
+  in.change_by(pods, space, name, [&](json& p) {
+    json& meta = p["metadata"];
+    bool const again = meta.contains("deletionTimestamp");
+    if (again && meta["deletionGracePeriodSeconds"] <= grace) return;
+    meta["deletionTimestamp"] = timestamp(std::chrono::system_clock::now() + std::chrono::seconds(grace));
+    meta["deletionGracePeriodSeconds"] = grace;
+    if (!again) meta["generation"] = meta["generation"].get<int>() + 1;
+  });
+  if (grace == 0) in.remove(pods, space, name);
+}
+
+json api::remove_one(target const& t, json const& how, bool dry) {
+  object const o = find(t);
+  json const meta = (*o)["metadata"], want = how.value("preconditions", json::object());
+  for (auto const& [field, of_name] : {std::pair{"uid", "UID"}, {"resourceVersion", "ResourceVersion"}})
+    if (std::string const w = want.value(field, ""); !w.empty() && w != meta[field])
+      throw conflict(
+          *t.of, t.name,
+          fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object "
+                      "might have been deleted and then recreated",
+                      of_name, w, meta[field].get<std::string>()));
+  json details = t.of->details(t.name);
+  details["uid"] = meta["uid"];
+  if (dry) return t.of->answers_deleted ? *o : success(0, details);
+  if (t.of->plural == "pods") {
+    json const& spec = (*o)["spec"];
+    std::string const phase = (*o)["status"].value("phase", "");
+    std::int64_t grace = spec["terminationGracePeriodSeconds"];
+    if (how.contains("gracePeriodSeconds") && how["gracePeriodSeconds"].is_number())
+      grace = how["gracePeriodSeconds"];
+    if (!spec.contains("nodeName") || phase == "Succeeded" || phase == "Failed") grace = 0;
+    remove_pod(store_, *o, std::max<std::int64_t>(grace, 0));
+    object const left = store_.find(*t.of, t.space, t.name);
+    return left ? *left : *o;
+  }
+  if (t.of->plural == "namespaces")
+    for (type const* each : store_.types())
+      for (object const& inside : store_.list(*each, t.name))
+        remove_one({each, t.name, (*inside)["metadata"]["name"], ""}, json::object(), false);
+  store_.remove(*t.of, t.space, t.name);
+  return t.of->answers_deleted ? *o : success(0, details);
+}
+
+answer api::remove(request const& r, target const& t) {
+  json const how = r.body.empty() ? json::object() : parse(r.body);
+  return {200, remove_one(t, how, is_dry(r) || how.contains("dryRun")).dump()};
+}
+
+answer api::remove_all(request const& r, target const& t) {
+  json const how = r.body.empty() ? json::object() : parse(r.body);
+  answer const before = list(r, t);
+  for (object const& o : store_.list(*t.of, t.space, selected(r)))
+    remove_one({t.of, (*o)["metadata"].value("namespace", ""), (*o)["metadata"]["name"], ""}, how, is_dry(r));
+  return before;
+}
+
+answer api::post_to(request const& r, target const& t) {
+  if (t.subresource != "eviction") throw no_such_path();
+  object const o = find(t);
+  json const how = parse(r.body).value("deleteOptions", json::object());
+  if (!is_dry(r) && !is_over(*o) && !(*o)["metadata"].contains("deletionTimestamp"))
+    store_.change_by(*t.of, t.space, t.name, [](json& p) {
+      p["status"]["conditions"].push_back({{"type", "DisruptionTarget"},
+                                           {"status", "True"},
+                                           {"lastProbeTime", nullptr},
+                                           {"lastTransitionTime", timestamp()},
+                                           {"reason", "EvictionByEvictionAPI"},
+                                           {"message", "Eviction API: evicting"}});
+    });
+  remove_one(t, how, is_dry(r));
+  return {201, success(201).dump()};
+}
+
+answer api::review(request const& r) const {
+  json o = parse(r.body);
+  json const asked = o["spec"].value("resourceAttributes", json::object());
+  std::string const sub = asked.value("subresource", "");
+  std::string const resource = asked.value("resource", "") + (sub.empty() ? "" : "/" + sub);
+  o["status"] = {{"allowed", allowed(asked.value("verb", ""), resource, asked.value("namespace", ""))}};
+  return {201, o.dump()};
+}
+
+}  // namespace edl::testing::kubernetes

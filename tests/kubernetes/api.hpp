@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "kubernetes/double.hpp"
+#include "kubernetes/store.hpp"
+
+namespace edl::testing::kubernetes {
+
+struct request {
+  std::string method, path;
+  std::multimap<std::string, std::string> query{};
+  std::string body{}, content_type{}, accept{};
+  std::string user{};  ///< empty: anonymous
+
+  std::string asked(std::string const& name) const {
+    auto const it = query.find(name);
+    return it == query.end() ? "" : it->second;
+  }
+  bool is_set(std::string const& name) const { return asked(name) == "true" || asked(name) == "1"; }
+};
+
+struct answer {
+  int code = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  int retry_after = 0;
+};
+
+/// An answer without an end: the changes of one kind.
+struct watch {
+  type const* of;
+  std::string space;
+  filter which;
+  std::uint64_t from;
+  std::vector<json> first{};  ///< events that come before the changes
+  bool bookmarks = false, as_table = false;
+  std::chrono::seconds timeout{1800};
+};
+
+/// An answer that may have no end: what a container has written.
+struct log_request {
+  std::string space, pod, container;
+  bool previous = false, follow = false;
+  std::optional<std::size_t> tail;
+};
+
+using response = std::variant<answer, watch, log_request>;
+
+/// The server's verbs on its paths. Thread safety: safe.
+class api {
+ public:
+  api(store& s, options const& o) : store_(s), options_(o) {}
+
+  /// Refusals are answers.
+  response handle(request const& r);
+
+  /// A pod's deletion begins, or, with 0 seconds of grace, is done.
+  static void remove_pod(store& in, json const& pod, std::int64_t grace);
+
+ private:
+  struct target {
+    type const* of;
+    std::string space, name, subresource;
+  };
+  target find_target(std::string const& path) const;
+  void authorize(request const& r, target const& t) const;
+  response read(request const& r, target const& t);
+  answer list(request const& r, target const& t);
+  watch follow(request const& r, target const& t);
+  answer create(request const& r, target const& t);
+  answer change(request const& r, target const& t);
+  answer remove(request const& r, target const& t);
+  answer remove_all(request const& r, target const& t);
+  answer post_to(request const& r, target const& t);
+  answer review(request const& r) const;
+  object find(target const& t) const;  ///< throws refusal
+  json remove_one(target const& t, json const& delete_options, bool dry);
+  bool allowed(std::string const& verb, std::string const& resource, std::string const& space) const;
+
+  store& store_;
+  options const& options_;
+};
+
+/// `events` in the form of a watch: {"type": …, "object": …} of what `w` is to see of a change; null:
+/// nothing.
+json event_of(watch const& w, store::change const& c);
+
+}  // namespace edl::testing::kubernetes

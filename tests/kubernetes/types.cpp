@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/types.hpp"
+
+#include <map>
+#include <set>
+
+namespace edl::testing::kubernetes {
+
+void define_types(store& into) {
+  std::string const apps = "apps", rbac = "rbac.authorization.k8s.io", v1 = "v1", core;
+  for (type& t : std::vector<type>{
+           {core, v1, "pods", "Pod", true, true, true, {"status", "log", "eviction", "resize"}, {"po"}},
+           {core, v1, "services", "Service", true, true, true, {"status"}, {"svc"}},
+           {core, v1, "secrets", "Secret"},
+           {core, v1, "configmaps", "ConfigMap", true, false, false, {}, {"cm"}},
+           {core, v1, "events", "Event", true, false, false, {}, {"ev"}},
+           {core, v1, "namespaces", "Namespace", false, true, true, {"status"}, {"ns"}},
+           {core, v1, "nodes", "Node", false, false, true, {"status"}, {"no"}},
+           {core,
+            v1,
+            "persistentvolumeclaims",
+            "PersistentVolumeClaim",
+            true,
+            true,
+            true,
+            {"status"},
+            {"pvc"}},
+           {core, v1, "serviceaccounts", "ServiceAccount", true, true, false, {}, {"sa"}},
+           {core, v1, "resourcequotas", "ResourceQuota", true, true, true, {"status"}, {"quota"}},
+           {"scheduling.k8s.io", v1, "priorityclasses", "PriorityClass", false, false, false, {}, {"pc"}},
+           {apps, v1, "deployments", "Deployment", true, false, true, {"status", "scale"}, {"deploy"}},
+           {"networking.k8s.io", v1, "networkpolicies", "NetworkPolicy", true, false, false, {}, {"netpol"}},
+           {rbac, v1, "roles", "Role"},
+           {rbac, v1, "rolebindings", "RoleBinding"},
+           {rbac, v1, "clusterroles", "ClusterRole", false},
+           {rbac, v1, "clusterrolebindings", "ClusterRoleBinding", false},
+           {"authorization.k8s.io", v1, "selfsubjectaccessreviews", "SelfSubjectAccessReview", false},
+           {"apiextensions.k8s.io",
+            v1,
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+            false,
+            true,
+            true,
+            {"status"},
+            {"crd", "crds"}}})
+    into.define(t);
+}
+
+namespace {
+
+json resources(store const& of, std::string const& api_version) {
+  json list = json::array();
+  for (type const* t : of.types()) {
+    if (t->api_version() != api_version) continue;
+    json one{{"name", t->plural},
+             {"singularName", t->kind},
+             {"namespaced", t->namespaced},
+             {"kind", t->kind},
+             {"verbs", {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}}};
+    for (auto& c : one["singularName"].get_ref<std::string&>()) c = char(std::tolower(c));
+    if (!t->short_names.empty()) one["shortNames"] = t->short_names;
+    if (t->plural == "pods" || t->plural == "services" || t->plural == "deployments")
+      one["categories"] = {"all"};
+    if (t->plural == "selfsubjectaccessreviews") one["verbs"] = {"create"};
+    list.push_back(one);
+    for (std::string const& sub : t->subresources) {
+      json s{{"name", t->plural + "/" + sub},
+             {"singularName", ""},
+             {"namespaced", t->namespaced},
+             {"kind", t->kind},
+             {"verbs", {"get", "patch", "update"}}};
+      if (sub == "scale") s.update({{"group", "autoscaling"}, {"version", "v1"}, {"kind", "Scale"}});
+      if (sub == "eviction")
+        s.update({{"group", "policy"}, {"version", "v1"}, {"kind", "Eviction"}, {"verbs", {"create"}}});
+      list.push_back(s);
+    }
+  }
+  if (list.empty()) return nullptr;
+  return {
+      {"kind", "APIResourceList"}, {"apiVersion", "v1"}, {"groupVersion", api_version}, {"resources", list}};
+}
+
+}  // namespace
+
+json discovery(store const& of, std::string const& path) {
+  if (path == "/version")
+    return {{"major", "1"}, {"minor", "36"}, {"gitVersion", "v1.36.0"}, {"platform", "linux/amd64"}};
+  if (path == "/api") return {{"kind", "APIVersions"}, {"versions", {"v1"}}};
+  if (path == "/api/v1") return resources(of, "v1");
+  if (path == "/apis") {
+    std::map<std::string, std::string> groups;
+    for (type const* t : of.types())
+      if (!t->group.empty()) groups[t->group] = t->version;
+    json list = json::array();
+    for (auto const& [group, version] : groups) {
+      json const v{{"groupVersion", group + "/" + version}, {"version", version}};
+      list.push_back({{"name", group}, {"versions", {v}}, {"preferredVersion", v}});
+    }
+    return {{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", list}};
+  }
+  if (path.starts_with("/apis/")) return resources(of, path.substr(6));
+  return nullptr;
+}
+
+type defined_by(json const& crd) {
+  json const& spec = crd.at("spec");
+  json const& names = spec.at("names");
+  json const& version = spec.at("versions").at(0);
+  type t{spec.at("group"), version.at("name"), names.at("plural"), names.at("kind"),
+         spec.value("scope", "Namespaced") == "Namespaced"};
+  t.has_status = version.value("subresources", json::object()).contains("status");
+  if (t.has_status) t.subresources = {"status"};
+  t.short_names = names.value("shortNames", std::vector<std::string>{});
+  t.schema = version.value("schema", json::object()).value("openAPIV3Schema", json());
+  return t;
+}
+
+}  // namespace edl::testing::kubernetes
