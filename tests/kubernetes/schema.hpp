@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace kubernetes {
+namespace edl::testing::kubernetes {
 
 /// The folder of recorded answers and schemas of a real API server; nothing where a machine does not have it.
 inline std::optional<std::filesystem::path> recordings() {
@@ -133,4 +133,4 @@ inline std::vector<std::string> empty_fields(nlohmann::json const& v, std::strin
   return out;
 }
 
-}  // namespace kubernetes
+}  // namespace edl::testing::kubernetes

@@ -195,6 +195,24 @@ TEST_CASE("a silent worker is lost after five seconds, and replaced when nobody 
   CHECK(m.ask(2).key == t.key);
 }
 
+TEST_CASE("a worker that the platform takes away keeps its tasks until it goes; another is started meanwhile") {
+  master m(small());
+  m.start();
+  auto const t = m.ask();
+  REQUIRE(t.kind == task_kind::training);
+  m.it.leaving(0, "was preempted");
+  auto const next = m.take<start_process>();
+  REQUIRE(next);
+  CHECK(next->id == 2);
+  CHECK(next->instead_of == 0u);
+  m.it.leaving(0, "was preempted");
+  CHECK(!m.take<start_process>());
+  CHECK(m.done(t));
+  m.it.exited(role::worker, 0, exit_kind::preempted, "was preempted", m.now);
+  CHECK(!m.take<replace_process>());
+  CHECK(m.it.workers().find(0) == nullptr);
+}
+
 TEST_CASE("a new process with the id of an old one takes its place") {
   master m(small());
   m.start();

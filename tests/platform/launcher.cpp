@@ -27,26 +27,29 @@ struct master {
   launched it;
 
   master(std::string const& address, std::uint64_t seen)
-      : it(
-            node, address, seen,
-            [this](ending const& e, std::uint64_t number) {
-              std::lock_guard const lock(mutex);
-              endings.emplace_back(e, number);
-              changed.notify_all();
-            },
-            [this](std::vector<instance> const& r) {
-              std::lock_guard const lock(mutex);
-              running = r;
-              changed.notify_all();
-            }) {}
+      : it(node, address, {{"SCRIPT", "[ \"$WORKER_ID\" = 0 ] && exit 3; exec sleep 100"}}, seen,
+           {.ended =
+                [this](ending const& e, std::uint64_t number) {
+                  std::lock_guard const lock(mutex);
+                  endings.emplace_back(e, number);
+                  changed.notify_all();
+                },
+            .leaving = {},
+            .found =
+                [this](std::vector<instance> const& r) {
+                  std::lock_guard const lock(mutex);
+                  running = r;
+                  changed.notify_all();
+                },
+            .scale = {}}) {}
   ~master() { node.stop(); }
 
   bool wait(auto condition) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, 20s, condition);
   }
-  void start(instance who, std::string const& script) {
-    node.post([=, this] { it.start(who, {{"SCRIPT", script}}); });
+  void start(instance who) {
+    node.post([=, this] { it.start(who, std::nullopt); });
   }
 };
 
@@ -60,21 +63,21 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
     master first(l.address(), 0);
     REQUIRE(first.wait([&] { return first.running.has_value(); }));
     CHECK(first.running->empty());
-    first.start(a, "exit 3");
-    first.start(b, "exec sleep 100");
+    first.start(a);
+    first.start(b);
     REQUIRE(first.wait([&] { return first.endings.size() == 1; }));
     CHECK(first.endings[0].first.who == a);
     CHECK(first.endings[0].first.code == 3);
     CHECK(first.endings[0].second == 1);
-    first.start(c, "exec sleep 100");
+    first.start(c);
     // Heard by the launcher when the next call is answered.
-    first.node.post([&] { first.it.start(a, {{"SCRIPT", "exit 4"}}); });
+    first.start(a);
     REQUIRE(first.wait([&] { return first.endings.size() == 2; }));
   }
   master second(l.address(), 1);
   REQUIRE(second.wait([&] { return second.running.has_value(); }));
   CHECK(second.endings.size() == 1);
-  CHECK(second.endings[0].first.code == 4);
+  CHECK(second.endings[0].first.code == 3);
   CHECK(second.endings[0].second == 2);
   CHECK(*second.running == std::vector<instance>{c, b});
   second.node.post([&] { second.it.stop(b, 0ms); });

@@ -5,25 +5,36 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/log.hpp"
 #include "edl/net/address.hpp"
+#include "edl/net/node.hpp"
 
 namespace edl::app {
 
 /// What the environment says about this process. Names are those of the platform's pods.
 struct surroundings {
-  std::string role;      ///< EDL_ROLE: master, ps, worker; empty: the user's own process
-  std::string job_name;  ///< EDL_JOB_NAME
-  std::string token;     ///< EDL_JOB_TOKEN, the job's secret
-  std::string master;    ///< MASTER_ADDR: "host:port", or addresses separated by commas
-  std::string host;      ///< MY_POD_IP: where others reach this process
-  std::string platform;  ///< EDL_PLATFORM: "process" when the master starts the others on this machine
-  std::string launcher;  ///< EDL_LAUNCHER: address of what starts them for it
-  std::string journal;   ///< EDL_JOURNAL: file for what a restarted master must know
-  std::uint32_t id = 0;  ///< WORKER_ID or PS_ID
+  std::string role;        ///< EDL_ROLE: master, ps, worker; empty: the user's own process
+  std::string job_name;    ///< EDL_JOB_NAME
+  std::string token;       ///< EDL_JOB_TOKEN, the job's secret
+  std::string master;      ///< MASTER_ADDR: "host:port", or addresses separated by commas
+  std::string host;        ///< MY_POD_IP: where others reach this process
+  std::uint16_t port = 0;  ///< EDL_PORT: where this process listens, unless a flag says; 0: any free one
+  std::string platform;    ///< EDL_PLATFORM: "process" where the master starts the others on this machine,
+                           ///< "kubernetes" in a cluster; empty: they are started by hand
+  std::string launcher;    ///< EDL_LAUNCHER: address of what starts them for it
+  std::string journal;     ///< EDL_JOURNAL: file for what a restarted master must know
+  std::uint32_t id = 0;    ///< WORKER_ID or PS_ID
+
+  // Of a pod, where EDL_PLATFORM is "kubernetes".
+  std::string cluster;            ///< EDL_JOB: the job as the cluster knows it
+  std::string pod_name, pod_uid;  ///< MY_POD_NAME, MY_POD_UID
 };
 
 /// Throws usage_error when a variable that the role needs is missing or wrong, naming it.
 surroundings read_environment();
+
+/// What every node of this process is to its peers.
+net::node_options node_options_of(surroundings const& s, logger const& log);
 
 /// Where a process listens: a Unix socket for this machine's processes, a port for others'.
 std::vector<net::address> listen_at(std::string const& host, std::uint16_t port);

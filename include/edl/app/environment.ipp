@@ -22,7 +22,20 @@ inline std::string variable(char const* name) {
   return value ? value : "";
 }
 
+template <class T>
+T number(char const* name, std::string const& text) {
+  T n{};
+  auto const [end, bad] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (bad != std::errc{} || end != text.data() + text.size())
+    throw usage_error(fmt::format("{}='{}': expected a number", name, text));
+  return n;
+}
+
 }  // namespace detail
+
+EDL_INLINE net::node_options node_options_of(surroundings const& s, logger const& log) {
+  return {.job = s.job_name, .secret = net::token(s.token), .log = log};
+}
 
 EDL_INLINE surroundings read_environment() {
   surroundings s{.role = detail::variable("EDL_ROLE"),
@@ -32,19 +45,27 @@ EDL_INLINE surroundings read_environment() {
                  .host = detail::variable("MY_POD_IP"),
                  .platform = detail::variable("EDL_PLATFORM"),
                  .launcher = detail::variable("EDL_LAUNCHER"),
-                 .journal = detail::variable("EDL_JOURNAL")};
+                 .journal = detail::variable("EDL_JOURNAL"),
+                 .cluster = detail::variable("EDL_JOB"),
+                 .pod_name = detail::variable("MY_POD_NAME"),
+                 .pod_uid = detail::variable("MY_POD_UID")};
   if (s.role.empty()) return s;
   if (s.role != "master" && s.role != "ps" && s.role != "worker")
     throw usage_error(fmt::format("EDL_ROLE={}: expected master, ps or worker", s.role));
   if (s.token.empty())
     throw usage_error("EDL_JOB_TOKEN is not set: all processes of a job need the same secret");
+  if (std::string const port = detail::variable("EDL_PORT"); !port.empty())
+    s.port = detail::number<std::uint16_t>("EDL_PORT", port);
+  if (s.platform == "kubernetes")
+    for (auto const& [name, value] :
+         {std::pair{"MY_POD_IP", s.host}, {"MY_POD_NAME", s.pod_name}, {"MY_POD_UID", s.pod_uid}})
+      if (value.empty())
+        throw usage_error(
+            fmt::format("{} is not set: a pod of a job gets it from its own fields (fieldRef)", name));
   if (s.role == "master") return s;
   if (s.master.empty()) throw usage_error("MASTER_ADDR is not set: where is the master? (host:port)");
   char const* const name = s.role == "ps" ? "PS_ID" : "WORKER_ID";
-  std::string const id = detail::variable(name);
-  auto const [end, bad] = std::from_chars(id.data(), id.data() + id.size(), s.id);
-  if (bad != std::errc{} || end != id.data() + id.size())
-    throw usage_error(fmt::format("{}='{}': expected a number", name, id));
+  s.id = detail::number<std::uint32_t>(name, detail::variable(name));
   return s;
 }
 

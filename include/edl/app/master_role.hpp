@@ -20,12 +20,13 @@
 #include "edl/master/server.hpp"
 #include "edl/net/listener.hpp"
 #include "edl/net/node.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/platform.hpp"
 
 namespace edl::app {
 
-/// The master's process: its decisions (`master::server`), the platform that carries them out, and what a user
-/// sees of the job. Thread safety: one thread makes it and runs it.
+/// The master's process: its decisions (`master::server`), the platform that carries them out, and what a
+/// user sees of the job. Thread safety: one thread makes it and runs it.
 class master_role {
  public:
   /// Takes the place of a master that has left a journal. Throws edl::error.
@@ -39,6 +40,7 @@ class master_role {
   master::callbacks callbacks();
   platform::observer observer();
   std::unique_ptr<platform::platform> make_platform();
+  bool relaunch() const { return !cluster_ || cluster_->relaunch; }
   void start(platform::instance who, std::optional<std::uint32_t> instead_of = {});
   void ended(platform::ending const& e, std::uint64_t number);
   void found(std::vector<platform::instance> const& running);
@@ -49,6 +51,7 @@ class master_role {
   job const& job_;
   surroundings const& around_;
   logger log_;
+  std::optional<platform::kubernetes::job_spec> cluster_;  // in a cluster
   records records_;
   master::job_options options_;
   master::journal journal_;
@@ -56,7 +59,6 @@ class master_role {
   progress_view view_;
   std::string failure_;  // published by `over_`
   std::atomic<bool> over_{false}, alone_{false};
-  bool relaunch_ = true;
   std::set<platform::instance> started_;  // by this master
   net::node node_;
   master::server server_;

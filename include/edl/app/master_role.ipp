@@ -11,7 +11,6 @@
 #include <asio/use_awaitable.hpp>
 #include <chrono>
 #include <filesystem>
-#include <regex>
 #include <thread>
 
 #include "edl/app/master_role.hpp"
@@ -28,8 +27,8 @@ using namespace std::chrono_literals;
 inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   if (over) return master::exit_kind::completed;
   // Told to stop, or killed, from outside: nobody's fault. A crash is.
-  bool const from_outside = e.asked || e.outside || e.signal == SIGKILL || e.signal == SIGTERM ||
-                            (e.signal == 0 && e.code == 0);
+  bool const from_outside =
+      e.asked || e.outside || e.signal == SIGKILL || e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
 }
 
@@ -57,19 +56,29 @@ inline std::string run_of(surroundings const& s) {
 }
 
 /// The job as the cluster knows it, with those of this process's variables that all are to have.
-inline platform::kubernetes::job_spec cluster_job(surroundings const& s) {
+inline std::optional<platform::kubernetes::job_spec> cluster_job(surroundings const& s) {
+  if (s.platform != "kubernetes") return std::nullopt;
   if (s.cluster.empty())
-    throw usage_error("EDL_JOB is not set: a master in a cluster is made by `edl train`, or as that prints it (--yaml)");
+    throw usage_error(
+        "EDL_JOB is not set: a master in a cluster is made by `edl train`, or as that prints it (--yaml)");
   auto spec = platform::kubernetes::job_from_json(s.cluster);
-  if (spec.populate_env_names.empty()) return spec;
-  std::regex const wanted(spec.populate_env_names);
+  platform::environment mine;
   for (char** one = environ; *one; ++one) {
     std::string const text = *one;
-    auto const end = text.find('=');
-    if (std::string const name = text.substr(0, end); end != text.npos && std::regex_match(name, wanted))
-      spec.variables.emplace_back(name, text.substr(end + 1));
+    if (auto const end = text.find('='); end != text.npos)
+      mine.emplace_back(text.substr(0, end), text.substr(end + 1));
   }
+  for (auto& variable : platform::kubernetes::populated(spec.populate_env_names, mine))
+    spec.variables.push_back(std::move(variable));
   return spec;
+}
+
+inline master::job_options options_of(job const& j, records const& r,
+                                      std::optional<platform::kubernetes::job_spec> const& cluster,
+                                      logger const& log) {
+  master::job_options o = master_options(j, r, log);
+  if (cluster && !cluster->relaunch) o.worker_failures = 0;
+  return o;
 }
 
 inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
@@ -81,8 +90,9 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
       job_(j),
       around_(s),
       log_(log),
+      cluster_(detail::cluster_job(s)),
       records_((make_directories(j), open_records(j, log))),
-      options_(master_options(j, records_, log)),
+      options_(detail::options_of(j, records_, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(journal_.read()),
       view_(log, ::isatty(2) == 1),
@@ -103,7 +113,8 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
     where.clear();
     for (std::string const& one : before_->addresses) where.push_back(net::parse_address(one));
   }
-  listener_ = std::make_unique<net::listener>(node_, where, [this](net::request& q) { return server_.handle(q); });
+  listener_ =
+      std::make_unique<net::listener>(node_, where, [this](net::request& q) { return server_.handle(q); });
   node_.post([this] {
     std::vector<std::string> names;
     for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
@@ -146,23 +157,21 @@ EDL_INLINE platform::observer master_role::observer() {
   return {.ended = [this](platform::ending const& e, std::uint64_t number) { ended(e, number); },
           .leaving =
               [this](platform::instance who, std::string const& why) {
-                if (relaunch_) server_.leaving(who.id, why);
+                if (relaunch()) server_.leaving(who.id, why);
               },
           .found = [this](std::vector<platform::instance> const& running) { found(running); },
-          .scale = [this](std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers) {
-            return server_.scale({workers, servers});
-          }};
+          .scale =
+              [this](std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers) {
+                return server_.scale({workers, servers});
+              }};
 }
 
 EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
   surroundings const& s = around_;
-  if (s.platform == "kubernetes") {
-    auto spec = detail::cluster_job(s);
-    relaunch_ = spec.relaunch;
+  if (cluster_)
     return std::make_unique<platform::kubernetes::cluster>(
-        node_, platform::kubernetes::find_access(), std::move(spec),
+        node_, platform::kubernetes::find_access(), *cluster_,
         platform::kubernetes::owner{s.pod_name, s.pod_uid}, observer(), log_);
-  }
   if (s.launcher.empty()) return nullptr;
   return std::make_unique<platform::launched>(
       node_, s.launcher,
@@ -175,7 +184,6 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
 }
 
 EDL_INLINE void master_role::start(platform::instance who, std::optional<std::uint32_t> instead_of) {
-  if (!relaunch_ && instead_of) return;
   started_.insert(who);
   platform_->start(who, instead_of);
 }
@@ -183,7 +191,8 @@ EDL_INLINE void master_role::start(platform::instance who, std::optional<std::ui
 EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
   if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
   server_.exited(detail::master_role_of(e.who.what), e.who.id,
-                 relaunch_ ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e), number);
+                 relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e),
+                 number);
 }
 
 // At the start nothing runs; a master that takes another's place starts what that one could not.

@@ -20,8 +20,8 @@ class progress_view {
   ~progress_view() { clear(); }
 
   /// Call it as often as you like; it shows something a few times a second on a terminal, else every ten
-  /// seconds.
-  void update(master::job_progress const& p, time_point now);
+  /// seconds. The line that it has shown; empty: none.
+  std::string update(master::job_progress const& p, time_point now);
 
   /// Takes the redrawn line away, before something else is written.
   void clear();

@@ -24,14 +24,14 @@ EDL_INLINE std::string describe(master::job_progress const& p, double records_pe
   return text;
 }
 
-EDL_INLINE void progress_view::update(master::job_progress const& p, time_point now) {
+EDL_INLINE std::string progress_view::update(master::job_progress const& p, time_point now) {
   using namespace std::chrono_literals;
   if (since_ == time_point{} || p.done.records_done < records_) {  // the first look, or rolled back
     since_ = now;
     records_ = p.done.records_done;
-    return;
+    return {};
   }
-  if (now - last_ < (terminal_ ? 250ms : 10000ms)) return;
+  if (now - last_ < (terminal_ ? 250ms : 10000ms)) return {};
   last_ = now;
   // Records are counted by whole tasks, so a rate is worth showing over seconds only.
   if (double const seconds = std::chrono::duration<double>(now - since_).count(); seconds >= 5) {
@@ -43,13 +43,14 @@ EDL_INLINE void progress_view::update(master::job_progress const& p, time_point 
   std::string line = describe(p, rate_);
   if (!terminal_) {
     log_.info(line);
-    return;
+    return line;
   }
   winsize size{};
   if (::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && line.size() >= size.ws_col)
     line.resize(size.ws_col - 1u);
-  line = "\r\x1b[K" + line;
-  shown_ = ::write(2, line.data(), line.size()) > 0;
+  std::string const drawn = "\r\x1b[K" + line;
+  shown_ = ::write(2, drawn.data(), drawn.size()) > 0;
+  return line;
 }
 
 EDL_INLINE void progress_view::clear() {

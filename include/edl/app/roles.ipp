@@ -11,11 +11,10 @@
 #include <atomic>
 #include <filesystem>
 #include <optional>
-#include <set>
 
 #include "edl/app/environment.hpp"
+#include "edl/app/master_role.hpp"
 #include "edl/app/member.hpp"
-#include "edl/app/progress.hpp"
 #include "edl/app/replica.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/running.hpp"
@@ -23,8 +22,6 @@
 #include "edl/collective/meeting.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
-#include "edl/master/journal.hpp"
-#include "edl/master/server.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/listener.hpp"
 #include "edl/net/node.hpp"
@@ -42,18 +39,6 @@ namespace edl::app {
 namespace detail {
 
 using namespace std::chrono_literals;
-
-inline net::node_options node_options_of(surroundings const& s, logger const& log) {
-  return {.job = s.job_name, .secret = net::token(s.token), .log = log};
-}
-
-inline master::exit_kind kind_of(platform::ending const& e, bool over) {
-  if (over) return master::exit_kind::completed;
-  // Told to stop, or killed, from outside: nobody's fault. A crash is.
-  bool const from_outside =
-      e.asked || e.signal == SIGKILL || e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
-  return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
-}
 
 /// Makes a call to the master of which nobody waits for the answer.
 inline void tell(net::node& node, net::channel& master, std::uint16_t method, std::string message) {
@@ -74,27 +59,6 @@ inline void report_frozen(net::node& node, net::channel& master, std::uint64_t g
   tell(node, master, wire::method::version, wire::pack(report));
 }
 
-/// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
-inline std::string journal_path(job const& j, surroundings const& s) {
-  if (!s.journal.empty()) return s.journal;
-  return j.what == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
-}
-
-/// What tells this run of a job from others, without telling its token.
-inline std::string run_of(surroundings const& s) {
-  std::string text;
-  for (std::byte const b :
-       net::token(s.token).prove(net::token::side::server, s.job_name + "/journal", {}, {}))
-    text += fmt::format("{:02x}", unsigned(b));
-  return text;
-}
-
-inline std::vector<net::address> parse_all(std::vector<std::string> const& texts) {
-  std::vector<net::address> all;
-  for (std::string const& one : texts) all.push_back(net::parse_address(one));
-  return all;
-}
-
 /// A file that goes with this object.
 struct own_file {
   explicit own_file(std::string p) : path(std::move(p)) {}
@@ -106,143 +70,19 @@ struct own_file {
   std::string path;
 };
 
-inline constexpr std::size_t most_masters = 5;      // killed within a minute
-inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
+/// Where a server or worker listens.
+inline std::vector<net::address> own_addresses(job const& j, surroundings const& s) {
+  return listen_at(s.host.empty() ? j.host : s.host, s.port);
+}
+
+inline constexpr std::size_t most_masters = 5;  // killed within a minute
 
 }  // namespace detail
 
 EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s, logger const& log,
                           signals const& stop) {
-  using namespace detail;
   for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
-  job const& j = a.job;
-  make_directories(j);
-  records const r = open_records(j, log);
-  master::job_options const options = master_options(j, r, log);
-
-  std::string failure;  // published by `over`
-  std::atomic<bool> over{false}, alone{false};
-  net::node node(node_options_of(s, log));
-  progress_view view(log, ::isatty(2) == 1);
-  std::string address;
-  master::journal const journal(journal_path(j, s), run_of(s));
-  std::optional<master::memory> const before = journal.read();
-  if (before) log.warning("another master has ended before its job: this one takes its place");
-  std::unique_ptr<platform::launched> processes;
-  std::set<platform::instance> started;  // by this master
-  auto const start = [&](platform::instance who) {
-    started.insert(who);
-    processes->start(who,
-                     {{"EDL_ROLE", who.what == platform::role::server ? "ps" : "worker"},
-                      {"EDL_JOB_NAME", s.job_name},
-                      {"EDL_JOB_TOKEN", s.token},
-                      {"EDL_PLATFORM", "process"},
-                      {"MASTER_ADDR", address},
-                      {who.what == platform::role::server ? "PS_ID" : "WORKER_ID", std::to_string(who.id)},
-                      {"WORKER_NUM", std::to_string(j.num_workers)}});
-  };
-  auto const platform_role = [](master::role of) {
-    return of == master::role::server ? platform::role::server : platform::role::worker;
-  };
-  master::server server(node,
-                        {.job = options,
-                         .layout = p.layout,
-                         .checkpoint_dir = j.what == command::train ? j.checkpoint_dir : "",
-                         .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
-                         .output = j.output,
-                         .manifest = describe(j, r),
-                         .journal = journal,
-                         .before = before},
-                        {.replace =
-                             [&](master::role of, std::uint32_t id, std::uint32_t with) {
-                               if (!processes || over) return;
-                               processes->stop({platform_role(of), id}, 0ms);
-                               start({platform_role(of), with});
-                             },
-                         .start =
-                             [&](master::role of, std::uint32_t id) {
-                               if (processes && !over) start({platform_role(of), id});
-                             },
-                         .stop =
-                             [&](master::role of, std::uint32_t id) {
-                               if (processes) processes->stop({platform_role(of), id}, goodbye);
-                             },
-                         .evaluated =
-                             [&](master::evaluation_result const& result) {
-                               view.clear(), log.info(evaluation_line(p, result));
-                             },
-                         .ended =
-                             [&](std::string const& error) {
-                               failure = error;
-                               over = true;
-                             }},
-                        log);
-  std::vector<net::address> where = listen_at(s.host.empty() ? j.host : s.host, j.port);
-  if (before) where = parse_all(before->addresses);
-  net::listener listener(node, where, [&](net::request& q) { return server.handle(q); });
-  address = joined(listener.addresses());
-  node.post([&] {
-    std::vector<std::string> names;
-    for (net::address const& one : listener.addresses()) names.push_back(net::to_string(one));
-    server.listens_at(names);
-  });
-  log.info(fmt::format("master of job '{}' listens at {}", s.job_name, address));
-  if (!s.launcher.empty())
-    processes = std::make_unique<platform::launched>(
-        node, s.launcher, before ? before->events : 0,
-        [&](platform::ending const& e, std::uint64_t number) {
-          if (!over && e.failed())
-            log.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
-          server.exited(e.who.what == platform::role::server ? master::role::server : master::role::worker,
-                        e.who.id, kind_of(e, over), platform::describe(e), number);
-        },
-        [&](std::vector<platform::instance> const& running) {
-          // At the start nothing runs; a master that takes another's place starts what that one could not.
-          auto const missing = [&](platform::role of, master::lineages::record const& lines) {
-            for (auto const& line : lines.lines)
-              if (platform::instance const who{of, line.id};
-                  !line.ended && !started.contains(who) && std::ranges::find(running, who) == running.end())
-                start(who);
-          };
-          master::memory const now = server.decisions().remembered();
-          missing(platform::role::server, now.servers);
-          missing(platform::role::worker, now.workers);
-        });
-  node.spawn([&] { return server.tick(); });
-  node.spawn([&]() -> asio::awaitable<void> {
-    asio::steady_timer timer(node.executor());
-    master::coordinator const& decisions = server.decisions();
-    while (!alone) {
-      if (!over) view.update(decisions.progress(), std::chrono::steady_clock::now());
-      // Servers of this machine are ended by the launcher.
-      alone = over && decisions.workers().all().empty() &&
-              (!s.launcher.empty() || decisions.servers().all().empty());
-      timer.expires_after(over ? 10ms : 200ms);
-      co_await timer.async_wait(asio::use_awaitable);
-    }
-  });
-
-  std::optional<int> signal;
-  while (!over && !signal) signal = stop.wait(50ms);
-  // The others ask once more, hear that the job is finished, and leave by themselves.
-  for (auto waited = 0ms; !signal && failure.empty() && !alone && waited < 5s; waited += 10ms)
-    std::this_thread::sleep_for(10ms);
-  over = true;
-  if (processes) processes->stop_all(2s);
-  node.stop();
-  view.clear();
-  for (std::string const& line : account_lines(server.decisions())) log.info(line);
-  if (signal) {
-    log.warning(fmt::format("stopped by {}; the newest checkpoint is where a new start goes on",
-                            ::strsignal(*signal)));
-    return 128 + *signal;
-  }
-  if (!failure.empty()) throw error(failure);
-  // Who gives the same command with the same token again begins anew.
-  std::error_code ignored;
-  std::filesystem::remove(journal_path(j, s), ignored);
-  log.info(fmt::format("job '{}' is finished", s.job_name));
-  return 0;
+  return master_role(p, a.job, s, log).run(stop);
 }
 
 EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s, logger const& log,
@@ -278,8 +118,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
              tell(node, master, wire::method::cut_off, wire::pack(request));
            }},
       log);
-  net::listener listener(node, listen_at(s.host.empty() ? j.host : s.host, 0),
-                         [&](net::request& q) { return server.handle(q); });
+  net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
   member self(node, master, member::kind::server, s.id);
   self.watch([&server] { return server.version(); });
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
@@ -357,8 +196,7 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
                           report_frozen(node, master, generation, result);
                       }});
   net::listener listener(
-      node, listen_at(s.host.empty() ? j.host : s.host, 0), [&](net::request& q) { return server.handle(q); },
-      meeting.handler());
+      node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); }, meeting.handler());
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
   self.join(wire::layout_digest(p.layout), listener.addresses());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -56,10 +57,11 @@ struct replace_process {
   std::uint32_t id = 0, with = 0;
 };
 
-/// Start a process that is there for the first time.
+/// Start a process that is there for the first time; perhaps in the place of one that is about to end.
 struct start_process {
   role of = role::worker;
   std::uint32_t id = 0;
+  std::optional<std::uint32_t> instead_of = {};
 };
 
 /// Tell a process to leave: nobody takes its place.

@@ -74,6 +74,9 @@ class coordinator {
   /// ended. Who ends after it has been given up is replaced, whatever its exit says.
   void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, time_point now);
 
+  /// The platform takes a worker away, which hands back what it has leased: another is started meanwhile.
+  void leaving(std::uint32_t worker, std::string const& why);
+
   /// Recovered training tasks go first, then evaluation, then training. Who is not a member, or too early,
   /// waits.
   task_reply request_task(std::uint32_t worker, std::uint64_t incarnation, time_point now);

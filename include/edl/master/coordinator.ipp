@@ -215,6 +215,14 @@ EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, s
   }
 }
 
+EDL_INLINE void coordinator::leaving(std::uint32_t worker, std::string const& why) {
+  if (over()) return;
+  if (auto const r = worker_lines_.exited(worker, exit_kind::preempted, why)) {
+    say(severity::info, fmt::format("worker {} is about to leave: it {}", worker, why));
+    commands_.emplace_back(start_process{role::worker, r->with, r->id});
+  }
+}
+
 EDL_INLINE void coordinator::tick(time_point now) {
   if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) {
     workers_.excuse(pause, now);

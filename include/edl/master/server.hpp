@@ -44,7 +44,8 @@ struct server_options {
 /// What the master asks of the process around it. All are called on the node's thread.
 struct callbacks {
   std::function<void(role of, std::uint32_t id, std::uint32_t with)> replace;
-  std::function<void(role of, std::uint32_t id)> start, stop;
+  std::function<void(role of, std::uint32_t id, std::optional<std::uint32_t> instead_of)> start;
+  std::function<void(role of, std::uint32_t id)> stop;
   std::function<void(evaluation_result const&)> evaluated;
   std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete
 };
@@ -65,6 +66,12 @@ class server {
   /// `number`: of the event, where the platform counts them.
   void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, std::uint64_t number = 0);
 
+  /// The platform is about to take a worker away.
+  void leaving(std::uint32_t worker, std::string const& why);
+
+  /// A user wants another size: empty, or why not.
+  std::string scale(scale_request const& r);
+
   /// Where the master listens: for its successor.
   void listens_at(std::vector<std::string> addresses);
 
@@ -80,7 +87,7 @@ class server {
   void execute(write_checkpoint const& c);
   void execute(release_frozen const& c);
   void execute(replace_process const& c);
-  void execute(start_process const& c) { around_.start(c.of, c.id); }
+  void execute(start_process const& c) { around_.start(c.of, c.id, c.instead_of); }
   void execute(stop_process const& c) { around_.stop(c.of, c.id); }
   void execute(evaluation_done const& c);
   void execute(finish_job const&);

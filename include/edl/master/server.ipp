@@ -285,6 +285,17 @@ EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::s
   obey();
 }
 
+EDL_INLINE void server::leaving(std::uint32_t worker, std::string const& why) {
+  coordinator_.leaving(worker, why);
+  obey();
+}
+
+EDL_INLINE std::string server::scale(scale_request const& r) {
+  std::string refused = coordinator_.scale(r, std::chrono::steady_clock::now());
+  obey();
+  return refused;
+}
+
 EDL_INLINE void server::obey() {
   // Before anybody hears of it.
   if (std::pair const known(coordinator_.remembers(), events_); kept_ != known || addresses_.empty()) {

@@ -52,20 +52,16 @@ class launcher {
   std::unique_ptr<net::listener> listener_;
 };
 
-/// The master's side of a `launcher`. Thread safety: only on the node's thread; the constructor on any.
-class launched {
+/// The master's side of a `launcher`. Thread safety: as `platform`; the constructor on any thread.
+class launched final : public platform {
  public:
-  /// `seen`: endings that an earlier master has dealt with. `on_end` is told of each that follows, with its
-  /// number; `on_start`, once all until now have been told, of what runs.
-  launched(net::node& on, std::string const& address, std::uint64_t seen,
-           std::function<void(ending const&, std::uint64_t number)> on_end,
-           std::function<void(std::vector<instance> const& running)> on_start);
+  /// `common`: what every process gets in its environment beside its role and id. `seen`: endings that an
+  /// earlier master has dealt with.
+  launched(net::node& on, std::string const& address, environment common, std::uint64_t seen, observer to);
 
-  void start(instance who, environment const& env);
-  void stop(instance who, std::chrono::milliseconds grace);
-
-  /// Stops all but the master and returns when they have ended. On a thread that is not the node's.
-  void stop_all(std::chrono::milliseconds grace);
+  void start(instance who, std::optional<std::uint32_t> instead_of) override;
+  void stop(instance who, std::chrono::milliseconds grace) override;
+  void stop_all(std::chrono::milliseconds grace) override;
 
  private:
   asio::awaitable<void> follow();
@@ -73,9 +69,9 @@ class launched {
 
   net::node& node_;
   std::shared_ptr<net::channel> launcher_;
+  environment common_;
   std::uint64_t seen_;
-  std::function<void(ending const&, std::uint64_t)> on_end_;
-  std::function<void(std::vector<instance> const&)> on_start_;
+  observer to_;
 };
 
 }  // namespace edl::platform

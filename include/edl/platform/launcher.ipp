@@ -122,14 +122,13 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE launched::launched(net::node& on, std::string const& address, std::uint64_t seen,
-                              std::function<void(ending const&, std::uint64_t)> on_end,
-                              std::function<void(std::vector<instance> const&)> on_start)
+EDL_INLINE launched::launched(net::node& on, std::string const& address, environment common,
+                              std::uint64_t seen, observer to)
     : node_(on),
       launcher_(std::make_shared<net::channel>(on, std::vector{net::parse_address(address)}, "the launcher")),
+      common_(std::move(common)),
       seen_(seen),
-      on_end_(std::move(on_end)),
-      on_start_(std::move(on_start)) {
+      to_(std::move(to)) {
   node_.spawn([this] { return follow(); });
 }
 
@@ -145,11 +144,11 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
       net::reply const answer = co_await launcher_->call(what);
       auto const m = wire::unpack<wire::ProcessEventsReply>(answer.message, launcher_->name());
       for (auto const& e : m.endings())
-        on_end_({detail::from_message(e.who()), int(e.code()), int(e.signal()), e.asked()}, ++seen_);
+        to_.ended({detail::from_message(e.who()), int(e.code()), int(e.signal()), e.asked()}, ++seen_);
       if (std::exchange(first, false)) {
         std::vector<instance> running;
         for (auto const& who : m.running()) running.push_back(detail::from_message(who));
-        on_start_(running);
+        to_.found(running);
       }
       continue;
     } catch (net::call_error const&) {
@@ -166,14 +165,18 @@ EDL_INLINE void launched::call(std::uint16_t method, std::string message) {
   });
 }
 
-EDL_INLINE void launched::start(instance who, environment const& env) {
+EDL_INLINE void launched::start(instance who, std::optional<std::uint32_t>) {
   wire::StartProcess m;
   detail::to_message(who, *m.mutable_who());
-  for (auto const& [name, value] : env) {
+  auto const set = [&m](std::string const& name, std::string const& value) {
     auto& v = *m.add_variables();
     v.set_name(name);
     v.set_value(value);
-  }
+  };
+  for (auto const& [name, value] : common_) set(name, value);
+  bool const server = who.what == role::server;
+  set("EDL_ROLE", server ? "ps" : "worker");
+  set(server ? "PS_ID" : "WORKER_ID", std::to_string(who.id));
   call(wire::method::start_process, wire::pack(m));
 }
 

@@ -3,8 +3,9 @@
 
 #include <chrono>
 #include <compare>
-#include <concepts>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,10 +26,12 @@ std::string name(instance const& who);
 /// How a process ended.
 struct ending {
   instance who;
-  int code = 0;        ///< exit code, when it left by itself
-  int signal = 0;      ///< what killed it; 0 when it left by itself
-  bool asked = false;  ///< it was told to stop
-  bool failed() const { return !asked && (code != 0 || signal != 0); }
+  int code = 0;          ///< exit code, when it left by itself
+  int signal = 0;        ///< what killed it; 0 when it left by itself
+  bool asked = false;    ///< it was told to stop
+  bool outside = false;  ///< the platform took it away: nobody's fault
+  std::string words;     ///< how, where the platform says more than code and signal: "was preempted: …"
+  bool failed() const { return !asked && !outside && (code != 0 || signal != 0); }
 };
 
 /// In words: "exited with code 3", "was killed by signal 9 (Killed)".
@@ -36,12 +39,37 @@ std::string describe(ending const& e);
 
 using environment = std::vector<std::pair<std::string, std::string>>;
 
-/// What starts and stops the processes of a job: this machine, or a cluster. It only does as told and reports
-/// what ended; who is replaced is the master's decision.
-template <class P>
-concept platform = requires(P p, instance who, environment const& env, std::chrono::milliseconds grace) {
-  p.start(who, env);
-  p.stop(who, grace);
+/// What the master hears of its platform. All are called on the node's thread.
+struct observer {
+  /// A process has ended. `number`: of the event, where the platform counts them; otherwise 0.
+  std::function<void(ending const& how, std::uint64_t number)> ended;
+  /// A process is told to leave by others than the master, and will end.
+  std::function<void(instance who, std::string const& why)> leaving;
+  /// At the start, once all earlier endings have been told: what runs.
+  std::function<void(std::vector<instance> const& running)> found;
+  /// A user wants another number of workers or servers: empty, or why not.
+  std::function<std::string(std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers)>
+      scale;
+};
+
+/// What starts and stops the processes of a job for its master: this machine, or a cluster. It only does as
+/// told and tells what happens to them; who is replaced is the master's decision.
+class platform {
+ public:
+  virtual ~platform() = default;
+
+  /// Starts `who`, for the first time or in the place of process `instead_of`. On the node's thread.
+  virtual void start(instance who, std::optional<std::uint32_t> instead_of) = 0;
+
+  /// Asks `who` to leave, and kills it when it has not within `grace`. On the node's thread.
+  virtual void stop(instance who, std::chrono::milliseconds grace) = 0;
+
+  /// Stops all but the master, and returns when they have ended. On a thread that is not the node's.
+  virtual void stop_all(std::chrono::milliseconds grace) = 0;
+
+  /// Shows users how the job does, where the platform has a place for it. On any thread.
+  virtual void show(std::string const& /*status: "Running", "Finished", "Failed"*/,
+                    std::string const& /*line*/) {}
 };
 
 }  // namespace edl::platform

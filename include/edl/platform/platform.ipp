@@ -16,6 +16,7 @@ EDL_INLINE std::string name(instance const& who) {
 }
 
 EDL_INLINE std::string describe(ending const& e) {
+  if (!e.words.empty()) return e.words;
   if (e.signal) return fmt::format("was killed by signal {} ({})", e.signal, ::strsignal(e.signal));
   return fmt::format("exited with code {}", e.code);
 }

@@ -288,6 +288,7 @@ TEST_CASE("a job comes back from its JSON as it was") {
   CHECK(back.num_workers == s.num_workers);
   CHECK(back.num_servers == s.num_servers);
   CHECK(back.master.request == s.master.request);
+  CHECK(back.master.limit == s.master.request);
   CHECK(back.master.priority == s.master.priority);
   CHECK(back.server.limit == s.server.limit);
   CHECK(back.worker.priority == s.worker.priority);
@@ -306,6 +307,15 @@ TEST_CASE("a job comes back from its JSON as it was") {
   CHECK(back.cluster_spec == s.cluster_spec);
   CHECK_FALSE(back.relaunch);
   CHECK(back.grace_seconds == 0);
+}
+
+TEST_CASE("limits that are not said are there once a job has been read") {
+  job_spec const s =
+      job_from_json(R"({"ps": {"request": {"memory": "1Gi"}}, "worker": {"limit": {"cpu": "2"}}})");
+  CHECK(s.server.limit == resources{{"memory", "1Gi"}});
+  CHECK(s.worker.limit == resources{{"cpu", "2"}});
+  CHECK(s.worker.request.empty());
+  CHECK(s.master.limit.empty());
 }
 
 TEST_CASE("what is no job is refused") {

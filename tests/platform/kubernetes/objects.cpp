@@ -73,7 +73,7 @@ std::map<std::string, json> environment_of(json const& pod) {
 }  // namespace
 
 TEST_CASE("every object is one that the API server publishes, and has no empty field") {
-  auto const folder = ::kubernetes::recordings();
+  auto const folder = edl::testing::kubernetes::recordings();
   std::vector<json> objects;
   for (job_spec base : {small(), full()})
     for (char const* policy : {"Never", "OnFailure", "Always"}) {
@@ -90,10 +90,10 @@ TEST_CASE("every object is one that the API server publishes, and has no empty f
   objects.push_back(worker_of(bare, 0));
   for (json const& object : objects) {
     CAPTURE(object.dump(1));
-    CHECK(::kubernetes::empty_fields(object) == std::vector<std::string>{});
+    CHECK(edl::testing::kubernetes::empty_fields(object) == std::vector<std::string>{});
   }
   if (!folder) return;
-  ::kubernetes::schema const published(*folder / "openapi");
+  edl::testing::kubernetes::schema const published(*folder / "openapi");
   for (json const& object : objects) {
     CAPTURE(object.dump(1));
     CHECK(published.errors(object) == std::vector<std::string>{});

@@ -6,7 +6,8 @@
 
 namespace edl::platform::kubernetes {
 
-/// Where an API server is, how it is known to be the right one, and who asks it.
+/// Where an API server is, how it is known to be the right one, and who asks it. A copy shares what its
+/// functions remember: one client uses them, one call at a time.
 struct access {
   std::string server;  ///< "https://host:port"; a path may follow
   std::string ca;      ///< certificates that sign the server's (PEM); empty: those that the system trusts
@@ -17,6 +18,9 @@ struct access {
   /// The bearer token of the moment, where a token says who asks: read again for every request, because it
   /// changes. With `refused`, the one that it gave before has been refused. May throw error.
   std::function<std::string(bool refused)> token;
+  /// Brings `ca`, `certificate` and `key` up to date, where they are files that change or a program makes
+  /// them, and returns whether they have changed; asked before every request. May throw error.
+  std::function<bool(access& now)> renew;
 
   std::string user_space = "default";  ///< the namespace of who does not name one
   std::string origin;                  ///< for messages: "the pod's service account", "context 'x' of FILE"
@@ -34,7 +38,8 @@ access in_cluster(std::string const& root = "/var/run/secrets/kubernetes.io/serv
 /// no API server since 1.19 takes one.
 access from_kubeconfig(std::string const& path, std::string const& context = "");
 
-/// The pod's account inside of a cluster, otherwise $KUBECONFIG or ~/.kube/config.
+/// $KUBECONFIG where it is set or asked for by `force_kubeconfig` or `context`; otherwise the pod's account
+/// inside of a cluster, and ~/.kube/config outside. Throws error as the two above.
 access find_access(bool force_kubeconfig = false, std::string const& context = "");
 
 }  // namespace edl::platform::kubernetes

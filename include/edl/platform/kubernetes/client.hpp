@@ -10,41 +10,21 @@
 #include <utility>
 #include <vector>
 
-#include "edl/core/error.hpp"
 #include "edl/platform/kubernetes/access.hpp"
+#include "edl/platform/kubernetes/errors.hpp"
 
 namespace edl::platform::kubernetes {
-
-/// The API server's refusal: the fields of its Status object. `what()` is one line that names the request,
-/// the server's own message, and what to change where that is known (401: which credentials were used; 403:
-/// `edl rbac`; 409; 422).
-class api_error : public error {
- public:
-  api_error(int code, std::string reason, std::string message, std::string const& what)
-      : error(what), code_(code), reason_(std::move(reason)), message_(std::move(message)) {}
-  int code() const { return code_; }                       ///< HTTP status
-  std::string const& reason() const { return reason_; }    ///< "AlreadyExists", "Forbidden", "Invalid", …
-  std::string const& message() const { return message_; }  ///< the server's own words
-
- private:
-  int code_;
-  std::string reason_, message_;
-};
-
-/// The server could not be reached, or broke off; the request may have been carried out.
-class unreachable : public error {
- public:
-  using error::error;
-};
 
 using query = std::vector<std::pair<std::string, std::string>>;  ///< not yet escaped
 
 /// An API server. Paths are those of its API: "/api/v1/namespaces/default/pods".
 ///
-/// Requests that change nothing are repeated, with growing pauses, when the server cannot be reached, has too
-/// much to do (429, and what Retry-After says) or fails (5xx), for at most `patience`; `create` is repeated
-/// too, because names are unique: AlreadyExists after a repeat of it is success if the object is the caller's
-/// to tell. A 401 reads the token anew, once. Answers are at most 64 MiB.
+/// A request is repeated, with growing pauses, for at most `patience`, when the server cannot be reached, has
+/// too much to do (429, and what Retry-After says) or fails (500, 502 to 504). If it may have been carried
+/// out already, it is only repeated where that does no harm: not `replace`, nor `patch` by "json", nor
+/// `create` of an object without a name. So AlreadyExists may speak of an object that this very call has
+/// made, and NotFound of one that it has removed: the caller must tell. A 401 reads the token anew, once.
+/// Answers are at most 64 MiB.
 ///
 /// Thread safety: safe; each call opens or takes one connection for itself, and keeps it for the next.
 class client {
@@ -61,18 +41,24 @@ class client {
 
   access const& via() const;
 
-  /// Each throws api_error, unreachable, or error when the answer is no JSON.
+  /// Ends all calls within 200 ms, and those that come after at once: they throw unreachable.
+  void stop();
+
+  /// Each throws api_error, unreachable, untrusted, or error when the answer is no JSON.
   nlohmann::json get(std::string const& path, query const& q = {});
   nlohmann::json create(std::string const& path, nlohmann::json const& object, query const& q = {});
   /// `kind`: "merge" (RFC 7386), "strategic", "json" (RFC 6902) or "apply" (server-side).
-  nlohmann::json patch(std::string const& path, nlohmann::json const& change, std::string const& kind = "merge",
-                       query const& q = {});
+  nlohmann::json patch(std::string const& path, nlohmann::json const& change,
+                       std::string const& kind = "merge", query const& q = {});
   nlohmann::json replace(std::string const& path, nlohmann::json const& object, query const& q = {});
-  nlohmann::json remove(std::string const& path, nlohmann::json const& options, query const& q = {});
+  /// `how`: a DeleteOptions object, or {}.
+  nlohmann::json remove(std::string const& path, nlohmann::json const& how, query const& q = {});
 
   /// Reads an answer as it comes, without an end in time: logs, watches. `take` gets pieces of any length and
-  /// returns whether to go on; returns when the server has ended the answer or `take` has. `idle`: an answer
-  /// that brings nothing for so long is broken (unreachable); `stopped` is asked every 100 ms.
+  /// returns whether to go on; returns when the server has ended the answer, or `take` has, or `stopped`,
+  /// which is asked every 100 ms and may be empty. The answer must begin within `timeout`; one that then
+  /// brings nothing for `idle` is broken (unreachable). Nothing is repeated. Throws as the others, and what
+  /// `take` throws.
   void stream(std::string const& path, query const& q, std::function<bool(std::string_view)> const& take,
               std::chrono::milliseconds idle, std::function<bool()> const& stopped);
 

@@ -16,6 +16,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
+#include "edl/platform/kubernetes/fields.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail {
@@ -32,7 +33,9 @@ inline std::string stamp(std::chrono::system_clock::time_point at) {
 }
 
 inline pods::options options_of(job_spec const& spec) {
-  return {.job = spec.name, .server = spec.server, .worker = spec.worker};
+  pods::options o{.job = spec.name, .server = spec.server, .worker = spec.worker};
+  for (role_spec* const of : {&o.server, &o.worker}) of->limit = limit_of(of->request, of->limit);
+  return o;
 }
 
 }  // namespace detail
@@ -47,9 +50,9 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       pods_(detail::options_of(spec_)) {
   watcher_ = std::make_unique<watcher>(
       client_, pod_path(""), job_selector(spec_.name),
-      watcher::callbacks{
-          .listed = [this](nlohmann::json const& items) { listed(items); },
-          .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); }},
+      watcher::callbacks{.listed = [this](nlohmann::json const& items) { listed(items); },
+                         .changed = [this](std::string const& type,
+                                           nlohmann::json const& object) { changed(type, object); }},
       log_);
   node_.spawn([this] { return tick(); });
 }
@@ -108,8 +111,7 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
   });
   auto const until = std::chrono::steady_clock::now() + grace + std::chrono::seconds(1);
   // What is left then goes with the master's pod, its owner.
-  do
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  do std::this_thread::sleep_for(std::chrono::milliseconds(20));
   while (any_ && std::chrono::steady_clock::now() < until);
 }
 
@@ -134,7 +136,8 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
   asio::post(requests_, [this, c] {
     pods::refusal why;
     try {
-      auto const pod = client_.create(pod_path(""), member_pod(spec_, c.who, c.index, c.request, c.limit, self_));
+      auto const pod =
+          client_.create(pod_path(""), member_pod(spec_, c.who, c.index, c.request, c.limit, self_));
       node_.post([this, c, uid = pod.at("metadata").at("uid").get<std::string>()] {
         pods_.created(c.who, uid);
         obey();
@@ -226,25 +229,25 @@ EDL_INLINE void cluster::record(pod_note const& n) {
 
 EDL_INLINE void cluster::show(std::string const& status, std::string const& line) {
   note([this, status, line] {
-    client_.patch(pod_path(self_.name),
-                  {{"metadata", {{"labels", {{"status", status}}}, {"annotations", {{"elasticdl/progress", line}}}}}});
+    client_.patch(
+        pod_path(self_.name),
+        {{"metadata", {{"labels", {{"status", status}}}, {"annotations", {{"elasticdl/progress", line}}}}}});
   });
-  if (status != "Running")
-    record({status == "Failed" ? severity::warning : severity::info, status, line});
+  if (status != "Running") record({status == "Failed" ? severity::warning : severity::info, status, line});
 }
 
 EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
-  auto const& metadata = detail::member(pod, "metadata");
-  if (detail::text(detail::member(metadata, "uid")) != self_.uid) return;
+  auto const& metadata = field(pod, {"metadata"});
+  if (text(field(metadata, {"uid"})) != self_.uid) return;
   if (!std::exchange(looked_at_self_, true)) raise_memory(pod);
-  auto const& annotations = detail::member(metadata, "annotations");
-  std::string const workers = detail::text(detail::member(annotations, "elasticdl/num-workers"));
-  std::string const servers = detail::text(detail::member(annotations, "elasticdl/num-ps-pods"));
+  auto const& annotations = field(metadata, {"annotations"});
+  std::string const workers = text(field(annotations, {"elasticdl/num-workers"}));
+  std::string const servers = text(field(annotations, {"elasticdl/num-ps-pods"}));
   std::string size = fmt::format("workers={},servers={}", workers, servers);
   if ((workers.empty() && servers.empty()) || size == asked_size_) return;
   asked_size_ = size;
   node_.post([this, workers, servers, size] {
-    auto const wanted = [](std::string const& text) { return detail::number(text); };
+    auto const wanted = [](std::string const& n) { return number(n); };
     std::string refused;
     if ((!workers.empty() && !wanted(workers)) || (!servers.empty() && !wanted(servers)))
       refused = fmt::format("{}: expected numbers", size);
@@ -259,17 +262,18 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
 }
 
 EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {
-  using detail::member, detail::first, detail::text;
-  auto const& container = first(member(pod, "status", "containerStatuses"));
-  if (text(member(container, "lastState", "terminated", "reason")) != "OOMKilled") return;
+  auto const& container = first(field(pod, {"status", "containerStatuses"}));
+  if (text(field(container, {"lastState", "terminated", "reason"})) != "OOMKilled") return;
   std::string const had =
-      text(member(first(member(pod, "spec", "containers")), "resources", "limits", "memory"));
-  auto const asked = spec_.master.limit.find("memory");
-  if (had.empty() || asked == spec_.master.limit.end()) return;
+      text(field(first(field(pod, {"spec", "containers"})), {"resources", "limits", "memory"}));
+  resources const limit = limit_of(spec_.master.request, spec_.master.limit);
+  auto const asked = limit.find("memory");
+  if (had.empty() || asked == limit.end()) return;
   if (bytes_of(had) >= 8 * bytes_of(asked->second)) {
-    log_.error(fmt::format("the master has used more memory than its limit of {}, eight times what was asked for: "
-                           "give it more with --master_resource_limit",
-                           had));
+    log_.error(
+        fmt::format("the master has used more memory than its limit of {}, eight times what was asked for: "
+                    "give it more with --master_resource_limit",
+                    had));
     return;
   }
   std::string const more = grown_quantity(had, 2);
@@ -277,13 +281,13 @@ EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {
                       fmt::format("the master used more memory than its limit of {}: it gets {}", had, more)};
   log_.log(what.level, what.text);
   record(what);
-  note([this, more, name = text(member(container, "name"))] {
+  note([this, more, name = text(field(container, {"name"}))] {
     nlohmann::json const memory{{"memory", more}};
-    client_.patch(pod_path(self_.name + "/resize"),
-                  {{"spec",
-                    {{"containers",
-                      {{{"name", name}, {"resources", {{"limits", memory}, {"requests", memory}}}}}}}}},
-                  "strategic");
+    client_.patch(
+        pod_path(self_.name + "/resize"),
+        {{"spec",
+          {{"containers", {{{"name", name}, {"resources", {{"limits", memory}, {"requests", memory}}}}}}}}},
+        "strategic");
   });
 }
 

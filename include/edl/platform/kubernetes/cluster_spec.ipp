@@ -186,7 +186,8 @@ inline void apply(json& pod, json const& wishes) {
 
 EDL_INLINE void check_cluster_spec(std::string const& text) {
   using namespace detail::customs;
-  for (auto const& [key, value] : parsed(text).items()) {
+  json const all = parsed(text);
+  for (auto const& [key, value] : all.items()) {
     if (key == "service_spec") {
       if (!value.is_object()) refuse(key, "expected an object");
       if (value.contains("selector")) refuse(key, "'selector' is the job's own: leave it out");

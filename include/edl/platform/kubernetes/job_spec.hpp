@@ -78,7 +78,8 @@ struct job_spec {
   std::uint32_t grace_seconds = 30;  ///< between SIGTERM and SIGKILL: time to hand back what is leased
 };
 
-/// An object of what differs from `job_spec{}`; keys are the flags' names where there is a flag.
+/// An object of what differs from `job_spec{}`; keys are the flags' names where there is a flag. Limits are
+/// written out: as `limit_of` says.
 /// Throws usage_error when a text is not UTF-8.
 std::string to_json(job_spec const& spec);
 

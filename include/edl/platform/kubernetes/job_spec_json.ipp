@@ -22,7 +22,7 @@ inline constexpr std::size_t longest_text = std::size_t{1} << 20;  // bytes
 inline json role_to(role_spec const& r) {
   json out = json::object();
   if (!r.request.empty()) out["request"] = r.request;
-  if (!r.limit.empty()) out["limit"] = r.limit;
+  if (resources const limit = limit_of(r.request, r.limit); !limit.empty()) out["limit"] = limit;
   if (!r.priority.empty()) out["priority"] = r.priority;
   return out;
 }
@@ -106,6 +106,7 @@ class fields {
     fields f(*v, fmt::format("{}'{}': ", where_, name));
     f.take("request", into.request);
     f.take("limit", into.limit);
+    into.limit = limit_of(into.request, into.limit);
     f.take("priority", into.priority);
     f.end();
   }

@@ -4,40 +4,14 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/pod_status.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail {
-
-inline nlohmann::json const& member(nlohmann::json const& of, char const* name) {
-  static nlohmann::json const nothing;
-  auto const it = of.is_object() ? of.find(name) : of.end();
-  return it == of.end() ? nothing : *it;
-}
-
-template <class... Names>
-nlohmann::json const& member(nlohmann::json const& of, char const* name, Names... more) {
-  return member(member(of, name), more...);
-}
-
-inline std::string text(nlohmann::json const& j) { return j.is_string() ? j.get<std::string>() : std::string(); }
-
-inline nlohmann::json const& first(nlohmann::json const& list) {
-  static nlohmann::json const nothing;
-  return list.is_array() && !list.empty() ? list.front() : nothing;
-}
-
-inline std::optional<std::uint32_t> number(nlohmann::json const& j) {
-  std::string const digits = text(j);
-  std::uint32_t n = 0;
-  auto const [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  if (digits.empty() || bad != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return n;
-}
 
 inline std::optional<role> role_of(std::string const& label) {
   if (label == "master") return role::master;
@@ -64,42 +38,42 @@ inline std::string joined(std::string const& reason, std::string const& message)
 
 EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
   using namespace detail;
-  auto const& labels = member(pod, "metadata", "labels");
-  auto const what = role_of(text(member(labels, "elasticdl-replica-type")));
-  auto const id = number(member(labels, "elasticdl-replica-index"));
+  auto const& labels = field(pod, {"metadata", "labels"});
+  auto const what = role_of(text(field(labels, {"elasticdl-replica-type"})));
+  auto const id = number(field(labels, {"elasticdl-replica-index"}));
   if (!what || !id) return std::nullopt;
 
   pod_status s;
   s.who = {*what, *id};
-  s.index = number(member(labels, "elasticdl-original-index")).value_or(*id);
-  s.name = text(member(pod, "metadata", "name"));
-  s.uid = text(member(pod, "metadata", "uid"));
-  s.owner = text(member(first(member(pod, "metadata", "ownerReferences")), "uid"));
-  s.at = phase_of(text(member(pod, "status", "phase")));
-  std::string const policy = text(member(pod, "spec", "restartPolicy"));
+  s.index = number(field(labels, {"elasticdl-original-index"})).value_or(*id);
+  s.name = text(field(pod, {"metadata", "name"}));
+  s.uid = text(field(pod, {"metadata", "uid"}));
+  s.owner = text(field(first(field(pod, {"metadata", "ownerReferences"})), {"uid"}));
+  s.at = phase_of(text(field(pod, {"status", "phase"})));
+  std::string const policy = text(field(pod, {"spec", "restartPolicy"}));
   s.restarts = policy == "Always" || policy == "OnFailure";
-  s.terminating = member(pod, "metadata", "deletionTimestamp").is_string();
-  s.memory = text(member(first(member(pod, "spec", "containers")), "resources", "limits", "memory"));
-  s.reason = text(member(pod, "status", "reason"));
-  s.message = text(member(pod, "status", "message"));
+  s.terminating = field(pod, {"metadata", "deletionTimestamp"}).is_string();
+  s.memory = text(field(first(field(pod, {"spec", "containers"})), {"resources", "limits", "memory"}));
+  s.reason = text(field(pod, {"status", "reason"}));
+  s.message = text(field(pod, {"status", "message"}));
 
-  if (auto const& conditions = member(pod, "status", "conditions"); conditions.is_array())
+  if (auto const& conditions = field(pod, {"status", "conditions"}); conditions.is_array())
     for (auto const& c : conditions) {
-      std::string const type = text(member(c, "type")), status = text(member(c, "status"));
+      std::string const type = text(field(c, {"type"})), status = text(field(c, {"status"}));
       if (type == "PodScheduled" && status == "False")
-        s.unplaced = joined(text(member(c, "reason")), text(member(c, "message")));
+        s.unplaced = joined(text(field(c, {"reason"})), text(field(c, {"message"})));
       if (type == "DisruptionTarget" && status == "True")
-        s.disruption = joined(text(member(c, "reason")), text(member(c, "message")));
+        s.disruption = joined(text(field(c, {"reason"})), text(field(c, {"message"})));
     }
-  auto const& container = first(member(pod, "status", "containerStatuses"));
-  if (auto const& waiting = member(container, "state", "waiting"); waiting.is_object()) {
-    s.waiting = text(member(waiting, "reason"));
-    s.waiting_why = text(member(waiting, "message"));
+  auto const& container = first(field(pod, {"status", "containerStatuses"}));
+  if (auto const& waiting = field(container, {"state", "waiting"}); waiting.is_object()) {
+    s.waiting = text(field(waiting, {"reason"}));
+    s.waiting_why = text(field(waiting, {"message"}));
   }
-  if (auto const& end = member(container, "state", "terminated"); end.is_object()) {
-    auto const& code = member(end, "exitCode");
-    s.ended = {code.is_number_integer() ? code.get<int>() : 0, text(member(end, "reason")),
-               text(member(end, "message"))};
+  if (auto const& end = field(container, {"state", "terminated"}); end.is_object()) {
+    auto const& code = field(end, {"exitCode"});
+    s.ended = {code.is_number_integer() ? code.get<int>() : 0, text(field(end, {"reason"})),
+               text(field(end, {"message"}))};
   }
   return s;
 }
@@ -121,11 +95,13 @@ EDL_INLINE ending ending_of(pod_status const& pod) {
     e.words = "ended, and its node does not say how";
   e.outside = !e.words.empty();
   if (e.outside) return e;
-  if (pod.out_of_memory())
+  if (pod.out_of_memory()) {
+    e.signal = 0;  // it was its own fault
     e.words = fmt::format("used more memory than its limit{}", pod.memory.empty() ? "" : " of " + pod.memory);
-  else if (!pod.ended->message.empty())
+  } else if (!pod.ended->message.empty()) {
     e.words = fmt::format("exited with code {} ({})", e.code,
                           detail::joined(pod.ended->reason, pod.ended->message));
+  }
   return e;
 }
 
@@ -133,7 +109,8 @@ EDL_INLINE std::string trouble(pod_status const& pod) {
   if (pod.over() || pod.terminating) return {};
   if (!pod.unplaced.empty()) return pod.unplaced;
   // The ordinary stations of a pod that comes up.
-  if (pod.waiting.empty() || pod.waiting == "ContainerCreating" || pod.waiting == "PodInitializing") return {};
+  if (pod.waiting.empty() || pod.waiting == "ContainerCreating" || pod.waiting == "PodInitializing")
+    return {};
   return detail::joined(pod.waiting, pod.waiting_why);
 }
 

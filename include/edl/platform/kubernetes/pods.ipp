@@ -28,15 +28,16 @@ EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_o
   else
     p.index = instead_of.value_or(who.id);
   if (instance const before{who.what, instead_of.value_or(who.id)}; ends_.contains(before)) {
-    std::string const name = platform::name(who);
     commands_.emplace_back(pod_note{
         severity::info, who.what == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
-        who == before ? fmt::format("{} is started again: it {}", name, ends_[before])
-                      : fmt::format("{} takes the place of {}, which {}", name, platform::name(before), ends_[before])});
+        who == before
+            ? fmt::format("{} is started again: it {}", name(who), ends_[before])
+            : fmt::format("{} takes the place of {}, which {}", name(who), name(before), ends_[before])});
     ends_.erase(before);
   }
   p.wanted = true;
   p.tries = 0;
+  p.told.clear();
   if (p.uid.empty()) return p.creating ? void() : create(who, p);
   p.again = true;
   commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, std::chrono::seconds(0)});
@@ -47,7 +48,6 @@ EDL_INLINE void pods::create(instance who, pod& p) {
   p.again = p.asked = p.leaving = p.over = false;
   p.retry_at.reset();
   p.troubled_since.reset();
-  p.told.clear();
   role_spec const& s = spec(who.what);
   commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.what), grown(s.limit, who.what)});
 }
@@ -90,7 +90,8 @@ EDL_INLINE void pods::created(instance who, std::string const& uid) {
   p.tries = 0;
   p.uid = uid;
   // The master has changed its mind meanwhile.
-  if (!p.wanted) commands_.emplace_back(delete_pod{pod_name(options_.job, who), uid, std::chrono::seconds(0)});
+  if (!p.wanted)
+    commands_.emplace_back(delete_pod{pod_name(options_.job, who), uid, std::chrono::seconds(0)});
 }
 
 EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) {
@@ -100,11 +101,12 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   p.creating = false;
   if (!p.wanted) return;
   if (!detail::passing(why)) {
-    commands_.emplace_back(
-        pod_note{severity::error, "CannotStart", fmt::format("{} cannot be created: {}", name(who), why.message)});
+    commands_.emplace_back(pod_note{severity::error, "CannotStart",
+                                    fmt::format("{} cannot be created: {}", name(who), why.message)});
     return end(who, p, {.who = who, .code = 1, .words = "cannot be created: " + why.message});
   }
-  auto const pause = std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
+  auto const pause =
+      std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
   p.retry_at = now + pause;
   // Its predecessor of that name is about to go: nothing to tell.
   if (why.reason == "AlreadyExists" || p.told == why.message) return;
@@ -183,9 +185,9 @@ EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
   auto& now = doublings_[s.who.what];
   now = std::max(now, times + 1);
   e.outside = true;
-  commands_.emplace_back(pod_note{
-      severity::warning, "OutOfMemory",
-      fmt::format("{} {}: its successors get {}", name(s.who), e.words, grown(spec(s.who.what).limit, s.who.what)["memory"])});
+  commands_.emplace_back(pod_note{severity::warning, "OutOfMemory",
+                                  fmt::format("{} {}: its successors get {}", name(s.who), e.words,
+                                              grown(spec(s.who.what).limit, s.who.what)["memory"])});
 }
 
 EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now) {
@@ -200,8 +202,8 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
   std::string const kind = s.unplaced.empty() ? s.waiting : "Unschedulable";
   if (p.told != kind) {
     p.told = kind;
-    commands_.emplace_back(
-        pod_note{severity::warning, "CannotStart", fmt::format("{} cannot start yet: {}", name(s.who), what)});
+    commands_.emplace_back(pod_note{severity::warning, "CannotStart",
+                                    fmt::format("{} cannot start yet: {}", name(s.who), what)});
   }
   if (!pulled || p.asked || (!hopeless(s) && now - *p.troubled_since < options_.pull_patience)) return;
   commands_.emplace_back(delete_pod{s.name, s.uid, std::chrono::seconds(0)});

@@ -3,9 +3,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "edl/core/log.hpp"
@@ -15,9 +18,11 @@ namespace edl::platform::kubernetes {
 
 /// Follows the objects of one path that bear some labels: lists them, then watches from there, with
 /// bookmarks; connects again where it was when the server ends the watch or cannot be reached, and lists anew
-/// when its place has expired (410, as an answer or inside the stream).
+/// when its place has expired (410, as an answer or inside the stream). An event is told as soon as its bytes
+/// are there. One that is longer than 16 MiB, or damaged, counts as a failure.
 ///
-/// Thread safety: safe. The callbacks come from one thread of its own, in order, never two at once.
+/// Thread safety: safe. The callbacks come from one thread of its own, in order, never two at once; what they
+/// throw is logged, and the objects are listed anew.
 class watcher {
  public:
   struct callbacks {
@@ -27,9 +32,10 @@ class watcher {
     std::function<void(std::string const& type, nlohmann::json const& object)> changed;
   };
   struct options {
-    std::chrono::milliseconds idle{330'000};       ///< bookmarks come each minute; a server ends watches itself
-    std::chrono::milliseconds first_pause{100};    ///< after the first failure in a row; doubles
+    std::chrono::milliseconds idle{330'000};     ///< bookmarks come each minute; a server ends watches itself
+    std::chrono::milliseconds first_pause{100};  ///< after the first failure in a row; doubles
     std::chrono::milliseconds longest_pause{5'000};
+    std::chrono::milliseconds page{60'000};  ///< time for one page of a list
   };
 
   /// `selector`: labels, as "a=b,c=d". Refusals that time does not mend (401, 403, 404) are logged as errors
@@ -42,15 +48,26 @@ class watcher {
   ~watcher();
 
  private:
+  struct trouble;  // what the last failures were
+
   void run();
-  std::string list();
-  bool follow(std::string& version);
+  void list();
+  bool follow();
+  bool event(std::string_view line);
+  bool pause(std::chrono::milliseconds time);
+  std::string page(query const& q);
 
   client& client_;
   std::string path_, selector_;
   callbacks to_;
   logger log_;
   options options_;
+
+  std::string version_;  // where to go on; empty: list first
+  bool moved_ = false;   // the watch at hand has brought something
+
+  std::mutex mutex_;
+  std::condition_variable stopping_;
   std::atomic<bool> stopped_{false};
   std::thread thread_;
 };

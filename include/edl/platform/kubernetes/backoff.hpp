@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <utility>
+
+namespace edl::platform::kubernetes {
+
+/// Pauses between tries that fail: each twice as long as the one before, up to a longest, and drawn from its
+/// upper half, so that many who failed at one moment do not all come back at one moment.
+class backoff {
+ public:
+  backoff(std::chrono::milliseconds first, std::chrono::milliseconds longest, std::uint32_t seed)
+      : first_(first), longest_(longest), whole_(first), random_(seed) {}
+
+  std::chrono::milliseconds next() {
+    auto const whole = std::exchange(whole_, std::min(whole_ * 2, longest_));
+    std::uniform_int_distribution<std::int64_t> upper_half((whole.count() + 1) / 2, whole.count());
+    return std::chrono::milliseconds(upper_half(random_));
+  }
+
+  /// Something has succeeded.
+  void reset() { whole_ = first_; }
+
+ private:
+  std::chrono::milliseconds first_, longest_, whole_;
+  std::minstd_rand random_;
+};
+
+}  // namespace edl::platform::kubernetes

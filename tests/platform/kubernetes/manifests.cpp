@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of k8s/, which people apply by hand.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "edl/platform/kubernetes/objects.hpp"
+#include "kubernetes/schema.hpp"
+#include "kubernetes/yaml.hpp"
+
+using namespace edl::platform;
+using namespace edl::platform::kubernetes;
+using edl::testing::kubernetes::read_yaml;
+using nlohmann::json;
+
+namespace {
+
+std::string const folder = EDL_MANIFESTS;
+
+/// Policies are of a group whose schema is not among the recorded ones: as far as k8s/ uses them.
+json const policies = R"({
+  "policy": {"x-kubernetes-group-version-kind": [{"group": "networking.k8s.io", "version": "v1", "kind": "NetworkPolicy"}],
+    "type": "object", "required": ["spec"], "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"},
+      "metadata": {"type": "object", "required": ["name"]}, "spec": {"$ref": "#/spec"}}},
+  "spec": {"type": "object", "required": ["podSelector"], "properties": {"podSelector": {"$ref": "#/selector"},
+    "policyTypes": {"type": "array", "items": {"type": "string"}},
+    "ingress": {"type": "array", "items": {"type": "object", "properties": {
+      "from": {"type": "array", "items": {"$ref": "#/peer"}}, "ports": {"type": "array", "items": {"$ref": "#/port"}}}}},
+    "egress": {"type": "array", "items": {"type": "object", "properties": {
+      "to": {"type": "array", "items": {"$ref": "#/peer"}}, "ports": {"type": "array", "items": {"$ref": "#/port"}}}}}}},
+  "peer": {"type": "object", "properties": {"podSelector": {"$ref": "#/selector"},
+    "namespaceSelector": {"$ref": "#/selector"}, "ipBlock": {"type": "object", "required": ["cidr"],
+      "properties": {"cidr": {"type": "string"}, "except": {"type": "array", "items": {"type": "string"}}}}}},
+  "port": {"type": "object", "properties": {"protocol": {"type": "string"}, "endPort": {"type": "integer"},
+    "port": {"oneOf": [{"type": "integer"}, {"type": "string"}]}}},
+  "selector": {"type": "object", "properties": {"matchLabels": {"type": "object",
+    "additionalProperties": {"type": "string"}}}}
+})"_json;
+
+/// The job of k8s/demo-minikube.yaml, whose header has its command line.
+job_spec minikube() {
+  job_spec s;
+  s.name = "test-mnist";
+  s.image = "edl:mnist";
+  s.image_pull_policy = "Never";
+  s.command = {"mnist",
+               "train",
+               "--job_name=test-mnist",
+               "--distribution_strategy=ParameterServerStrategy",
+               "--num_workers=1",
+               "--num_ps_pods=1",
+               "--training_data=/data/mnist/train",
+               "--validation_data=/data/mnist/test",
+               "--num_epochs=2",
+               "--minibatch_size=64",
+               "--num_minibatches_per_task=2",
+               "--evaluation_steps=50"};
+  s.num_workers = 1;
+  s.num_servers = 1;
+  s.master = {{{"cpu", "0.2"}, {"memory", "1024Mi"}}, {{"cpu", "1"}, {"memory", "2048Mi"}}, ""};
+  s.worker = {{{"cpu", "0.4"}, {"memory", "1024Mi"}}, {{"cpu", "1"}, {"memory", "2048Mi"}}, ""};
+  s.server = s.master;
+  s.service_account = "edl";
+  s.volumes = parse_volumes("host_path=/data,mount_path=/data");
+  return s;
+}
+
+/// The job of k8s/demo-cluster.yaml.
+job_spec cluster() {
+  job_spec s = minikube();
+  s.image = "registry.example.com/edl:mnist";
+  s.image_pull_policy = "Always";
+  s.command = {"mnist",
+               "train",
+               "--job_name=test-mnist",
+               "--distribution_strategy=ParameterServerStrategy",
+               "--num_workers=4",
+               "--num_ps_pods=2",
+               "--training_data=/data/mnist/train",
+               "--validation_data=/data/mnist/test",
+               "--num_epochs=5",
+               "--minibatch_size=64",
+               "--num_minibatches_per_task=64",
+               "--evaluation_steps=200",
+               "--grads_to_wait=1"};
+  s.num_workers = 4;
+  s.num_servers = 2;
+  resources const each{{"cpu", "2"}, {"memory", "2048Mi"}};
+  s.master = s.server = {each, each, "high"};
+  s.worker = {each, each, "low"};
+  s.volumes = parse_volumes("mount_path=/data,claim_name=fileserver-claim");
+  return s;
+}
+
+std::vector<json> objects_of(job_spec const& s, std::string const& token) {
+  check(s);
+  return {token_secret(s, token), master_service(s), master_pod(s)};
+}
+
+/// All objects of all files, by file.
+std::map<std::string, std::vector<json>> manifests() {
+  std::map<std::string, std::vector<json>> all;
+  for (auto const& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".yaml") all[entry.path().filename()] = read_yaml(entry.path());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every manifest is one that the API server publishes, and has no empty field") {
+  auto const all = manifests();
+  std::set<std::string> names;
+  for (auto const& [file, objects] : all) names.insert(file);
+  CHECK(names == std::set<std::string>{"claim.yaml", "demo-cluster.yaml", "demo-minikube.yaml",
+                                       "network-policy.yaml", "nginx.yaml", "priority-high.yaml",
+                                       "priority-low.yaml", "rbac.yaml", "volume-pod.yaml"});
+  auto const recorded = edl::testing::kubernetes::recordings();
+  if (!recorded) return;
+  edl::testing::kubernetes::schema published(*recorded / "openapi");
+  published.add(policies);
+  for (auto const& [file, objects] : all) {
+    CAPTURE(file);
+    CHECK_FALSE(objects.empty());
+    for (json const& object : objects) {
+      CHECK(published.errors(object) == std::vector<std::string>{});
+      auto empty = edl::testing::kubernetes::empty_fields(object);
+      std::erase_if(empty, [](std::string const& at) {
+        return at.ends_with("namespaceSelector") ||                          // all namespaces
+               (at.starts_with("/rules/") && at.ends_with("/apiGroups/0"));  // the core group
+      });
+      CHECK(empty == std::vector<std::string>{});
+    }
+  }
+}
+
+TEST_CASE("the demo jobs are what the library makes of their command lines") {
+  for (auto const& [file, spec] :
+       {std::pair{"/demo-minikube.yaml", minikube()}, std::pair{"/demo-cluster.yaml", cluster()}}) {
+    CAPTURE(file);
+    auto const there = read_yaml(folder + file);
+    REQUIRE(there.size() == 3);
+    std::string const token = there[0].at("stringData").at("token");
+    CHECK(token.size() >= 16);
+    auto const made = objects_of(spec, token);
+    for (std::size_t i = 0; i < made.size(); ++i) CHECK(json::diff(there[i], made[i]) == json::array());
+    CHECK(to_json(job_from_json(to_json(spec))) == to_json(spec));
+  }
+}
+
+TEST_CASE("the role lets a master do what it does, and no more") {
+  auto const objects = read_yaml(folder + "/rbac.yaml");
+  REQUIRE(objects.size() == 3);
+  std::map<std::string, std::set<std::string>> allowed;
+  for (json const& rule : objects[1].at("rules")) {
+    CHECK(rule.at("apiGroups") == json::array({""}));
+    for (std::string const what : rule.at("resources"))
+      for (std::string const verb : rule.at("verbs")) allowed[what].insert(verb);
+  }
+  CHECK(allowed == std::map<std::string, std::set<std::string>>{
+                       {"pods", {"create", "get", "list", "watch", "patch", "delete"}},
+                       {"pods/resize", {"patch"}},
+                       {"pods/finalizers", {"update"}},
+                       {"events", {"create", "patch"}}});
+  CHECK(objects[2].at("roleRef").at("name") == objects[1].at("metadata").at("name"));
+  CHECK(objects[2].at("subjects")[0].at("name") == objects[0].at("metadata").at("name"));
+  CHECK(master_pod(minikube())["spec"]["serviceAccountName"] == objects[0].at("metadata").at("name"));
+}
+
+TEST_CASE("the classes are those that flags name, and the service goes before the workers") {
+  std::map<std::string, int> value;
+  for (char const* file : {"/priority-high.yaml", "/priority-low.yaml"})
+    for (json const& object : read_yaml(folder + file))
+      value[object.at("metadata").at("name")] = object.at("value");
+  CHECK(value == std::map<std::string, int>{{"high", 1'000'000}, {"low", 1000}});
+  json const nginx = read_yaml(folder + "/nginx.yaml").at(0);
+  CHECK(value.at(nginx["spec"]["template"]["spec"]["priorityClassName"]) >
+        value.at(cluster().worker.priority));
+  CHECK(nginx["spec"]["selector"]["matchLabels"] == nginx["spec"]["template"]["metadata"]["labels"]);
+}
+
+TEST_CASE("the policy is for the pods that jobs have, and for the ports that they listen on") {
+  auto const policy = read_yaml(folder + "/network-policy.yaml");
+  REQUIRE(policy.size() == 2);
+  std::set<int> ports;
+  for (json const& port : policy[0]["spec"]["ingress"][0]["ports"]) ports.insert(int(port["port"]));
+  CHECK(ports == std::set<int>{master_port, server_port, worker_port});
+  CHECK(policy[0]["spec"]["egress"][0]["ports"] == policy[0]["spec"]["ingress"][0]["ports"]);
+  json const master = master_pod(minikube())["metadata"]["labels"];
+  json const worker = member_pod(minikube(), {role::worker, 0}, 0, {}, {}, {"m", "u"})["metadata"]["labels"];
+  auto const chosen = [](json const& selector, json const& labels) {
+    for (auto const& [name, text] : selector["matchLabels"].items())
+      if (labels.value(name, "") != text) return false;
+    return true;
+  };
+  for (json const& selector :
+       {policy[0]["spec"]["podSelector"], policy[0]["spec"]["ingress"][0]["from"][0]["podSelector"],
+        policy[0]["spec"]["egress"][0]["to"][0]["podSelector"]}) {
+    CHECK(chosen(selector, master));
+    CHECK(chosen(selector, worker));
+  }
+  CHECK(chosen(policy[1]["spec"]["podSelector"], master));
+  CHECK_FALSE(chosen(policy[1]["spec"]["podSelector"], worker));
+}
+
+TEST_CASE("the pod that data is copied through mounts the claim that jobs mount") {
+  json const claim = read_yaml(folder + "/claim.yaml").at(0),
+             pod = read_yaml(folder + "/volume-pod.yaml").at(0);
+  std::string const name = claim["metadata"]["name"];
+  CHECK(pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] == name);
+  CHECK(cluster().volumes.at(0).claim_name == name);
+  json const job = master_pod(cluster());
+  for (char const* id : {"runAsUser", "fsGroup"})
+    CHECK(pod["spec"]["securityContext"][id] == job["spec"]["securityContext"][id]);
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/platform/kubernetes/pods.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "edl/core/quantity.hpp"
+
+namespace {
+
+using namespace edl::platform;
+using namespace edl::platform::kubernetes;
+using namespace std::chrono_literals;
+using phase = pod_status::phase;
+
+struct drive {
+  pods all{{.job = "j",
+            .server = {.request = {{"memory", "1Gi"}}, .limit = {{"memory", "1Gi"}}, .priority = {}},
+            .worker = {
+                .request = {{"cpu", "1"}, {"memory", "1Gi"}}, .limit = {{"memory", "2Gi"}}, .priority = {}}}};
+  pods::time_point now{};
+  int made = 0;
+
+  template <class Command>
+  std::vector<Command> take() {
+    std::vector<Command> of;
+    for (auto& c : all.take_commands())
+      if (auto* one = std::get_if<Command>(&c)) of.push_back(std::move(*one));
+    return of;
+  }
+  /// Asked for, made, and running.
+  pod_status run(instance who) {
+    all.start(who, std::nullopt, now);
+    return come_up(who);
+  }
+  pod_status come_up(instance who) {
+    pod_status s{
+        .who = who, .index = who.id, .name = pod_name("j", who), .uid = "u" + std::to_string(made++)};
+    all.created(who, s.uid);
+    all.changed(s, now);
+    s.at = phase::running;
+    all.changed(s, now);
+    return s;
+  }
+  void exit(pod_status& s, int code, std::string const& reason = "Error") {
+    s.ended = {code, reason, {}};
+    all.changed(s, now);
+    s.at = code == 0 ? phase::succeeded : phase::failed;
+    all.changed(s, now);
+  }
+};
+
+instance worker(std::uint32_t id) { return {role::worker, id}; }
+instance server(std::uint32_t id) { return {role::server, id}; }
+
+}  // namespace
+
+TEST_CASE("A wanted process is asked for once, and its end is told once") {
+  drive d;
+  d.all.start(worker(0), std::nullopt, d.now);
+  auto asked = d.take<create_pod>();
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].who == worker(0));
+  CHECK(asked[0].limit.at("memory") == "2Gi");
+  auto s = d.come_up(worker(0));
+  d.all.take_commands();
+  d.exit(s, 3);
+  auto const ends = d.take<pod_ended>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].how.failed());
+  CHECK(describe(ends[0].how) == "exited with code 3");
+  d.all.deleted(s, d.now);
+  CHECK(d.take<pod_ended>().empty());
+}
+
+TEST_CASE("A worker that is being deleted is told of at once, and its successor says why") {
+  drive d;
+  auto s = d.run(worker(2));
+  d.all.take_commands();
+  s.terminating = true;
+  s.disruption = "PreemptionByScheduler: default-scheduler: preempting";
+  d.all.changed(s, d.now);
+  auto const leaving = d.take<pod_leaving>();
+  REQUIRE(leaving.size() == 1);
+  CHECK(leaving[0].who == worker(2));
+  d.all.start(worker(4), 2, d.now);
+  auto const commands = d.all.take_commands();
+  auto const has = [&](auto const& wanted) {
+    return std::ranges::any_of(commands, [&](auto const& c) { return wanted(c); });
+  };
+  CHECK(has([](pod_command const& c) {
+    auto const* n = std::get_if<pod_note>(&c);
+    return n && n->reason == "WorkerRelaunched" &&
+           n->text.find(
+               "worker-4 takes the place of worker-2, which was taken away: PreemptionByScheduler") == 0;
+  }));
+  CHECK(has([](pod_command const& c) {
+    auto const* n = std::get_if<create_pod>(&c);
+    return n && n->who == worker(4) && n->index == 2;
+  }));
+  d.exit(s, 137);
+  auto const ends = d.take<pod_ended>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].how.outside);
+}
+
+TEST_CASE("A server's name is used again when its old pod is gone") {
+  drive d;
+  auto s = d.run(server(0));
+  d.all.take_commands();
+  d.exit(s, 137);
+  CHECK_FALSE(d.take<pod_ended>()[0].how.outside);  // the master reads the signal
+  d.all.start(server(0), 0, d.now);
+  auto const commands = d.all.take_commands();
+  CHECK(std::ranges::none_of(commands, [](auto const& c) { return std::holds_alternative<create_pod>(c); }));
+  auto const gone =
+      std::ranges::find_if(commands, [](auto const& c) { return std::holds_alternative<delete_pod>(c); });
+  REQUIRE(gone != commands.end());
+  CHECK(std::get<delete_pod>(*gone).uid == s.uid);
+  d.all.deleted(s, d.now);
+  CHECK(d.take<create_pod>().size() == 1);
+}
+
+TEST_CASE("Thirty lost at once are asked for again in one go") {
+  drive d;
+  std::vector<pod_status> running;
+  for (std::uint32_t i = 0; i < 30; ++i) running.push_back(d.run(worker(i)));
+  d.all.take_commands();
+  for (auto& s : running) {
+    s.terminating = true;
+    d.all.changed(s, d.now);
+  }
+  auto const leaving = d.take<pod_leaving>();
+  REQUIRE(leaving.size() == 30);
+  for (auto const& l : leaving) d.all.start(worker(30 + l.who.id), l.who.id, d.now);
+  CHECK(d.take<create_pod>().size() == 30);
+}
+
+TEST_CASE("Out of memory: successors get twice as much, up to eight times, then it is a failure") {
+  drive d;
+  std::string had = "2Gi";
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    auto s = d.run(worker(i));
+    d.all.take_commands();
+    s.memory = had;
+    d.exit(s, 137, "OOMKilled");
+    auto const ends = d.take<pod_ended>();
+    REQUIRE(ends.size() == 1);
+    CHECK(ends[0].how.outside == (i < 3));
+    CHECK(ends[0].how.signal == 0);
+    d.all.start(worker(i + 1), i, d.now);
+    auto const next = d.take<create_pod>();
+    REQUIRE(next.size() == 1);
+    had = next[0].limit.at("memory");
+    CHECK(edl::bytes_of(had) == std::uint64_t{2} << (30 + std::min(i + 1, 3u)));
+    CHECK(edl::bytes_of(next[0].request.at("memory")) == std::uint64_t{1} << (30 + std::min(i + 1, 3u)));
+    CHECK(next[0].request.at("cpu") == "1");
+  }
+}
+
+TEST_CASE("Two that run out of memory together are no reason to give four times as much") {
+  drive d;
+  auto a = d.run(worker(0)), b = d.run(worker(1));
+  a.memory = b.memory = "2Gi";
+  d.exit(a, 137, "OOMKilled");
+  d.exit(b, 137, "OOMKilled");
+  d.all.take_commands();
+  d.all.start(worker(2), 0, d.now);
+  CHECK(edl::bytes_of(d.take<create_pod>()[0].limit.at("memory")) == std::uint64_t{4} << 30);
+}
+
+TEST_CASE("No room under the quota: asked again with growing pauses, told once") {
+  drive d;
+  d.all.start(worker(0), std::nullopt, d.now);
+  std::string const quota =
+      "pods \"w\" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=4, limited: cpu=4";
+  int notes = 0, tries = 0;
+  for (int second = 0; second < 60; ++second) {
+    d.all.tick(d.now);
+    for (auto const& c : d.all.take_commands()) {
+      notes += std::holds_alternative<pod_note>(c);
+      CHECK_FALSE(std::holds_alternative<pod_ended>(c));
+      if (!std::holds_alternative<create_pod>(c)) continue;
+      ++tries;
+      d.all.refused(worker(0), {403, "Forbidden", quota}, d.now);
+    }
+    d.now += 1s;
+  }
+  CHECK(notes == 1);
+  CHECK(tries >= 5);
+  CHECK(tries <= 10);
+}
+
+TEST_CASE("What the API server refuses for good is a failed process, with its words") {
+  drive d;
+  d.all.start(worker(0), std::nullopt, d.now);
+  d.all.refused(worker(0), {403, "Forbidden", "no PriorityClass with name no-such was found"}, d.now);
+  auto const ends = d.take<pod_ended>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].how.failed());
+  CHECK(describe(ends[0].how) == "cannot be created: no PriorityClass with name no-such was found");
+}
+
+TEST_CASE(
+    "An image that is not there is a failed process; one that is slow to come is told of, and waited for") {
+  drive d;
+  d.all.start(worker(0), std::nullopt, d.now);
+  pod_status s{.who = worker(0), .name = "elasticdl-j-worker-0", .uid = "u"};
+  d.all.created(worker(0), "u");
+  d.all.take_commands();
+  SUBCASE("never pulled") {
+    s.waiting = "ErrImageNeverPull", s.waiting_why = "Container image \"x:1\" is not present";
+    d.all.changed(s, d.now);
+    auto const ends = d.take<pod_ended>();
+    REQUIRE(ends.size() == 1);
+    CHECK(describe(ends[0].how) == "cannot start: ErrImageNeverPull: Container image \"x:1\" is not present");
+  }
+  SUBCASE("slow") {
+    s.waiting = "ImagePullBackOff", s.waiting_why = "Back-off pulling image";
+    int notes = 0;
+    bool ended = false;
+    for (int minute = 0; minute < 7 && !ended; ++minute, d.now += 60s) {
+      d.all.changed(s, d.now);
+      for (auto const& c : d.all.take_commands()) {
+        notes += std::holds_alternative<pod_note>(c);
+        ended |= std::holds_alternative<pod_ended>(c);
+      }
+      CHECK(ended == (minute >= 5));
+    }
+    CHECK(notes == 1);
+  }
+  SUBCASE("no node has room") {
+    s.unplaced = "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.";
+    for (int hour = 0; hour < 5; ++hour, d.now += 3600s) d.all.changed(s, d.now);
+    auto const commands = d.all.take_commands();
+    REQUIRE(commands.size() == 1);
+    CHECK(std::get<pod_note>(commands[0]).text ==
+          "worker-0 cannot start yet: Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.");
+  }
+}
+
+TEST_CASE("A master that takes another's place finds the pods, and hears what it has missed") {
+  drive d;
+  pod_status runs{.who = worker(1), .index = 1, .name = "a", .uid = "1", .at = phase::running};
+  pod_status failed{.who = worker(0), .index = 0, .name = "b", .uid = "2", .at = phase::failed};
+  failed.ended = {3, "Error", {}};
+  pod_status leaves = runs;
+  leaves.who = worker(2), leaves.uid = "3", leaves.terminating = true;
+  d.all.listed({runs, failed, leaves}, d.now);
+  auto const commands = d.all.take_commands();
+  auto const& found = std::get<pods_found>(commands.back());
+  CHECK(found.running == std::vector{worker(1)});
+  CHECK(std::ranges::count_if(commands, [](auto const& c) { return std::holds_alternative<pod_ended>(c); }) ==
+        1);
+  CHECK(std::ranges::count_if(commands,
+                              [](auto const& c) { return std::holds_alternative<pod_leaving>(c); }) == 1);
+
+  SUBCASE("a listing after an expired watch tells of what is gone") {
+    d.all.listed({failed}, d.now);
+    auto const ends = d.take<pod_ended>();
+    REQUIRE(ends.size() == 2);
+    CHECK(ends[0].how.outside);
+    CHECK(describe(ends[0].how) == "was deleted");
+  }
+}
+
+TEST_CASE("What the master stops is its own doing, and stopped once; what comes up too late is deleted") {
+  drive d;
+  auto s = d.run(worker(0));
+  d.all.take_commands();
+  d.all.stop(worker(0), 30s);
+  d.all.stop(worker(0), 30s);
+  auto const deletions = d.take<delete_pod>();
+  REQUIRE(deletions.size() == 1);
+  CHECK(deletions[0].grace == 30s);
+  s.terminating = true;
+  d.all.changed(s, d.now);
+  CHECK(d.take<pod_leaving>().empty());
+  d.exit(s, 1);
+  auto const ends = d.take<pod_ended>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].how.asked);
+
+  d.all.start(worker(1), std::nullopt, d.now);
+  d.all.stop(worker(1), 0s);
+  CHECK(d.take<delete_pod>().empty());
+  d.all.created(worker(1), "late");
+  auto const late = d.take<delete_pod>();
+  REQUIRE(late.size() == 1);
+  CHECK(late[0].uid == "late");
+}
+
+TEST_CASE("An event that overtakes the answer to its request is the same pod") {
+  drive d;
+  d.all.start(worker(0), std::nullopt, d.now);
+  d.all.changed({.who = worker(0), .name = "n", .uid = "u"}, d.now);
+  d.all.created(worker(0), "u");
+  d.all.take_commands();
+  d.all.changed({.who = worker(0), .name = "n", .uid = "u", .at = phase::running}, d.now);
+  d.all.tick(d.now + 60s);
+  CHECK(d.all.take_commands().empty());
+}
+
+TEST_CASE("A real API server's streams: what became of each pod") {
+  char const* const data = std::getenv("EDL_TEST_DATA");
+  std::string const folder = std::string(data ? data : "") + "/../k8s/transcripts/";
+  auto const run = [&](std::string const& file, std::map<std::string, std::uint32_t> const& ids) {
+    std::ifstream in(folder + file);
+    std::vector<std::string> told;
+    pods all(
+        {.job = "j", .server = {}, .worker = {.request = {}, .limit = {{"memory", "64Mi"}}, .priority = {}}});
+    bool body = false;
+    for (std::string line; std::getline(in, line);) {
+      if (line.rfind("{\"type\"", 0) == 0 && (body = true)) {
+        auto event = nlohmann::json::parse(line);
+        auto& metadata = event["object"]["metadata"];
+        if (!ids.contains(metadata.value("name", ""))) continue;
+        metadata["labels"]["elasticdl-replica-type"] = "worker";
+        metadata["labels"]["elasticdl-replica-index"] = std::to_string(ids.at(metadata["name"]));
+        auto const s = read_pod(event["object"]);
+        REQUIRE(s);
+        event["type"] == "DELETED" ? all.deleted(*s, {}) : all.changed(*s, {});
+        for (auto const& c : all.take_commands()) {
+          if (auto const* e = std::get_if<pod_ended>(&c))
+            told.push_back(name(e->how.who) +
+                           (e->how.outside    ? " outside: "
+                            : e->how.failed() ? " failed: "
+                                              : ": ") +
+                           describe(e->how));
+          if (auto const* l = std::get_if<pod_leaving>(&c))
+            told.push_back(name(l->who) + " leaves: " + l->why);
+        }
+      }
+    }
+    return std::pair(body, told);
+  };
+  auto const [there, six] =
+      run("02-pods-watch-life-of-six-pods.http", {{"w0", 0}, {"w1", 1}, {"w2", 2}, {"w3", 3}});
+  if (!there) {
+    MESSAGE("skipped: there are no recorded streams beside the test data");
+    return;
+  }
+  CHECK(six ==
+        std::vector<std::string>{
+            "worker-3 failed: cannot start: ErrImageNeverPull: Container image \"no-such-image:1\" is not "
+            "present with pull policy of Never",
+            "worker-2 outside: used more memory than its limit of 64Mi",
+            "worker-1 failed: exited with code 3", "worker-0: exited with code 0"});
+  auto const preempted =
+      run("37-pods-watch-preemption-and-kubectl-delete.http", {{"low0", 0}, {"low1", 1}}).second;
+  std::string const why =
+      "was taken away: PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority "
+      "pod";
+  CHECK(preempted == std::vector<std::string>{"worker-0 leaves: " + why, "worker-0 outside: " + why,
+                                              "worker-1 leaves: was deleted",
+                                              "worker-1 outside: was deleted"});
+}
