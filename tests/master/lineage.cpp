@@ -77,3 +77,15 @@ TEST_CASE("who is lost without a word is replaced after the grace, once") {
   all.joined(7);  // somebody else's
   CHECK(all.exited(7, exit_kind::preempted, "") == replacement{7, 8});
 }
+
+TEST_CASE("where a platform starts everybody, who has been replaced begins no lineage by coming back") {
+  lineages all({.count = 2, .closed = true});
+  auto const r = all.exited(0, exit_kind::preempted, "was preempted");
+  REQUIRE(r);
+  CHECK(r->with == 2);
+  all.joined(0);
+  CHECK(all.size() == 2);
+  CHECK(!all.exited(0, exit_kind::preempted, "was preempted"));
+  all.joined(2);
+  CHECK(all.size() == 2);
+}

@@ -11,6 +11,7 @@
 #include <asio/use_awaitable.hpp>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "edl/app/master_role.hpp"
@@ -73,10 +74,11 @@ inline std::optional<platform::kubernetes::job_spec> cluster_job(surroundings co
   return spec;
 }
 
-inline master::job_options options_of(job const& j, records const& r,
+inline master::job_options options_of(job const& j, records const& r, surroundings const& s,
                                       std::optional<platform::kubernetes::job_spec> const& cluster,
                                       logger const& log) {
   master::job_options o = master_options(j, r, log);
+  o.starts_all = cluster || !s.launcher.empty();
   if (cluster && !cluster->relaunch) o.worker_failures = 0;
   return o;
 }
@@ -92,7 +94,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
       log_(log),
       cluster_(detail::cluster_job(s)),
       records_((make_directories(j), open_records(j, log))),
-      options_(detail::options_of(j, records_, cluster_, log)),
+      options_(detail::options_of(j, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(journal_.read()),
       view_(log, ::isatty(2) == 1),
@@ -115,13 +117,6 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
   }
   listener_ =
       std::make_unique<net::listener>(node_, where, [this](net::request& q) { return server_.handle(q); });
-  node_.post([this] {
-    std::vector<std::string> names;
-    for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
-    server_.listens_at(names);
-  });
-  log_.info(fmt::format("master of job '{}' listens at {}", s.job_name, joined(listener_->addresses())));
-  platform_ = make_platform();
 }
 
 EDL_INLINE master_role::~master_role() { node_.stop(); }
@@ -195,17 +190,20 @@ EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t numb
                  number);
 }
 
-// At the start nothing runs; a master that takes another's place starts what that one could not.
+// At the start nothing runs; a master that takes another's place starts and stops what that one could not.
 EDL_INLINE void master_role::found(std::vector<platform::instance> const& running) {
-  auto const missing = [&](platform::role of, master::lineages::record const& lines) {
-    for (auto const& line : lines.lines)
-      if (platform::instance const who{of, line.id};
-          !line.ended && !started_.contains(who) && std::ranges::find(running, who) == running.end())
-        start(who);
-  };
   master::memory const now = server_.decisions().remembered();
-  missing(platform::role::server, now.servers);
-  missing(platform::role::worker, now.workers);
+  auto const settle = [&](platform::role of, master::lineages::record const& lines) {
+    std::set<platform::instance> wanted;
+    for (auto const& line : lines.lines)
+      if (!line.ended) wanted.insert({of, line.id});
+    for (platform::instance const who : running)
+      if (who.what == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
+    for (platform::instance const who : wanted)
+      if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
+  };
+  settle(platform::role::server, now.servers);
+  settle(platform::role::worker, now.workers);
 }
 
 EDL_INLINE asio::awaitable<void> master_role::watch() {
@@ -231,6 +229,17 @@ EDL_INLINE void master_role::show(std::string const& status, std::string const& 
 
 EDL_INLINE int master_role::run(signals const& stop) {
   using namespace std::chrono_literals;
+  log_.info(
+      fmt::format("master of job '{}' listens at {}", around_.job_name, joined(listener_->addresses())));
+  // On the node's thread, because its callbacks come there.
+  std::packaged_task<void()> begin([this] {
+    std::vector<std::string> names;
+    for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
+    server_.listens_at(names);
+    platform_ = make_platform();
+  });
+  node_.post([&begin] { begin(); });
+  begin.get_future().get();
   node_.spawn([this] { return server_.tick(); });
   node_.spawn([this] { return watch(); });
   std::optional<int> signal;

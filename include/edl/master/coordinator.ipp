@@ -51,8 +51,10 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
     : options_(std::move(o)),
       workers_(options_.silence),
       servers_(options_.silence),
-      worker_lines_(
-          {.count = options_.num_workers, .budget = options_.worker_failures, .grace = options_.exit_grace}),
+      worker_lines_({.count = options_.num_workers,
+                     .budget = options_.worker_failures,
+                     .closed = options_.starts_all,
+                     .grace = options_.exit_grace}),
       server_lines_({.count = options_.num_servers,
                      .budget = options_.server_failures,
                      .same_id = true,

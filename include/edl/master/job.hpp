@@ -46,6 +46,7 @@ struct job_options {
   bool replicas = false;              ///< workers have a copy each, and train in worlds
   std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are made good by a new process
   std::uint32_t server_failures = 3;  ///< likewise
+  bool starts_all = false;            ///< no process takes part that a platform has not started for the job
   bool replace_slow = false;          ///< a worker too long at a task is replaced; otherwise only its task is
   duration task_timeout = std::chrono::seconds(300);  ///< no task takes too long before
   /// A process without a sign of life for so long is lost: with the beats and the ticks, it is found within 5

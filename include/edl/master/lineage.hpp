@@ -29,6 +29,7 @@ class lineages {
     std::uint32_t count = 0;   ///< processes 0 … count-1 are being started
     std::uint32_t budget = 1;  ///< failures of a lineage that are made good
     bool same_id = false;      ///< a replacement takes the place of the old; otherwise it gets the next id
+    bool closed = false;       ///< who is unknown begins no lineage: it is one that has been replaced already
     duration grace =
         std::chrono::seconds(10);  ///< between losing contact with a process and replacing it unasked
   };
@@ -67,7 +68,7 @@ class lineages {
 
   std::size_t size() const { return lines_.size(); }
 
-  /// The process is in contact; an unknown id begins a lineage.
+  /// The process is in contact; an unknown id begins a lineage, unless they are closed.
   void joined(std::uint32_t id);
 
   /// Contact was lost.

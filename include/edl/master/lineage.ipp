@@ -47,6 +47,7 @@ EDL_INLINE std::uint32_t lineages::drop_newest() {
 }
 
 EDL_INLINE void lineages::joined(std::uint32_t id) {
+  if (options_.closed && !lines_.contains(id)) return;
   ++changes_;
   line& l = lines_[id];
   if (l.ended) --ended_;
