@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <new>
 
 #include "device/draw.hpp"
@@ -40,12 +41,15 @@ long of_training(int batch) {
   // A library's kernels allocate as they please; with two threads each has memory of its own.
   edl::model<Net, edl::cpu> m({.max_batch = batch, .device = {.threads = 2, .kernels = edl::kernels::own}});
   auto const x = numbers<float>(std::size_t(batch) * m.input.size(), 1);
+  std::size_t heard = 1;
+  std::function<void(std::size_t)> const ready = [&](std::size_t first) { heard = first; };
   long before = 0;
   for (std::uint64_t step = 0; step < 3; ++step) {
     if (step == 1) before = allocations;
     m.forward(x, batch, edl::mode::training, step);
     for (float& g : m.output_gradient()) g = 0.1f;
-    m.backward(x, batch);
+    m.backward(x, batch, ready);
+    CHECK(heard == 0);
     m.forward(x, batch, edl::mode::evaluation, step);
   }
   return allocations - before;

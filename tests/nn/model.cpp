@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "edl/core/error.hpp"
@@ -170,4 +172,60 @@ TEST_CASE("a model learns: is a point within the circle?") {
   }
   CHECK(first > 0.2);
   CHECK(last < 0.12);
+}
+
+namespace {
+
+/// Containers of all kinds, within each other.
+constexpr auto nested = nn::sequential(
+    nn::image{.height = 6, .width = 6, .channels = 2}, nn::conv2d{.filters = 4, .kernel = 3}, nn::relu{},
+    nn::sequential(nn::conv2d{.filters = 4, .kernel = 1}, nn::batch_norm{}, nn::relu{}),
+    nn::residual(nn::sequential(nn::conv2d{.filters = 4, .kernel = 1}, nn::relu{},
+                                nn::conv2d{.filters = 4, .kernel = 1})),
+    nn::relu{},
+    nn::residual(nn::sequential(nn::conv2d{.filters = 6, .kernel = 1}, nn::batch_norm{}),
+                 nn::sequential(nn::conv2d{.filters = 6, .kernel = 1}, nn::batch_norm{})),
+    nn::relu{},
+    nn::concat(nn::sequential(nn::conv2d{.filters = 2, .kernel = 1}, nn::conv2d{.filters = 2, .kernel = 1}),
+               nn::conv2d{.filters = 3, .kernel = 1}),
+    nn::dense{.units = 5}, nn::tanh{}, nn::dense{.units = 3});
+using nested_model = edl::model<nested, edl::basic_cpu<double>>;
+
+}  // namespace
+
+TEST_CASE("who listens to a backward pass is told of gradients that stay as they are") {
+  int const batch = 2;
+  nested_model m({.max_batch = batch, .seed = 5});
+  auto const x = numbers<double>(batch * nested_model::input.size(), 1), dy = numbers<double>(batch * 3, 2);
+  m.forward(x, batch, mode::training);
+  std::ranges::copy(dy, m.output_gradient().begin());
+  std::ranges::fill(m.gradients(), -1e9);
+  struct told {
+    std::size_t first;
+    std::vector<double> gradients;
+  };
+  std::vector<told> all;
+  m.backward(x, batch, [&](std::size_t first) {
+    auto const there = m.gradients().subspan(first);
+    all.push_back({first, {there.begin(), there.end()}});
+  });
+  REQUIRE(!all.empty());
+  CHECK(all.back().first == 0);
+  std::vector<std::size_t> firsts;
+  for (auto const& t : all) {
+    CHECK(std::ranges::equal(t.gradients, m.gradients().subspan(t.first)));
+    if (firsts.empty() || firsts.back() != t.first) firsts.push_back(t.first);
+  }
+  CHECK(std::ranges::is_sorted(firsts, std::greater<>()));
+  std::vector<std::string> names;
+  for (std::size_t const first : firsts)
+    for (auto const& v : nested_model::layout().variables)
+      if (v.offset == first) names.push_back(v.name);
+  // Branches side by side are told of as one, and so is a body whose projection comes after it.
+  CHECK(names == std::vector<std::string>{
+                     "dense_1/kernel", "dense/kernel", "concat/sequential/conv2d/kernel",
+                     "residual_1/projection/batch_normalization/gamma", "residual_1/projection/conv2d/kernel",
+                     "residual_1/body/conv2d/kernel", "residual/body/conv2d_1/kernel",
+                     "residual/body/conv2d/kernel", "sequential/batch_normalization/gamma",
+                     "sequential/conv2d/kernel", "conv2d/kernel"});
 }

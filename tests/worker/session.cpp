@@ -60,10 +60,12 @@ class counting_trainer : public edl::worker::trainer {
   }
   std::span<float> variables() override { return arena; }
   edl::view<float> gradients() const override { return gradient; }
-  double train(edl::data::batch const& b, std::uint64_t step) override {
+  double train(edl::data::batch const& b, std::uint64_t step,
+               edl::worker::gradients_ready const& ready) override {
     seen.insert(seen.end(), b.classes.begin(), b.classes.begin() + b.rows);
     steps.push_back(step);
     arena[1] += 1;
+    if (std::isfinite(loss)) ready(0);
     return loss;
   }
   void evaluate(edl::data::batch const& b, std::span<double> totals) override { totals[0] += b.rows; }
@@ -102,7 +104,8 @@ struct scripted_parameters : edl::worker::parameter_link {
   std::vector<push_made> pushes;
   std::uint64_t version = 7, frozen = 0;
   int pulls = 0, stale = 0, roll_back_at = -1;
-  std::uint32_t held = 0;  // what the servers have of a task that was begun
+  std::vector<edl::minibatch_key> announced;  // while they were computed
+  std::uint32_t held = 0;                     // what the servers have of a task that was begun
 
   std::uint64_t pull(std::span<float> variables) override {
     ++pulls;
@@ -113,8 +116,12 @@ struct scripted_parameters : edl::worker::parameter_link {
     frozen = v;
     std::ranges::fill(variables, float(v));
   }
+  void ready(edl::contribution const& m, edl::view<float>, std::size_t) override {
+    announced.push_back(m.key);
+  }
   edl::worker::pushed push(edl::contribution const& m, std::uint64_t v, edl::view<float>,
                            edl::view<float> change) override {
+    CHECK(announced.back() == m.key);
     if (int(pushes.size()) == roll_back_at) {
       roll_back_at = -1;
       throw edl::worker::rolled_back("a server was lost");
@@ -223,6 +230,7 @@ TEST_CASE("a loss that is no number fails the task, and the next one goes on") {
   b.master.work = {b.task(0, 8), b.task(8, 12)};
   CHECK(b.run());
   CHECK(b.parameters.pushes.empty());
+  CHECK(b.parameters.announced.empty());
   REQUIRE(b.master.outcomes.size() == 2);
   for (outcome const& o : b.master.outcomes) {
     CHECK(o.error.find("the loss is nan at version 7") != std::string::npos);

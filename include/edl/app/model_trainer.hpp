@@ -93,14 +93,14 @@ class model_trainer final : public worker::trainer {
 
   nn::trace const* profile() const override { return trace_ ? &*trace_ : nullptr; }
 
-  double train(data::batch const& b, std::uint64_t step) override {
+  double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override {
     if (b.rows == 0) {
       for (float& g : net_.gradients()) g = 0;
       return 0;
     }
     view<float> const outputs = net_.forward(features(b), b.rows, mode::training, step);
     double const loss = traits::loss(network::output, b.rows, outputs, truth(b), net_.output_gradient());
-    net_.backward(features(b), b.rows);
+    if (std::isfinite(loss)) net_.backward(features(b), b.rows, ready);
     return loss;
   }
 

@@ -68,14 +68,15 @@ void forward_child(pass<D> const& p, std::size_t index, L const& l, forward_args
   l.forward(own, a, more...);
 }
 
-/// The same on the way back; does nothing where nobody needs a gradient.
+/// The same on the way back; does nothing where nobody needs a gradient. Who watches is told of it.
 template <class L, class D>
 void backward_child(pass<D> const& p, std::size_t index, L const& l,
                     backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch) {
   if (a.dx.empty() && a.gradients.empty()) return;
   trace::scope const timed(p.trace, trace::direction::backward, index, name_of<L>(), a.in, a.out);
-  pass<D> own{p.device, p.mode, p.random.child(index), scratch, p.trace};
+  pass<D> own{p.device, p.mode, p.random.child(index), scratch, p.trace, p.watch};
   l.backward(own, a);
+  if (p.watch && !a.gradients.empty()) p.watch->final_from(a.gradients);
 }
 
 /// Scalars of a container's saved memory that its children take.

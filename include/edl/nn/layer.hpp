@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -24,6 +25,17 @@ struct variable_spec {
   bool trained = true;
 };
 
+/// Who hears, during a backward pass, how far it is: `tell(first)`, when all gradients from number `first` of
+/// the arena on are final. It is called between two layers, never with a higher number than before.
+template <class T>
+struct gradient_watch {
+  T const* arena = nullptr;
+  std::function<void(std::size_t first)> const& tell;
+
+  /// These are final, and all that stand behind them.
+  void final_from(std::span<T> gradients) const { tell(std::size_t(gradients.data() - arena)); }
+};
+
 /// What a layer is given besides its data: where it runs, what for, its own random stream and memory that
 /// lasts for one call.
 template <class Device>
@@ -33,6 +45,8 @@ struct pass {
   random_stream random;
   std::span<typename Device::scalar> scratch;
   nn::trace* trace = nullptr;  ///< where the time of the layers within goes, if anybody asks
+  /// On the way back. Handed on to children by containers that go through them from the last to the first.
+  gradient_watch<typename Device::scalar> const* watch = nullptr;
 };
 
 /// Data of a forward pass over `batch` samples. Parameters and state stand in the order of the layer's

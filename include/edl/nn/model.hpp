@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "edl/core/layout.hpp"
@@ -107,11 +108,14 @@ class model {
   /// For the loss: its gradient with respect to what `forward` returned, to be written before `backward`.
   std::span<scalar> output_gradient() { return dy_.span().first(std::size_t(batch_) * output.size()); }
 
-  /// Overwrites `gradients()`. `x` and `batch` are those of the last `forward`.
-  void backward(view<scalar> x, int batch) {
+  /// Overwrites `gradients()`. `x` and `batch` are those of the last `forward`. `ready(first)`, if it is
+  /// anything, is called on the way: gradients from number `first` on are final.
+  void backward(view<scalar> x, int batch, std::function<void(std::size_t first)> const& ready = {}) {
     nn::detail::check_input(batch, max_batch_, x.size(), input);
     nn::detail::check_backward(batch, batch_);
     auto p = pass();
+    nn::gradient_watch<scalar> const watch{gradients_.span().data(), ready};
+    if (ready) p.watch = &watch;
     view<scalar> const y = y_.span().first(std::size_t(batch) * output.size());
     Net.body.backward(p, {input,
                           output,

@@ -79,6 +79,7 @@ struct parallel {
     carver scratch(p.scratch);
     auto const other = scratch.aligned(a.x.size()), slice = scratch.aligned(a.dy.size());
     backward_shares shares(a);
+    pass<D> const own{p.device, p.mode, p.random, {}, p.trace};  // from the first to the last: nobody watches
     std::size_t index = 0, channel = 0;
     auto const one = [&](auto const& b) {
       shape const out = b.output(a.in);
@@ -95,7 +96,7 @@ struct parallel {
         copy(p.device, a.dy, slice);
       }
       call.dx = index == 0 ? a.dx : other.first(a.dx.size());
-      backward_child(p, index, b, call, scratch.rest());
+      backward_child(own, index, b, call, scratch.rest());
       if (index > 0 && !a.dx.empty()) add(p.device, activation::none, a.dx, other, a.dx);
       ++index;
     };

@@ -96,7 +96,9 @@ struct shortcut {
       copy(p.device, a.dy, left.dy);
     }
     left.dx = a.dx;
-    backward_child(p, 0, body, left, scratch.rest());
+    pass<D> own{p.device, p.mode, p.random, {}, p.trace, p.watch};
+    if (projects) own.watch = nullptr;  // the projection's gradients stand behind, and come later
+    backward_child(own, 0, body, left, scratch.rest());
     view<T> more = a.dy;
     if constexpr (projects) {
       auto right = shares.next(projection, a.in, a.x, forgets ? view<T>{} : view<T>(shares.kept(a.out)));

@@ -78,6 +78,12 @@ class parameter_link {
   /// Copies those of a frozen version.
   virtual void pull_frozen(std::uint64_t version, std::span<float> variables) = 0;
 
+  /// Told while a minibatch's gradients are computed, those from number `first` on being final, so that their
+  /// way may begin. What is told of is pushed next, with the same spans.
+  virtual void ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
+    (void)minibatch, (void)gradients, (void)first;
+  }
+
   /// Applies a minibatch's gradients, computed on `version`, and the change of the state; exactly once,
   /// however often it is repeated.
   virtual pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,

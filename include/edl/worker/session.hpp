@@ -108,6 +108,8 @@ class session {
   int steps_since_pull_ = -1;            // −1: pull first
   std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
   std::vector<float> state_before_, change_;
+  std::optional<contribution> at_work_;  // the minibatch whose gradients are computed
+  gradients_ready ready_;
   std::vector<std::vector<float>> slots_;
 
   progress seen_;

@@ -33,6 +33,7 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
   std::size_t const state = model_.variables().size() - model_.gradients().size();
   state_before_.resize(state);
   change_.resize(state);
+  ready_ = [this](std::size_t first) { parameters_.ready(*at_work_, model_.gradients(), first); };
   if (job_.get_model_steps > 1)
     for (std::size_t i = 0; i < rule_.slots().size(); ++i)
       slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
@@ -193,7 +194,8 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
   pushed result;
   for (int attempt = 0;; ++attempt) {
     if (steps_since_pull_ < 0 || steps_since_pull_ >= job_.get_model_steps || frozen_) pull();
-    loss = model_.train(b, step);
+    at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
+    loss = model_.train(b, step, ready_);
     if (!std::isfinite(loss)) {
       end(
           fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning "
@@ -203,8 +205,7 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     }
     std::span<float> const state = model_.variables().last(change_.size());
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
-    result = parameters_.push({key, std::uint32_t(b.rows), std::uint32_t(b.skipped)}, version_,
-                              model_.gradients(), change_);
+    result = parameters_.push(*at_work_, version_, model_.gradients(), change_);
     if (!result.stale) break;
     steps_since_pull_ = -1;
     if (attempt == detail::most_stale_retries) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -30,6 +31,9 @@ struct trainer_options {
   bool profile = false;                        ///< time the passes, layer by layer
 };
 
+/// Called while gradients are computed: those from number `first` on are final.
+using gradients_ready = std::function<void(std::size_t first)>;
+
 /// A model bound to memory, as a worker sees it whatever the model: one virtual call per step, so that the
 /// rest of the worker is compiled once. Thread safety: `make_batch` and `feed` are safe from any thread; the
 /// rest is used by one thread.
@@ -51,8 +55,9 @@ class trainer {
   virtual view<float> gradients() const = 0;
 
   /// Forward and backward. Returns the mean loss, leaves the gradients and the new state. `step` keys the
-  /// random streams: the same minibatch computed again draws the same.
-  virtual double train(data::batch const& b, std::uint64_t step) = 0;
+  /// random streams: the same minibatch computed again draws the same. A loss that is not finite leaves no
+  /// gradients; otherwise `ready`, if it is anything, may be called on the way.
+  virtual double train(data::batch const& b, std::uint64_t step, gradients_ready const& ready) = 0;
 
   /// Adds the minibatch to the metrics' totals.
   virtual void evaluate(data::batch const& b, std::span<double> totals) = 0;
