@@ -146,10 +146,103 @@ TEST_CASE("halved sums are near, and the same bits everywhere") {
   }
 }
 
+namespace {
+
+/// Numbers whose sum depends on its order.
+std::vector<float> uneven(std::size_t n, std::size_t term) {
+  edl::random_stream const random(term + 1, n);
+  std::vector<float> v(n);
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = (float(int(random.below(2'000'001, i)) - 1'000'000) / 999'983) *
+           float(std::uint64_t(1) << random.below(12, n + i));
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("a sum in order has the same bits, however its terms are spread and over what it goes") {
+  for (std::size_t const n :
+       {std::size_t(0), std::size_t(1), std::size_t(77), std::size_t(5'000), std::size_t(150'000)})
+    for (std::size_t const all : {1u, 2u, 3u, 4u, 7u})
+      for (bool const halved : {false, true}) {
+        std::vector<std::vector<float>> terms;
+        for (std::size_t t = 0; t < all; ++t) terms.push_back(uneven(n, t));
+        auto const rounded = [&](float x) { return halved ? edl::from_bfloat16(edl::to_bfloat16(x)) : x; };
+        std::vector<float> expected(n), backwards(n);
+        for (std::size_t i = 0; i < n; ++i) {
+          expected[i] = rounded(terms[0][i]);
+          for (std::size_t t = 1; t < all; ++t) expected[i] = rounded(expected[i] + rounded(terms[t][i]));
+          backwards[i] = rounded(terms[all - 1][i]);
+          for (std::size_t t = all - 1; t-- > 0;) backwards[i] = rounded(backwards[i] + rounded(terms[t][i]));
+        }
+        if (n > 100 && all > 2) CHECK(expected != backwards);
+        for (auto const& [o, size] : every({1, 2, 3, 4, 5})) {
+          CAPTURE(n);
+          CAPTURE(all);
+          CAPTURE(halved);
+          CAPTURE(size);
+          CAPTURE(o.shared_memory);
+          auto const groups = connected(size, o);
+          std::vector<int> right(std::size_t(size), 0);
+          // Twice, the second time with the sum in the first term's place.
+          side_by_side(size, [&](int r) {
+            auto const [first, count] = edl::collective::share_of(all, size, r);
+            std::vector<std::vector<float>> own(terms.begin() + std::ptrdiff_t(first),
+                                                terms.begin() + std::ptrdiff_t(first + count));
+            std::vector<edl::view<float>> const views(own.begin(), own.end());
+            std::vector<float> apart(n, -1);
+            std::span<float> const within = own.empty() ? std::span(apart) : std::span(own[0]);
+            groups[std::size_t(r)]->all_reduce_in_order(views, all, apart, halved);
+            right[std::size_t(r)] += apart == expected;
+            groups[std::size_t(r)]->all_reduce_in_order(views, all, within, halved);
+            right[std::size_t(r)] += std::ranges::equal(within, expected);
+          });
+          CHECK(right == std::vector<int>(std::size_t(size), 2));
+        }
+      }
+}
+
+TEST_CASE("a share of a row: all of it, cut evenly, the first first") {
+  using edl::collective::share_of;
+  for (int size = 1; size < 9; ++size)
+    for (std::size_t all = 0; all < 20; ++all) {
+      std::size_t next = 0;
+      for (int r = 0; r < size; ++r) {
+        auto const s = share_of(all, size, r);
+        CHECK(s.first == next);
+        CHECK(s.count >= all / std::size_t(size));
+        CHECK(s.count <= share_of(all, size, 0).count);
+        CHECK(s.count + 1 >= share_of(all, size, 0).count);
+        next += s.count;
+      }
+      CHECK(next == all);
+    }
+}
+
+TEST_CASE("more terms than shared memory has room for go over the sockets") {
+  auto const groups = connected(3);
+  constexpr std::size_t all = 6'000, n = 300;
+  std::vector<std::vector<float>> sums(3, std::vector<float>(n));
+  side_by_side(3, [&](int r) {
+    std::vector<float> const one(n, 1.0f);
+    std::vector<edl::view<float>> const terms(edl::collective::share_of(all, 3, r).count, one);
+    groups[std::size_t(r)]->all_reduce_in_order(terms, all, sums[std::size_t(r)]);
+    groups[std::size_t(r)]->all_reduce(sums[std::size_t(r)]);  // and back again
+  });
+  for (auto const& s : sums) CHECK(std::ranges::count(s, 3 * float(all)) == std::ptrdiff_t(n));
+}
+
 TEST_CASE("a member that is lost, or an abort, at any byte, ends the operation of all") {
-  for (std::size_t const n : {std::size_t(8), std::size_t(200'000)})
+  for (auto const& [n, in_order] : {std::pair(std::size_t(8), false), std::pair(std::size_t(200'000), false),
+                                    std::pair(std::size_t(8), true), std::pair(std::size_t(200'000), true)})
     for (auto const& [o, size] : every({2, 3, 5})) {
       CAPTURE(n);
+      CAPTURE(in_order);
+      auto const sum = [members = std::size_t(size), ordered = in_order](group& g,
+                                                                         std::vector<float>& values) {
+        edl::view<float> const own = values;
+        ordered ? g.all_reduce_in_order({&own, 1}, members, values) : g.all_reduce(values);
+      };
       CAPTURE(size);
       CAPTURE(o.shared_memory);
       auto groups = connected(size, o);
@@ -161,7 +254,7 @@ TEST_CASE("a member that is lost, or an abort, at any byte, ends the operation o
             // Begins, and is gone.
             std::thread gone([&] { groups[1]->abort(); });
             try {
-              for (;;) groups[1]->all_reduce(values);
+              for (;;) sum(*groups[1], values);
             } catch (broken const& e) {
               ended[1] = e.rank() == -1;
             }
@@ -169,7 +262,7 @@ TEST_CASE("a member that is lost, or an abort, at any byte, ends the operation o
             groups[1].reset();
             return;
           }
-          for (;;) groups[std::size_t(r)]->all_reduce(values);
+          for (;;) sum(*groups[std::size_t(r)], values);
         } catch (broken const&) {
           ended[std::size_t(r)] = 1;
           groups[std::size_t(r)]->abort();  // as everybody does, so that those who do not see it hear of it
@@ -227,13 +320,17 @@ TEST_CASE("who has nothing to do hears that others have begun, whoever begins") 
         CAPTURE(first);
         auto const groups = connected(size, o);
         CHECK_FALSE(groups[1]->begun(std::chrono::milliseconds(1)));
-        for (int again = 0; again < 2; ++again)
+        for (int again = 0; again < 3; ++again)
           side_by_side(size, [&](int r) {
             std::vector<float> values(n, 1.0f);
             group& g = *groups[std::size_t(r)];
             if (r != first)
               while (!g.begun(std::chrono::milliseconds(1000))) continue;
-            g.all_reduce(values);
+            edl::view<float> const own = values;
+            if (again == 2)
+              g.all_reduce_in_order({&own, 1}, std::size_t(size), values);
+            else
+              g.all_reduce(values);
             CHECK(values[n - 1] == float(size));
           });
       }

@@ -11,6 +11,7 @@
 
 #include "edl/collective/broken.hpp"
 #include "edl/collective/segment.hpp"
+#include "edl/core/span.hpp"
 #include "edl/net/stream.hpp"
 
 namespace edl::collective {
@@ -50,6 +51,15 @@ class group {
   /// The same, each number travelling as a bfloat16; partial sums are rounded where they travel.
   void all_reduce_halved(std::span<float> values);
 
+  /// The sum of `all` ≥ 1 terms in a row, of which `share_of(all, size(), rank())` are this member's, each as
+  /// long as `sum`. They are added one after the other: the same bits on each member, and whoever has which.
+  /// `sum` may be the first of this member's terms. `halved`: every number travels as a bfloat16, and every
+  /// term and partial sum is rounded to one, whether it travels or not. Over sockets, partial sums go from
+  /// member to member, and the whole ones follow them (every member sends 2 times the span's bytes); in
+  /// shared memory it is as with `all_reduce`.
+  void all_reduce_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> sum,
+                           bool halved = false);
+
   /// Returns when every member has called it.
   void barrier();
 
@@ -61,7 +71,8 @@ class group {
   void abort() noexcept;
 
  private:
-  struct flow;  // bytes to or from a member, through pieces of memory one after the other
+  struct flow;    // bytes to or from a member, through pieces of memory one after the other
+  struct course;  // what goes around the ring
 
   bool begin();  // an operation; true: in shared memory
   [[noreturn]] void lost(int rank, char const* how) const;
@@ -71,6 +82,10 @@ class group {
   // Over sockets.
   template <class Wire>
   void ring(std::span<float> values);
+  template <class Wire>
+  void pass_on(std::span<view<float> const> terms, std::span<float> sum);
+  template <class Wire, class Outgoing, class Incoming, class Add>
+  void travel(std::size_t bytes, course c, Outgoing outgoing, Incoming incoming, Add add);
   void doubling(std::span<float> values);
   void swap(int with, std::span<std::byte const> out, std::span<std::byte> in);
   std::size_t send(flow& f, std::size_t most);
@@ -86,6 +101,13 @@ class group {
   void sum_at_once(std::span<float> values);
   template <class Wire>
   void sum_in_blocks(std::span<float> values);
+  template <class Wire>
+  void sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> sum);
+  template <class Write, class Sum, class Read>
+  void in_blocks(std::size_t blocks, Write write, Sum sum, Read read);
+  bool has_room(std::size_t all) const;
+  void shared_sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> sum,
+                           bool halved);
   void await_all(std::uint64_t count);
   void sleep(std::uint64_t count);
   void compare(int other) const;

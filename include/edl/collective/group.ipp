@@ -9,12 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "edl/collective/group.hpp"
+#include "edl/collective/numbers.hpp"
 #include "edl/collective/topology.hpp"
-#include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::collective {
@@ -155,6 +154,19 @@ EDL_INLINE void group::all_reduce_halved(std::span<float> values) {
     ring<std::uint16_t>(values);
 }
 
+EDL_INLINE void group::all_reduce_in_order(std::span<view<float> const> terms, std::size_t all,
+                                           std::span<float> sum, bool halved) {
+  if (sum.empty()) return barrier();
+  if (terms.size() != share_of(all, size(), rank_).count)
+    throw error(fmt::format("{} of {} terms, from member {} of {}", terms.size(), all, rank_, size()));
+  if (size() == 1)
+    halved ? fold<std::uint16_t>(nullptr, terms, 0, sum) : fold<float>(nullptr, terms, 0, sum);
+  else if (begin() && has_room(all))
+    shared_sum_in_order(terms, all, sum, halved);
+  else
+    halved ? pass_on<std::uint16_t>(terms, sum) : pass_on<float>(terms, sum);
+}
+
 EDL_INLINE void group::barrier() { all_reduce({}); }
 
 // Sends one piece of memory to a member while another comes from it.
@@ -212,53 +224,47 @@ EDL_INLINE void group::doubling(std::span<float> values) {
   if (carries) swap(rank_ + half, mine, {});
 }
 
-// The segments of the span go around: each member adds its numbers to what comes and passes it on, until
-// every segment is whole on one member, and then the whole ones go around. As a stream: the k-th segment that
-// a member sends is the (k−1)-th that it receives, so what it may send is its first segment and as much as
-// has come.
-template <class Wire>
-void group::ring(std::span<float> values) {
-  constexpr bool halved = !std::is_same_v<Wire, float>;
+// Segments in the order of the stream.
+struct group::course {
+  std::size_t out, in;  // how many a member sends, and how many come to it
+  std::size_t adds;     // of those that come, the first so many are added to what is here
+  std::size_t ahead;    // sent before any has come: the k-th that comes is the (k + ahead)-th that is sent
+};
+
+// `outgoing(k)`, `incoming(k)`: the memory of a segment; `add(to, from, at)`: what has come for the elements
+// from `at` on of a segment.
+template <class Wire, class Outgoing, class Incoming, class Add>
+void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming incoming, Add add) {
   constexpr std::size_t piece = detail::piece_bytes / sizeof(Wire);
-  std::size_t const n = links_.size(), me = std::size_t(rank_);
-  std::size_t const lines = (values.size() + detail::floats_per_line - 1) / detail::floats_per_line;
-  auto const segment = [&](std::size_t i) {
-    i %= n;
-    std::size_t const first = std::min(values.size(), lines * i / n * detail::floats_per_line),
-                      last = std::min(values.size(), lines * (i + 1) / n * detail::floats_per_line);
-    return values.subspan(first, last - first);
-  };
   struct position {
     std::size_t k = 0, at = 0;  // segment in the order of the stream, element in it
   } sending, receiving;
-  std::size_t const all = 2 * (n - 1);
-  auto const outgoing = [&] { return segment(me + 2 * n - sending.k); };
-  auto const incoming = [&] { return segment(me + 2 * n - 1 - receiving.k); };
-  std::size_t sendable = outgoing().size();  // elements, not sent yet
+  std::size_t sendable = 0;  // elements, not sent yet
+  for (std::size_t k = 0; k < c.ahead; ++k) sendable += outgoing(k).size();
 
-  std::uint64_t mine[2]{mark(), values.size() * sizeof(Wire)}, theirs[2]{};
+  std::size_t const n = links_.size(), me = std::size_t(rank_);
+  std::uint64_t mine[2]{mark(), bytes}, theirs[2]{};
   flow out(int((me + 1) % n)), in(int((me + n - 1) % n));
   out.add(std::as_writable_bytes(std::span(mine)));
   in.add(std::as_writable_bytes(std::span(theirs)));
   bool checked = false;
   std::size_t taken = 0;  // elements of the run being received
   received_.resize(detail::piece_bytes);
-  if (halved) to_send_.resize(piece);
+  if (halves<Wire>) to_send_.resize(piece);
 
   for (;;) {
-    while (out.over() && sending.k < all && outgoing().size() == sending.at) ++sending.k, sending.at = 0;
-    while (in.over() && receiving.k < all && incoming().size() == receiving.at)
+    while (out.over() && sending.k < c.out && outgoing(sending.k).size() == sending.at)
+      ++sending.k, sending.at = 0;
+    while (in.over() && receiving.k < c.in && incoming(receiving.k).size() == receiving.at)
       ++receiving.k, receiving.at = 0;
-    if (out.over() && sending.k < all && sendable > 0) {
-      auto const run = outgoing().subspan(sending.at);
-      auto const now = run.first(std::min({run.size(), sendable, halved ? piece : run.size()}));
+    if (out.over() && sending.k < c.out && sendable > 0) {
+      auto const run = outgoing(sending.k).subspan(sending.at);
+      auto const now = run.first(std::min({run.size(), sendable, halves<Wire> ? piece : run.size()}));
       out = flow(out.peer);
-      if constexpr (halved) {
-        std::transform(now.begin(), now.end(), to_send_.begin(), to_bfloat16);
+      if constexpr (halves<Wire>) {
+        write_out(now, to_send_.data());
         // Whose sum it is keeps what the others get.
-        if (sending.k == n - 1)
-          std::transform(to_send_.begin(), to_send_.begin() + std::ptrdiff_t(now.size()), now.begin(),
-                         from_bfloat16);
+        if (sending.k == c.adds) read_in(to_send_.data(), now);
         out.add(std::as_writable_bytes(std::span(to_send_).first(now.size())));
       } else {
         out.add(std::as_writable_bytes(now));
@@ -266,16 +272,16 @@ void group::ring(std::span<float> values) {
       sending.at += now.size();
       sendable -= now.size();
     }
-    bool const adds = receiving.k < n - 1;
-    if (in.over() && receiving.k < all) {
-      auto const run = incoming().subspan(receiving.at);
+    bool const adds = receiving.k < c.adds;
+    if (in.over() && receiving.k < c.in) {
+      auto const run = incoming(receiving.k).subspan(receiving.at);
       std::size_t const now = std::min(run.size(), piece);
       in = flow(in.peer);
-      in.add(adds || halved ? std::span(received_).first(now * sizeof(Wire))
-                            : std::as_writable_bytes(run.first(now)));
+      in.add(adds || halves<Wire> ? std::span(received_).first(now * sizeof(Wire))
+                                  : std::as_writable_bytes(run.first(now)));
       taken = 0;
     }
-    if (out.over() && in.over() && sending.k == all && receiving.k == all) return;
+    if (out.over() && in.over() && sending.k == c.out && receiving.k == c.in) return;
 
     std::size_t moved = out.over() ? 0 : send(out, out.total);
     if (!in.over()) moved += receive(in);
@@ -286,24 +292,57 @@ void group::ring(std::span<float> values) {
         checked = true;
       }
     } else if (std::size_t const whole = in.done / sizeof(Wire); whole > taken) {
-      auto const to = incoming().subspan(receiving.at, whole - taken);
-      if (adds || halved) {
-        auto const* from = reinterpret_cast<Wire const*>(received_.data()) + taken;
-        for (std::size_t i = 0; i < to.size(); ++i) {
-          float x;
-          if constexpr (halved)
-            x = from_bfloat16(from[i]);
-          else
-            x = from[i];
-          to[i] = adds ? to[i] + x : x;
-        }
-      }
+      auto const to = incoming(receiving.k).subspan(receiving.at, whole - taken);
+      auto const* from = reinterpret_cast<Wire const*>(received_.data()) + taken;
+      if (adds)
+        add(to, from, receiving.at);
+      else if (halves<Wire>)
+        read_in(from, to);
       receiving.at += to.size();
-      sendable += receiving.k < all - 1 ? to.size() : 0;
+      sendable += receiving.k + c.ahead < c.out ? to.size() : 0;
       taken = whole;
     }
     if (moved == 0) wait(out.over() ? -1 : out.peer, in.over() ? -1 : in.peer);
   }
+}
+
+// The segments of the span go around: each member adds its numbers to what comes and passes it on, until
+// every segment is whole on one member, and then the whole ones go around. As a stream: the k-th segment that
+// a member sends is the (k−1)-th that it receives, so what it may send is its first segment and as much as
+// has come.
+template <class Wire>
+void group::ring(std::span<float> values) {
+  std::size_t const n = links_.size(), me = std::size_t(rank_);
+  std::size_t const lines = (values.size() + detail::floats_per_line - 1) / detail::floats_per_line;
+  auto const segment = [&](std::size_t i) {
+    i %= n;
+    std::size_t const first = std::min(values.size(), lines * i / n * detail::floats_per_line),
+                      last = std::min(values.size(), lines * (i + 1) / n * detail::floats_per_line);
+    return values.subspan(first, last - first);
+  };
+  travel<Wire>(
+      values.size() * sizeof(Wire), {.out = 2 * (n - 1), .in = 2 * (n - 1), .adds = n - 1, .ahead = 1},
+      [&](std::size_t k) { return segment(me + 2 * n - k); },
+      [&](std::size_t k) { return segment(me + 2 * n - 1 - k); },
+      [](std::span<float> to, Wire const* from, std::size_t) { add(from, to); });
+}
+
+// The first member sends its sum on, every other adds its terms to what comes; what the last has is whole,
+// and goes around behind. A number that is whole comes after it was sent as a partial sum, so both have one
+// place.
+template <class Wire>
+void group::pass_on(std::span<view<float> const> terms, std::span<float> sum) {
+  std::size_t const n = links_.size(), me = std::size_t(rank_);
+  bool const first = me == 0, last = me == n - 1, before_last = me + 2 == n;
+  if (first) fold<Wire>(nullptr, terms, 0, sum);
+  auto const whole = [&](std::size_t) { return sum; };
+  travel<Wire>(sum.size() * sizeof(Wire),
+               {.out = last || before_last ? 1u : 2u,
+                .in = first || last ? 1u : 2u,
+                .adds = first ? 0u : 1u,
+                .ahead = first ? 1u : 0u},
+               whole, whole,
+               [&](std::span<float> to, Wire const* from, std::size_t at) { fold(from, terms, at, to); });
 }
 
 }  // namespace edl::collective

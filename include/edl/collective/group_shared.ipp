@@ -6,13 +6,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <type_traits>
 #include <utility>
 
 #include "edl/collective/group.hpp"
+#include "edl/collective/numbers.hpp"
 #include "edl/collective/topology.hpp"
-#include "edl/core/bfloat16.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
 
@@ -35,31 +35,34 @@ inline bool is_local(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
 }
 
-template <class Wire>
-void write_out(std::span<float const> from, Wire* to) {
-  if constexpr (std::is_same_v<Wire, float>)
-    std::copy(from.begin(), from.end(), to);
-  else
-    std::transform(from.begin(), from.end(), to, to_bfloat16);
+// Numbers of one term in a member's room, where the member that has the most terms has them all there.
+inline std::size_t room_of_term(std::size_t all, int members) {
+  return block_floats / share_of(all, members, 0).count / line_floats * line_floats;
 }
 
-template <class Wire>
-void read_in(Wire const* from, std::span<float> to) {
-  if constexpr (std::is_same_v<Wire, float>)
-    std::copy_n(from, to.size(), to.begin());
-  else
-    std::transform(from, from + to.size(), to.begin(), from_bfloat16);
-}
+// A block's numbers, cut among the members. All blocks are cut alike, also the last: what others may still
+// read stays away from what is written.
+struct blocks {
+  struct range {
+    std::size_t first, size;
+    std::size_t last() const { return first + size; }
+  };
+  std::size_t size, members, lines = members * line_floats;
+  std::size_t most;  // numbers in a block
+  std::size_t count = (size + most - 1) / most;
+  std::size_t share = (size + count * lines - 1) / (count * lines) * line_floats;
 
-template <class Wire>
-void add(Wire const* from, std::span<float> to) {
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    if constexpr (std::is_same_v<Wire, float>)
-      to[i] += from[i];
-    else
-      to[i] += from_bfloat16(from[i]);
+  // Of the numbers.
+  range block(std::size_t t) const {
+    std::size_t const first = std::min(size, t * share * members);
+    return {first, std::min(share * members, size - first)};
   }
-}
+  // Of the block.
+  range slice(std::size_t t, int member) const {
+    std::size_t const all = block(t).size, first = std::min(all, std::size_t(member) * share);
+    return {first, std::min(share, all - first)};
+  }
+};
 
 }  // namespace detail
 
@@ -220,17 +223,17 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
 template <class Wire>
 void group::sum_at_once(std::span<float> values) {
   auto const room = [&](int member) { return reinterpret_cast<Wire*>(segment_->room(member, round_)); };
-  detail::write_out(values, room(rank_));
+  write_out(view<float>(values), room(rank_));
   last_post_ = ++posts_;
   segment_->post(posts_);
   await_all(posts_);
   for (int i = 0; i < size(); ++i) compare(i);
   for (std::size_t at = 0; at < values.size(); at += detail::strip_floats) {
     auto const strip = values.subspan(at, std::min(detail::strip_floats, values.size() - at));
-    detail::read_in(room(0) + at, strip);
-    for (int i = 1; i < size(); ++i) detail::add(room(i) + at, strip);
-    if constexpr (!std::is_same_v<Wire, float>)
-      for (float& x : strip) x = from_bfloat16(to_bfloat16(x));
+    read_in(room(0) + at, strip);
+    for (int i = 1; i < size(); ++i) add(room(i) + at, strip);
+    if constexpr (halves<Wire>)
+      for (float& x : strip) x = travelled<Wire>(x);
   }
   ++round_;
 }
@@ -239,63 +242,117 @@ void group::sum_at_once(std::span<float> values) {
 // leaves the sums in its room and posts (b), and reads the others' sums. The next block is written before
 // that, into the other half of the room, so that nobody need wait for who is a little late. By the time a
 // member writes to a half again, everybody has posted what comes after reading it.
-template <class Wire>
-void group::sum_in_blocks(std::span<float> values) {
-  // All blocks are cut alike, also the last: what others may still read stays away from what is written.
-  std::size_t const n = links_.size(), lines = n * detail::line_floats, most = detail::block_floats - lines,
-                    blocks = (values.size() + most - 1) / most,
-                    share = (values.size() + blocks * lines - 1) / (blocks * lines) * detail::line_floats;
-  auto const room = [&](int member, std::size_t t) {
-    return reinterpret_cast<Wire*>(segment_->room(member, round_ + t));
-  };
-  auto const block = [&](std::size_t t) {
-    std::size_t const first = std::min(values.size(), t * share * n);
-    return values.subspan(first, std::min(share * n, values.size() - first));
-  };
-  struct range {
-    std::size_t first, last;
-  };
-  auto const slice = [&](std::size_t t, int member) {
-    std::size_t const size = block(t).size(), first = std::size_t(member) * share;
-    return range{std::min(size, first), std::min(size, first + share)};
-  };
-  auto const write = [&](std::size_t t) {
-    auto const from = block(t);
-    auto const [first, last] = slice(t, rank_);
-    detail::write_out<Wire>(from.first(first), room(rank_, t));
-    detail::write_out<Wire>(from.subspan(last), room(rank_, t) + last);
+template <class Write, class Sum, class Read>
+void group::in_blocks(std::size_t blocks, Write write, Sum sum, Read read) {
+  auto const post = [&](auto const& work, std::size_t t) {
+    work(t);
     segment_->post(++posts_);
   };
-  auto const sum = [&](std::size_t t) {
-    auto const [first, last] = slice(t, rank_);
-    for (std::size_t at = first; at < last; at += detail::strip_floats) {
-      auto const strip = block(t).subspan(at, std::min(detail::strip_floats, last - at));
-      for (std::size_t i = 1; i < n; ++i) detail::add(room(int((std::size_t(rank_) + i) % n), t) + at, strip);
-      detail::write_out<Wire>(strip, room(rank_, t) + at);
-      if constexpr (!std::is_same_v<Wire, float>) detail::read_in(room(rank_, t) + at, strip);
-    }
-    segment_->post(++posts_);
-  };
-  auto const read = [&](std::size_t t) {
-    for (std::size_t i = 1; i < n; ++i) {
-      int const other = int((std::size_t(rank_) + i) % n);
-      auto const [first, last] = slice(t, other);
-      detail::read_in(room(other, t) + first, block(t).subspan(first, last - first));
-    }
-  };
-
   std::uint64_t const before = posts_;
   last_post_ = before + 2 * blocks;
-  write(0);
+  post(write, 0);
   await_all(before + 1);
   for (int i = 0; i < size(); ++i) compare(i);
   for (std::size_t t = 0; t < blocks; ++t) {
-    if (t + 1 < blocks) write(t + 1);
-    sum(t);
+    if (t + 1 < blocks) post(write, t + 1);
+    post(sum, t);
     await_all(posts_);
     read(t);
   }
   round_ += blocks;
+}
+
+template <class Wire>
+void group::sum_in_blocks(std::span<float> values) {
+  std::size_t const n = links_.size();
+  detail::blocks const cut{
+      .size = values.size(), .members = n, .most = detail::block_floats - n * detail::line_floats};
+  auto const room = [&](int member, std::size_t t) {
+    return reinterpret_cast<Wire*>(segment_->room(member, round_ + t));
+  };
+  auto const block = [&](std::size_t t) { return values.subspan(cut.block(t).first, cut.block(t).size); };
+  auto const write = [&](std::size_t t) {
+    auto const from = block(t);
+    auto const own = cut.slice(t, rank_);
+    write_out(view<float>(from.first(own.first)), room(rank_, t));
+    write_out(view<float>(from.subspan(own.last())), room(rank_, t) + own.last());
+  };
+  auto const sum = [&](std::size_t t) {
+    auto const own = cut.slice(t, rank_);
+    for (std::size_t at = own.first; at < own.last(); at += detail::strip_floats) {
+      auto const strip = block(t).subspan(at, std::min(detail::strip_floats, own.last() - at));
+      for (std::size_t i = 1; i < n; ++i) add(room(int((std::size_t(rank_) + i) % n), t) + at, strip);
+      write_out(view<float>(strip), room(rank_, t) + at);
+      if constexpr (halves<Wire>) read_in(room(rank_, t) + at, strip);
+    }
+  };
+  auto const read = [&](std::size_t t) {
+    for (std::size_t i = 1; i < n; ++i) {
+      int const other = int((std::size_t(rank_) + i) % n);
+      auto const theirs = cut.slice(t, other);
+      read_in(room(other, t) + theirs.first, block(t).subspan(theirs.first, theirs.size));
+    }
+  };
+  in_blocks(cut.count, write, sum, read);
+}
+
+// As above, but a room holds the block of each of a member's terms, one behind the other, and a slice is
+// added up from the first member's first term to the last's last.
+template <class Wire>
+void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> values) {
+  std::size_t const n = links_.size(), each = detail::room_of_term(all, size());
+  detail::blocks const cut{.size = values.size(), .members = n, .most = each - n * detail::line_floats};
+  auto const room = [&](int member, std::size_t t, std::size_t term) {
+    return reinterpret_cast<Wire*>(segment_->room(member, round_ + t)) + term * each;
+  };
+  auto const term = [&](std::size_t t, std::size_t k) {
+    return terms[k].subspan(cut.block(t).first, cut.block(t).size);
+  };
+  auto const write = [&](std::size_t t) {
+    auto const own = cut.slice(t, rank_);
+    for (std::size_t k = 0; k < terms.size(); ++k) {
+      if (k > 0) write_out(term(t, k).subspan(own.first, own.size), room(rank_, t, k) + own.first);
+      write_out(term(t, k).first(own.first), room(rank_, t, k));
+      write_out(term(t, k).subspan(own.last()), room(rank_, t, k) + own.last());
+    }
+  };
+  auto const sum = [&](std::size_t t) {
+    auto const own = cut.slice(t, rank_);
+    // Where the sums will stand: not before the others have read those of two blocks before.
+    if (!terms.empty()) write_out(term(t, 0).subspan(own.first, own.size), room(rank_, t, 0) + own.first);
+    for (std::size_t at = own.first; at < own.last(); at += detail::strip_floats) {
+      std::array<float, detail::strip_floats> numbers;
+      auto const strip = std::span(numbers).first(std::min(detail::strip_floats, own.last() - at));
+      for (int i = 0; i < size(); ++i)
+        for (std::size_t k = 0; k < share_of(all, size(), i).count; ++k) {
+          auto const* const from = room(i, t, k) + at;
+          if (i == 0 && k == 0)
+            read_in(from, strip);
+          else
+            for (std::size_t j = 0; j < strip.size(); ++j)
+              strip[j] = travelled<Wire>(strip[j] + collective::read(from[j]));
+        }
+      std::ranges::copy(strip, values.begin() + std::ptrdiff_t(cut.block(t).first + at));
+      write_out(view<float>(strip), room(rank_, t, 0) + at);
+    }
+  };
+  auto const read = [&](std::size_t t) {
+    for (int i = 0; i < size(); ++i)
+      if (auto const theirs = cut.slice(t, i); i != rank_)
+        read_in(room(i, t, 0) + theirs.first, values.subspan(cut.block(t).first + theirs.first, theirs.size));
+  };
+  in_blocks(cut.count, write, sum, read);
+}
+
+EDL_INLINE bool group::has_room(std::size_t all) const {
+  return detail::room_of_term(all, size()) >= 2 * links_.size() * detail::line_floats;
+}
+
+EDL_INLINE void group::shared_sum_in_order(std::span<view<float> const> terms, std::size_t all,
+                                           std::span<float> sum, bool halved) {
+  purpose_ = {mark(), sum.size() * (halved ? sizeof(std::uint16_t) : sizeof(float))};
+  segment_->say(round_, purpose_);
+  halved ? sum_in_order<std::uint16_t>(terms, all, sum) : sum_in_order<float>(terms, all, sum);
 }
 
 EDL_INLINE void group::shared_sum(std::span<float> values, bool halved) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,18 @@ namespace edl::collective {
 
 /// The largest power of two that is not larger: how many members of a group take part in the doubling rounds.
 constexpr int doubling_size(int size) { return int(std::bit_floor(unsigned(size))); }
+
+/// Places in a row.
+struct share {
+  std::size_t first = 0, count = 0;
+};
+
+/// Which of `all` things in a row are a member's, if they are cut as evenly as can be: the first members have
+/// one more than the last.
+constexpr share share_of(std::size_t all, int size, int rank) {
+  std::size_t const each = all / std::size_t(size), more = all % std::size_t(size), r = std::size_t(rank);
+  return {r * each + (r < more ? r : more), each + (r < more ? 1 : 0)};
+}
 
 /// Who a member exchanges bytes with, in increasing order: its neighbours in the ring, and its partners in
 /// the rounds of recursive doubling. O(log size) of them; for every pair both agree.
