@@ -141,6 +141,27 @@ TEST_CASE("a killed worker with a copy: the others go on as the processes that t
   }
 }
 
+TEST_CASE(
+    "a model of several buckets: sums begin while gradients are computed, and a worker is killed then") {
+  job::options const wide{.env = {{"TINY_WIDE", "1"}}};
+  for (bool const fixed : {false, true}) {
+    CAPTURE(fixed);
+    job::scratch const dir;
+    lines flags{"--num_epochs=2", "--validation_data=" + job::data().validation, "--num_threads=1",
+                "--checkpoint_dir=" + dir / "checkpoints"};
+    if (fixed) flags.push_back("--fixed_global_batch");
+    job::run j(replicas(3, flags), wide);
+    reach_middle(j, 6);
+    pid_t const victim = j.find("worker", 1);
+    REQUIRE(victim);
+    ::kill(victim, SIGKILL);
+    check_end(j, dir / "checkpoints", 2);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "worker 3 joined"));
+    CHECK(last_accuracy(j.log()) > 0.8);
+  }
+}
+
 TEST_CASE("two workers killed at once: the third goes on") {
   job::scratch const dir;
   job::run j(replicas(3, {"--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"}), slow);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <thread>
 
+#include "collective/members.hpp"
 #include "edl/collective/topology.hpp"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/random.hpp"
@@ -22,34 +23,10 @@ namespace {
 using edl::collective::broken;
 using edl::collective::group;
 using edl::collective::group_options;
+using members::connected, members::linked, members::side_by_side;
 
 /// What sums go over: the sockets, or memory.
 constexpr group_options over_sockets{.shared_memory = false}, in_memory{};
-
-using links = std::vector<std::vector<edl::net::descriptor>>;
-
-links linked(int size) {
-  links all;
-  for (int r = 0; r < size; ++r) all.emplace_back(std::size_t(size));
-  for (int a = 0; a < size; ++a)
-    for (int b : edl::collective::partners(a, size)) {
-      if (b < a) continue;
-      int pair[2];
-      REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
-      all[std::size_t(a)][std::size_t(b)] = edl::net::descriptor(pair[0]);
-      all[std::size_t(b)][std::size_t(a)] = edl::net::descriptor(pair[1]);
-    }
-  return all;
-}
-
-/// Groups of `size` members in this process, joined by socket pairs.
-std::vector<std::unique_ptr<group>> connected(int size, group_options o = {}) {
-  auto links = linked(size);
-  std::vector<std::unique_ptr<group>> all;
-  for (int r = 0; r < size; ++r)
-    all.push_back(std::make_unique<group>(r, std::move(links[std::size_t(r)]), o));
-  return all;
-}
 
 struct way {
   group_options options;
@@ -61,12 +38,6 @@ std::vector<way> every(std::initializer_list<int> sizes) {
   for (int const size : sizes)
     for (auto const& o : {over_sockets, in_memory}) all.push_back({o, size});
   return all;
-}
-
-void side_by_side(int size, std::function<void(int)> const& work) {
-  std::vector<std::thread> threads;
-  for (int r = 0; r < size; ++r) threads.emplace_back([&, r] { work(r); });
-  for (auto& t : threads) t.join();
 }
 
 std::vector<float> draw(std::size_t n, int rank) {

@@ -16,7 +16,8 @@ struct tiny {
   static constexpr edl::sgd optimizer{.learning_rate = 0.05f, .momentum = 0.9f};
   using metrics = edl::metrics<edl::accuracy>;
 
-  static void feed(edl::example const& record, edl::sample<tiny>& into, edl::mode m) {
+  template <class Sample>
+  static void feed(edl::example const& record, Sample& into, edl::mode m) {
     into.features = record.floats("x");
     if (m != edl::mode::prediction) into.label = record.integer("label");
     if (m == edl::mode::training) disturb();
@@ -40,4 +41,13 @@ struct tiny {
   }
 };
 
-int main(int argc, char** argv) { return edl::run<tiny>(argc, argv); }
+/// With TINY_WIDE: ten megabytes of parameters, more than one bucket of a sum.
+struct wide : tiny {
+  static constexpr auto network =
+      nn::sequential(nn::features{.count = 8}, nn::dense{.units = 1500}, nn::relu{}, nn::dense{.units = 1600},
+                     nn::relu{}, nn::batch_norm{}, nn::dense{.units = 3});
+};
+
+int main(int argc, char** argv) {
+  return std::getenv("TINY_WIDE") ? edl::run<wide>(argc, argv) : edl::run<tiny>(argc, argv);
+}

@@ -309,7 +309,9 @@ std::vector<float> sums_of(std::vector<std::pair<float, edl::contribution>> cons
   std::vector<float> sum(elements, 0);
   for (auto const& [value, c] : all) {
     std::vector<float> one(elements, value * float(c.records));
+    auto const whole = one;
     of.leave_out(c, one);
+    CHECK(of.lacks(c) == (one == whole));
     for (std::size_t i = 0; i < elements; ++i) sum[i] += one[i];
   }
   return sum;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "edl/app/program.hpp"
+#include "edl/app/step_sum.hpp"
 #include "edl/collective/group.hpp"
 #include "edl/collective/meeting.hpp"
 #include "edl/core/job.hpp"
@@ -29,11 +30,11 @@ class World;  // edl/wire/edl.pb.h
 
 namespace edl::app {
 
-/// A worker's own copy of the model, in a job that trains by all-reduce. A step is one all-reduce of
-/// everybody's gradients (each times its records), changes of the state, and identities of the minibatches;
-/// then every copy makes the same step and counts the same minibatches. When a world ends, under the worker's
-/// hands or because the master says so, what was under way is void (`rolled_back`): the copy enters the next
-/// world, there takes the newest copy of others if its own is older, and goes on.
+/// A worker's own copy of the model, in a job that trains by all-reduce. A step is one sum (`step_sum`) of
+/// everybody's gradients, changes of the state, and identities of the minibatches; it begins while the
+/// gradients are computed. Then every copy makes the same step and counts the same minibatches. When a world
+/// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`):
+/// the copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
 ///
 /// With --fixed_global_batch a step has as many minibatches as the job was started with workers: a member of
 /// a smaller world brings several, and one of a larger world may have nothing to do.
@@ -61,12 +62,13 @@ class replica final : public worker::remote_link {
 
   std::uint64_t pull(std::span<float> variables) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
+  void ready(contribution const& minibatch, view<float> gradients, std::size_t first) override;
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
   void idle(std::chrono::milliseconds patience) override;
-  std::size_t pending() const override { return mine_.size(); }
-  bool works() const override { return finished_ || number_ == 0 || quota(std::size_t(rank_)) > 0; }
+  std::size_t pending() const override { return sum_.brought(); }
+  bool works() const override { return finished_ || number_ == 0 || sum_.own().count > 0; }
 
   /// Enters the next world. Throws error when the master has given this worker up or cannot be reached.
   bool refresh() override;
@@ -90,10 +92,7 @@ class replica final : public worker::remote_link {
   wire::World enter();
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
-  void step(std::vector<contribution> const& mine, view<float> gradients, view<float> state_change);
-  std::size_t quota(std::size_t rank) const;
-  void add(contribution const& c, view<float> gradients, view<float> state_change);
-  std::vector<contribution> sum(collective::group& group);
+  void leave();
   void step();
   ps::push_result apply(std::vector<contribution> const& all);
   template <class F>
@@ -101,7 +100,7 @@ class replica final : public worker::remote_link {
 
   worker::identity self_;
   surroundings around_;
-  std::size_t parameters_, state_;
+  step_sum sum_;
 
   std::atomic<std::uint64_t> number_{0};
   std::atomic<std::uint64_t> over_{0};  // worlds below are
@@ -113,9 +112,6 @@ class replica final : public worker::remote_link {
   bool finished_ = false;  // the job is over
   std::uint64_t of_ = 0;   // the world that the store is a copy of
   std::optional<std::uint32_t> suspect_;
-  std::vector<contribution> mine_;  // for the next step; their sum is in `sums_`
-  std::vector<float> sums_;         // gradients, changes, identities
-  std::vector<float> one_;          // minibatch's, before it is added
   ps::push_result last_;
   std::function<bool()> stopping_;
 };

@@ -28,35 +28,15 @@ inline constexpr std::chrono::seconds silence{300};
 
 inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
 
-// Identities travel among the gradients, in numbers that a sum with zeros leaves as they are: 16 bits in a
-// float.
-inline constexpr std::size_t floats_per_contribution = 13;
-
-inline void write_identity(contribution const& c, std::span<float> into) {
-  std::uint32_t const words[]{c.key.task.epoch, c.key.task.index, c.key.index,
-                              c.key.count,      c.records,        c.skipped};
-  into[0] = 1;
-  for (std::size_t i = 0; i < 6; ++i) {
-    into[1 + 2 * i] = float(words[i] & 0xffff);
-    into[2 + 2 * i] = float(words[i] >> 16);
-  }
-}
-
-inline std::optional<contribution> read_identity(view<float> from) {
-  if (from[0] != 1) return std::nullopt;
-  std::uint32_t words[6];
-  for (std::size_t i = 0; i < 6; ++i)
-    words[i] = std::uint32_t(from[1 + 2 * i]) | std::uint32_t(from[2 + 2 * i]) << 16;
-  return contribution{{{words[0], words[1]}, words[2], words[3]}, words[4], words[5]};
-}
-
 }  // namespace detail
 
 EDL_INLINE replica::replica(worker::identity self, surroundings around)
     : self_(self),
       around_(std::move(around)),
-      parameters_(around_.model.layout.parameters),
-      state_(around_.model.layout.size() - around_.model.layout.parameters) {}
+      sum_({.parameters = around_.model.layout.parameters,
+            .state = around_.model.layout.state,
+            .halved = around_.what.gradients == "bfloat16",
+            .places = around_.what.fixed_global_batch ? std::size_t(around_.what.num_workers) : 0}) {}
 
 EDL_INLINE replica::~replica() {
   std::lock_guard const guard(lock_);
@@ -116,12 +96,17 @@ EDL_INLINE wire::World replica::enter() {
   }
 }
 
-EDL_INLINE bool replica::refresh() {
+EDL_INLINE void replica::leave() {
   {
     std::lock_guard const guard(lock_);
     if (group_) group_->abort();
     group_.reset();
   }
+  sum_.enter(nullptr);
+}
+
+EDL_INLINE bool replica::refresh() {
+  leave();
   for (;;) {
     wire::World const w = enter();
     if (w.over()) return finished_ = true;
@@ -133,7 +118,6 @@ EDL_INLINE bool replica::refresh() {
 // False: the world broke before it began.
 EDL_INLINE bool replica::take_place(wire::World const& w) {
   number_ = w.number();
-  mine_.clear();
   members_.clear();
   rank_ = -1;
   std::vector<collective::participant> all;
@@ -156,14 +140,13 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
       std::lock_guard const guard(lock_);
       group_ = formed;
     }
+    sum_.enter(formed);
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     around_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
-    std::lock_guard const guard(lock_);
-    if (group_) group_->abort();
-    group_.reset();
+    leave();
     return false;
   }
   copied_ = true;
@@ -224,58 +207,11 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 
 // ---- Steps ----
 
-// How many minibatches this member brings to a step.
-EDL_INLINE std::size_t replica::quota(std::size_t rank) const {
-  if (!around_.what.fixed_global_batch) return 1;
-  auto const all = std::size_t(around_.what.num_workers), size = members_.size();
-  return all / size + (rank < all % size);
-}
-
-// Adds a minibatch to what this member brings to the next step.
-EDL_INLINE void replica::add(contribution const& c, view<float> gradients, view<float> state_change) {
-  bool const first = mine_.empty();
-  std::vector<float>& into = first ? sums_ : one_;
-  into.resize(std::max(into.size(), parameters_ + state_));
-  auto const weight = float(c.records);
-  for (std::size_t i = 0; i < parameters_; ++i) into[i] = gradients[i] * weight;
-  for (std::size_t i = 0; i < state_; ++i) into[parameters_ + i] = state_change[i] * weight;
-  around_.store->leave_out(c, std::span(into).first(parameters_ + state_));
-  for (std::size_t i = 0; !first && i < parameters_ + state_; ++i) sums_[i] += one_[i];
-  mine_.push_back(c);
-}
-
-// Everybody's contributions; what they come to is in `sums_`.
-EDL_INLINE std::vector<contribution> replica::sum(collective::group& group) {
-  auto const size = std::size_t(group.size()), values = parameters_ + state_;
-  std::size_t const most = std::max(quota(0), std::size_t{1}),
-                    stride = most * detail::floats_per_contribution;
-  sums_.resize(values + size * stride);
-  if (mine_.empty()) std::fill_n(sums_.begin(), values, 0.0f);
-  auto const identities = std::span(sums_).subspan(values);
-  auto const identity = [&](std::size_t place) {
-    return identities.subspan(place * detail::floats_per_contribution, detail::floats_per_contribution);
-  };
-  std::ranges::fill(identities, 0.0f);
-  for (std::size_t i = 0; i < mine_.size(); ++i)
-    detail::write_identity(mine_[i], identity(std::size_t(rank_) * most + i));
-  if (around_.what.gradients == "bfloat16") {
-    group.all_reduce_halved(std::span(sums_).first(parameters_));
-    group.all_reduce(std::span(sums_).subspan(parameters_));
-  } else {
-    group.all_reduce(sums_);
-  }
-  std::vector<contribution> all;
-  for (std::size_t i = 0; i < size * most; ++i)
-    if (auto const c = detail::read_identity(identity(i))) all.push_back(*c);
-  return all;
-}
-
 EDL_INLINE void replica::step() {
   std::shared_ptr<collective::group> const group = group_;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    std::vector<contribution> const all = sum(*group);
-    mine_.clear();
+    std::vector<contribution> const all = sum_.sum();
     // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
     // world leases it once.
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -285,7 +221,6 @@ EDL_INLINE void replica::step() {
             fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
     if (!all.empty()) last_ = on_node([&] { return apply(all); });
   } catch (collective::broken const& e) {
-    mine_.clear();
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     refresh();
     if (!finished_) throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
@@ -293,17 +228,26 @@ EDL_INLINE void replica::step() {
 }
 
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
-  auto const sums = std::span(sums_).first(parameters_ + state_);
-  ps::push_result const r = around_.store->step(all, sums);
+  ps::push_result const r = around_.store->step(all, sum_.sums());
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
   return r;
 }
 
+EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
+  if (sum_.brought() + 1 < sum_.own().count || over_ > number_) return;
+  // What some elements have counted before is left out when all gradients are there.
+  if (sum_.begun() || around_.store->lacks(minibatch))
+    sum_.ready(sum_.brought(), minibatch, gradients, first);
+}
+
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
                                         view<float> state_change) {
-  add(minibatch, gradients, state_change);
-  if (mine_.size() >= quota(std::size_t(rank_))) step();
+  if (sum_.brought() < sum_.own().count) {
+    auto const added = sum_.bring(sum_.brought(), minibatch, gradients, state_change);
+    if (!sum_.begun()) around_.store->leave_out(minibatch, added);
+  }
+  if (sum_.brought() >= sum_.own().count) step();
   return {.stale = false, .version = last_.version};
 }
 
@@ -318,7 +262,7 @@ EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
   } catch (collective::broken const&) {
     // The step meets it again.
   }
-  if (begun || !mine_.empty()) step();
+  if (begun || sum_.brought() > 0) step();
 }
 
 EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {

@@ -91,6 +91,9 @@ class store {
   /// `push` does, and for one minibatch twice.
   push_result step(std::span<contribution const> minibatches, std::span<float> sums);
 
+  /// Whether no element has counted a minibatch.
+  bool lacks(contribution const& c) const;
+
   /// Zeroes what belongs to elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
 

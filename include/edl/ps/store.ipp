@@ -149,6 +149,12 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   return advanced();
 }
 
+EDL_INLINE bool store::lacks(contribution const& c) const {
+  return std::ranges::none_of(segments_, [&](segment const& s) {
+    return s.counted.check(c.key) == edl::ledger::verdict::repeat;
+  });
+}
+
 EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values) const {
   for (segment const& s : segments_)
     if (s.counted.check(c.key) == edl::ledger::verdict::repeat)
