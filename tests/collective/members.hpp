@@ -36,10 +36,10 @@ inline links linked(int size) {
 
 /// Groups of `size` members in this process, joined by socket pairs.
 inline std::vector<std::unique_ptr<group>> connected(int size, group_options o = {}) {
-  auto links = linked(size);
+  auto sockets = linked(size);
   std::vector<std::unique_ptr<group>> all;
   for (int r = 0; r < size; ++r)
-    all.push_back(std::make_unique<group>(r, std::move(links[std::size_t(r)]), o));
+    all.push_back(std::make_unique<group>(r, std::move(sockets[std::size_t(r)]), o));
   return all;
 }
 
