@@ -158,7 +158,7 @@ TEST_CASE(
     check_end(j, dir / "checkpoints", 2);
     CAPTURE(j.log());
     CHECK(has(j.log(), "worker 3 joined"));
-    CHECK(last_accuracy(j.log()) > 0.8);
+    CHECK(last_accuracy(j.log()) > 0.7);
   }
 }
 
