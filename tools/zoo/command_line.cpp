@@ -23,7 +23,22 @@ std::string lower(std::string text) {
   return text;
 }
 
+std::string trimmed(std::string const& t) {
+  auto const first = t.find_first_not_of(" \t"), last = t.find_last_not_of(" \t");
+  return first == std::string::npos ? "" : t.substr(first, last - first + 1);
+}
+
 }  // namespace
+
+words split(std::string const& text, char at) {
+  words all;
+  for (std::size_t i = 0; i <= text.size();) {
+    auto const end = std::min(text.find(at, i), text.size());
+    if (std::string part = trimmed(text.substr(i, end - i)); !part.empty()) all.push_back(std::move(part));
+    i = end + 1;
+  }
+  return all;
+}
 
 bool parse_truth(std::string const& name, std::string const& text) {
   static words const yes{"true", "yes", "t", "y", "1", "on"}, no{"false", "no", "f", "n", "0", "off"};

@@ -59,6 +59,9 @@ class command_line {
 /// "true", "yes", "t", "y", "1" and their opposites, in any case. Throws usage_error.
 bool parse_truth(std::string const& name, std::string const& text);
 
+/// The parts of `text` between `at`, without blanks around them and without empty ones.
+words split(std::string const& text, char at);
+
 /// The flags, one or more lines each, with what holds without them.
 std::string describe(std::vector<flag> const& flags);
 

@@ -20,9 +20,10 @@ class container_engine {
   /// Throws error as `build` does, and where the registry refuses the image.
   void push(std::string const& image) const;
 
- private:
+  /// Throws error, with what to do about it, when there is no engine that runs and that this user may use.
   void check() const;
 
+ private:
   std::string program_;
 };
 

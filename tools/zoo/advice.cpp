@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace edl::tool {
+namespace {
+
+bool has(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
+
+remark of_scheduling(std::string const& message) {
+  if (has(message, "unbound") || has(message, "persistentvolumeclaim"))
+    return {"waits for its volume",
+            "`kubectl get pvc` shows the claim; --volume=claim_name=… must name one that is bound"};
+  if (has(message, "Insufficient"))
+    return {"waits for room",
+            "ask for less with --worker_resource_request (or --ps_, --master_), free or add nodes, or "
+            "give a higher priority class"};
+  if (has(message, "taint"))
+    return {"no node takes it", "add tolerations with --cluster_spec, or untainted nodes"};
+  if (has(message, "affinity") || has(message, "selector"))
+    return {"no node fits", "change the affinity in --cluster_spec, or label nodes"};
+  return {"waits for a node", "`kubectl get nodes` shows which are ready"};
+}
+
+}  // namespace
+
+remark advise(std::string const& reason, std::string const& message) {
+  if (reason == "Unschedulable" || reason == "FailedScheduling") return of_scheduling(message);
+  if (reason == "ErrImageNeverPull")
+    return {"its image is not on the node",
+            "build the image there, or give --image_pull_policy=IfNotPresent and push it to a registry"};
+  if (reason == "InvalidImageName") return {"its image's name is not one", "change --image_name"};
+  if (reason == "ErrImagePull" || reason == "ImagePullBackOff")
+    return {"its image cannot be pulled",
+            "check --image_name, `edl zoo push` it, and give --image_pull_secrets where the registry asks "
+            "who you are"};
+  if (reason == "CreateContainerConfigError")
+    return {"something that it needs is not there", "`edl doctor` checks secrets and volumes"};
+  if (reason == "RunContainerError" || reason == "StartError" || reason == "ContainerCannotRun")
+    return {"the container does not start", "--model_def must name a program of the image"};
+  if (reason == "CrashLoopBackOff") return {"its program ends again and again", "`edl logs` shows why"};
+  if (reason == "OOMKilled" || reason == "OutOfMemory")
+    return {"it used more memory than its limit",
+            "raise memory in --worker_resource_limit (or --ps_, --master_)"};
+  if (reason == "Evicted")
+    return {"its node was short of something", "ask for what it needs with --…_resource_request"};
+  if (reason == "Preempted" || reason == "Preempting")
+    return {"pods of a higher priority took its place", "it comes back as soon as there is room"};
+  if (reason == "FailedMount" || reason == "FailedAttachVolume")
+    return {"a volume cannot be mounted", "--volume must name a claim or a directory that there is"};
+  if (reason == "FailedCreate" || has(message, "exceeded quota"))
+    return {"the namespace's quota is used up",
+            "`kubectl describe quota` shows it; ask for less, or raise it"};
+  if (reason == "CannotStart") return {"the cluster did not take a pod", ""};
+  if (reason == "WorkerRelaunched") return {"a worker was replaced", ""};
+  if (reason == "ServerRelaunched") return {"a server was replaced", ""};
+  if (reason == "Scaled") return {"the job's size changed", ""};
+  if (reason == "Finished") return {"the job is done", ""};
+  if (reason == "Failed") return {"the job failed", "`edl logs JOB --role master` tells why"};
+  if (reason == "Scheduled") return {"has a node", ""};
+  if (reason == "Pulling") return {"its image is being pulled", ""};
+  if (reason == "Pulled") return {"its image is there", ""};
+  if (reason == "Created") return {"its container is made", ""};
+  if (reason == "Started") return {"runs", ""};
+  if (reason == "Killing") return {"is told to stop", ""};
+  if (reason == "BackOff") return {"is tried again after a pause", "`edl logs` shows why it ended"};
+  return {};
+}
+
+std::string in_words(std::string const& reason, std::string const& message) {
+  std::string const remedy = advise(reason, message).remedy;
+  std::string text = fmt::format("{}{}{}", reason, message.empty() ? "" : ": ", message);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return remedy.empty() ? text : text + "; " + remedy;
+}
+
+}  // namespace edl::tool

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "command_line.hpp"
+
+namespace edl::tool {
+
+/// `edl audit`: of a directory that this machine has, or of a job's, read in a pod with the job's volumes.
+int audit(words const& line);
+std::vector<flag> audit_flags();
+
+/// The pod that audits `directory` in the place of a job's master: its image, its volumes, and nothing that
+/// may be done to the cluster. Throws error when the master's pod has no command.
+nlohmann::json audit_pod(nlohmann::json const& master, std::string const& job, std::string const& directory);
+
+/// The --checkpoint_dir of a master's command; empty when there is none.
+std::string checkpoint_dir_of(nlohmann::json const& master);
+
+}  // namespace edl::tool

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster.hpp"
+#include "submission_flags.hpp"
+
+namespace edl::tool {
+
+/// Removes all objects of a job; whether there was any.
+bool delete_job(cluster& c, std::string const& job);
+
+/// `edl delete`.
+int remove(words const& line);
+std::vector<flag> remove_flags();
+
+/// `edl scale`.
+int scale(words const& line);
+std::vector<flag> scale_flags();
+
+}  // namespace edl::tool

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "edl/app/flags.hpp"
+#include "edl/core/error.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
+#include "edl/version.hpp"
+#include "pods.hpp"
+
+namespace edl::tool {
+namespace {
+
+using nlohmann::json;
+namespace k8s = platform::kubernetes;
+
+k8s::access access_of(command_line const& l) {
+  try {
+    if (!l.text("kubeconfig").empty()) return k8s::from_kubeconfig(l.text("kubeconfig"), l.text("context"));
+    return k8s::find_access(l.truth("force_use_kube_config_file") || l.given("context"), l.text("context"));
+  } catch (usage_error const&) {
+    throw;
+  } catch (error const& bad) {
+    throw usage_error(bad.what());
+  }
+}
+
+}  // namespace
+
+std::string cluster::path(std::string const& kind, std::string const& name) const {
+  return "/api/v1/namespaces/" + space + "/" + kind + (name.empty() ? "" : "/" + name);
+}
+
+json cluster::pods_of(std::string const& job) {
+  json items = api.get(path("pods"), {{"labelSelector", k8s::job_selector(job)}})["items"];
+  std::vector<json> pods(items.begin(), items.end());
+  std::ranges::stable_sort(pods, {}, [&](json const& pod) { return order_of(pod); });
+  return pods;
+}
+
+json cluster::master_of(std::string const& job) {
+  try {
+    return api.get(path("pods", k8s::pod_name(job, {platform::role::master, 0})));
+  } catch (k8s::api_error const& bad) {
+    if (bad.code() != 404) throw;
+    throw no_such_job(job);
+  }
+}
+
+error cluster::no_such_job(std::string const& job) {
+  words names;
+  json const all = api.get(path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
+  for (json const& pod : all.at("items"))
+    names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
+  std::string const near = app::nearest(job, names);
+  return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, space,
+                           !near.empty()   ? "; did you mean " + near + "?"
+                           : names.empty() ? ", nor any other; -n names another namespace"
+                                           : "; `edl get jobs` lists those that there are"));
+}
+
+cluster connect(command_line const& line, std::chrono::milliseconds patience) {
+  k8s::access a = access_of(line);
+  std::string const space = line.text("namespace").empty() ? a.user_space : line.text("namespace");
+  return {k8s::client(std::move(a), {.patience = patience, .agent = std::string("edl/") + edl::version}),
+          space};
+}
+
+std::string namespace_of(command_line const& line) {
+  if (!line.text("namespace").empty()) return line.text("namespace");
+  try {
+    return access_of(line).user_space;
+  } catch (error const&) {
+    return "default";
+  }
+}
+
+}  // namespace edl::tool

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "command_line.hpp"
+#include "edl/platform/kubernetes/client.hpp"
+#include "fields.hpp"
+
+namespace edl::tool {
+
+/// What the tool ends with; `edl --help` lists them.
+enum exit_code : int { done = 0, failed = 1, wrong_usage = 2, refused = 3, cannot_reach = 4 };
+
+/// An API server and the namespace that a command is about.
+struct cluster {
+  platform::kubernetes::client api;
+  std::string space;
+
+  /// "/api/v1/namespaces/SPACE/pods" and below.
+  std::string path(std::string const& kind, std::string const& name = "") const;
+
+  /// The pods of a job, by name: master, servers, workers by number. Empty when there is none.
+  nlohmann::json pods_of(std::string const& job);
+
+  /// The pod of a job's master. Throws error that names the job, the namespace and a similar job's name.
+  nlohmann::json master_of(std::string const& job);
+
+ private:
+  error no_such_job(std::string const& job);
+};
+
+/// As the flags of `cluster_flags()` say. Throws usage_error: no cluster is known, or the file is wrong.
+/// `patience`: how long a call is tried again where the server does not answer.
+cluster connect(command_line const& line, std::chrono::milliseconds patience = std::chrono::seconds(30));
+
+/// The namespace that `connect` would choose; "default" where no cluster is known. Asks no server.
+std::string namespace_of(command_line const& line);
+
+}  // namespace edl::tool

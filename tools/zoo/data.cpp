@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cluster.hpp"
+#include "edl/core/error.hpp"
+#include "edl/data/convert.hpp"
+#include "edl/data/example.hpp"
+#include "edl/data/source.hpp"
+#include "table.hpp"
+
+namespace edl::tool {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+char const* name_of(data::compressor c) {
+  return c == data::compressor::none ? "none" : c == data::compressor::snappy ? "snappy" : "gzip";
+}
+
+char const* name_of(example::kind k) {
+  switch (k) {
+    case example::kind::strings:
+      return "bytes";
+    case example::kind::floats:
+      return "floats";
+    case example::kind::integers:
+      return "integers";
+    default:
+      return "empty";
+  }
+}
+
+/// The file that a shard is, where it is one of its own.
+std::optional<std::string> file_of(std::string const& path, std::string const& shard) {
+  std::error_code failure;
+  for (fs::path const& candidate : {fs::path(path) / shard, fs::path(path), fs::path(shard)})
+    if (fs::is_regular_file(candidate, failure) && candidate.filename() == fs::path(shard).filename())
+      return candidate.string();
+  return std::nullopt;
+}
+
+bool is_recordio(std::string const& path) {
+  char head[4] = {};
+  std::ifstream in(path, std::ios::binary);
+  return in.read(head, 4) && std::string_view(head, 4) == "\4\3\2\1";  // the magic number, little-endian
+}
+
+json describe_shard(std::string const& path, data::shard const& s) {
+  json j{{"name", s.name}, {"records", s.records}};
+  auto const file = file_of(path, s.name);
+  if (!file) return j;
+  std::error_code failure;
+  j["bytes"] = fs::file_size(*file, failure);
+  if (!is_recordio(*file)) return j;
+  data::recordio_index const index = data::index_recordio(*file, true);
+  j["chunks"] = index.chunks.size();
+  j["layout"] = index.layout == data::recordio_layout::go ? "go" : "python";
+  j["compressor"] = index.chunks.empty() ? "none" : name_of(index.chunks[0].with);
+  return j;
+}
+
+json describe_features(example const& record) {
+  json all = json::array();
+  for (std::size_t i = 0; i < record.size(); ++i)
+    all.push_back({{"name", record.name(i)},
+                   {"kind", name_of(record.kind_of(i))},
+                   {"values", record.count(record.name(i))}});
+  return all;
+}
+
+std::uint64_t verify(data::source const& of, std::vector<std::string>& damage) {
+  auto const in = of.open();
+  example record;
+  std::uint64_t good = 0;
+  for (std::size_t s = 0; s < of.shards().size(); ++s)
+    for (std::uint64_t i = 0; i < of.shards()[s].records; ++i) try {
+        in->read(s, i, record);
+        ++good;
+      } catch (data_error const& bad) {
+        if (damage.size() < 100) damage.push_back(bad.what());
+      }
+  return good;
+}
+
+flag compressor_flag() {
+  return {.name = "compressor",
+          .fallback = "snappy",
+          .help = "of the files' chunks",
+          .choices = {"none", "snappy", "gzip"}};
+}
+
+data::convert_options read_options(command_line const& l) {
+  data::convert_options o{.records_per_shard = std::uint64_t(l.number("records_per_shard", 1))};
+  std::string const& c = l.text("compressor");
+  o.recordio.with = c == "none"   ? data::compressor::none
+                    : c == "gzip" ? data::compressor::gzip
+                                  : data::compressor::snappy;
+  std::string const& fraction = l.text("fraction");
+  auto const [end, failure] = std::from_chars(fraction.data(), fraction.data() + fraction.size(), o.fraction);
+  if (failure != std::errc{} || end != fraction.data() + fraction.size() ||
+      !(o.fraction > 0 && o.fraction <= 1))
+    throw usage_error(fmt::format("--fraction={}: expected more than 0, and at most 1", fraction));
+  if (::isatty(2) == 1)
+    o.progress = [](std::uint64_t done, std::uint64_t of) {
+      fmt::print(stderr, "\r{}/{} records{}", done, of, done == of ? "\n" : "");
+    };
+  return o;
+}
+
+std::vector<flag> shard_flags() {
+  return {{.name = "records_per_shard", .fallback = "4096", .help = "records in one file"},
+          compressor_flag(),
+          {.name = "fraction", .fallback = "1", .help = "share of the records to take, from the first"}};
+}
+
+void write_records(std::string const& from, std::string const& to, data::convert_options const& o) {
+  auto const source = data::open_source(from);
+  data::converted const made = data::convert(*source, to, o);
+  fmt::print("{} records in {} files: {}\n", made.records, made.files, to);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+std::vector<flag> inspect_flags() {
+  return {{.name = "verify", .fallback = "false", .help = "read every record", .what = flag::kind::truth},
+          {.name = "output",
+           .fallback = "table",
+           .help = "how to print it",
+           .aliases = {"o"},
+           .choices = {"table", "json", "yaml"}}};
+}
+
+int inspect(words const& line) {
+  command_line const l("data inspect", inspect_flags(), line, 1, 1, "the path of the records");
+  std::string const& path = l.arguments()[0];
+  auto const source = data::open_source(path, {.skip_damaged = true});
+  std::vector<std::string> damage(source->damage().begin(), source->damage().end());
+  json all{{"path", path}, {"records", data::records(*source)}};
+  all["shards"] = json::array();
+  for (data::shard const& s : source->shards()) all["shards"].push_back(describe_shard(path, s));
+  all["features"] = json::array();
+  if (data::records(*source) > 0) {
+    example first;
+    source->open()->read(0, 0, first);
+    all["features"] = describe_features(first);
+  }
+  if (l.truth("verify")) all["readable"] = verify(*source, damage);
+  all["damage"] = damage;
+  if (l.text("output") != "table") {
+    fmt::print("{}", to_text(all, l.text("output")));
+    return damage.empty() ? done : failed;
+  }
+  std::vector<words> rows{{"SHARD", "RECORDS", "BYTES", "CHUNKS", "COMPRESSOR", "LAYOUT"}};
+  for (json const& s : all["shards"])
+    rows.push_back({text_at(s, "/name"), text_at(s, "/records"), text_at(s, "/bytes", "-"),
+                    text_at(s, "/chunks", "-"), text_at(s, "/compressor", "-"), text_at(s, "/layout", "-")});
+  fmt::print("{}\n", to_table(rows));
+  rows = {{"FEATURE", "KIND", "VALUES"}};
+  for (json const& f : all["features"])
+    rows.push_back({text_at(f, "/name"), text_at(f, "/kind"), text_at(f, "/values")});
+  fmt::print("{}\n{} records in {} shards", to_table(rows), text_at(all, "/records"), all["shards"].size());
+  fmt::print("{}\n",
+             all.contains("readable") ? fmt::format(", {} of them read", text_at(all, "/readable")) : "");
+  std::fflush(stdout);
+  for (std::string const& what : damage) fmt::print(stderr, "edl: damaged: {}\n", what);
+  return damage.empty() ? done : failed;
+}
+
+std::vector<flag> convert_flags() {
+  std::vector<flag> all{{.name = "from",
+                         .help = "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, or "
+                                 "synthetic:train, synthetic:test"},
+                        {.name = "to", .help = "directory to write into; it appears when it is complete"}};
+  auto const more = shard_flags();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+int convert(words const& line) {
+  command_line const l("data convert", convert_flags(), line);
+  for (char const* needed : {"from", "to"})
+    if (l.text(needed).empty()) throw usage_error(fmt::format("data convert: --{} is needed", needed));
+  write_records(l.text("from"), l.text("to"), read_options(l));
+  return done;
+}
+
+std::vector<flag> make_flags() {
+  std::vector<flag> all{
+      {.name = "dataset",
+       .fallback = "digits",
+       .help = "digits: drawn ones, which need no files; mnist, cifar10: the published files",
+       .choices = {"digits", "mnist", "cifar10"}},
+      {.name = "from", .help = "directory with the published files"}};
+  auto const more = shard_flags();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+int make(words const& line) {
+  command_line const l("data make", make_flags(), line, 1, 1, "the directory to write into");
+  std::string const &set = l.text("dataset"), &from = l.text("from");
+  if (set == "digits" && !from.empty())
+    throw usage_error("--from: digits are drawn; give --dataset=mnist or cifar10");
+  if (set != "digits" && from.empty())
+    throw usage_error(fmt::format("--from is needed: the directory with the published files of {}", set));
+  auto const o = read_options(l);
+  for (char const* part : {"train", "test"})
+    write_records(set == "digits" ? fmt::format("synthetic:{}", part) : fmt::format("{}/{}", from, part),
+                  fmt::format("{}/{}/{}", l.arguments()[0], set, part), o);
+  return done;
+}
+
+}  // namespace edl::tool

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "command_line.hpp"
+
+namespace edl::tool {
+
+/// `edl doctor`.
+int doctor(words const& line);
+std::vector<flag> doctor_flags();
+
+}  // namespace edl::tool

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cluster.hpp"
+
+namespace edl::tool {
+
+/// Something that the cluster, or the job's master, has to say of a job's pod.
+struct happening {
+  std::chrono::system_clock::time_point when;
+  std::string when_text;  ///< as the server wrote it
+  std::string who;        ///< "worker-3"
+  std::string reason, message;
+  bool warning = false;
+  int count = 1;
+};
+
+/// The events of a job's pods, of those too that are gone, the oldest first.
+struct history {
+  std::vector<happening> list;
+  std::string missing;  ///< why there are none, where the server does not show them
+};
+history events_of(cluster& c, std::string const& job);
+
+/// The same, of an API server's list.
+std::vector<happening> read_events(nlohmann::json const& items, std::string const& job);
+
+}  // namespace edl::tool

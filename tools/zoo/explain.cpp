@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "advice.hpp"
+#include "cluster.hpp"
+#include "pods.hpp"
+#include "submission_flags.hpp"
+#include "table.hpp"
+
+namespace edl::tool {
+namespace {
+
+using nlohmann::json;
+using entry = explanation::entry;
+
+/// "waits for room: Unschedulable: 0/3 nodes are available; ask for less …"
+std::string sentence(std::string const& reason, std::string const& message) {
+  std::string const meaning = advise(reason, message).meaning, words = in_words(reason, message);
+  return meaning.empty() ? words : meaning + ": " + words;
+}
+
+void add_now(json const& pod, explanation& to) {
+  pod_state const s = state_of(pod);
+  std::string const who = role_name(pod);
+  if (s.status == "Terminating")
+    to.now.push_back(
+        {"", who, fmt::format("is told to stop since {}", text_at(pod, "/metadata/deletionTimestamp"))});
+  else if (s.hinders)
+    to.now.push_back({"", who,
+                      sentence(s.hinders->reason, s.hinders->message) +
+                          (s.exit_code ? fmt::format(" (exit code {})", *s.exit_code) : "")});
+  else if (s.phase == "Pending")
+    to.now.push_back({"", who, "waits; the cluster does not say for what"});
+}
+
+/// Why a pod's container was started again, and why a pod must go.
+void add_endings(json const& pod, explanation& to) {
+  std::string const who = role_name(pod);
+  json::json_pointer const last("/status/containerStatuses/0/lastState/terminated");
+  if (pod.contains(last)) {
+    json const& t = pod.at(last);
+    to.before.push_back({text_at(t, "/finishedAt"), who,
+                         fmt::format("its program ended ({}, exit code {}) and was started again in place",
+                                     text_at(t, "/reason", "Error"), t.value("exitCode", 0))});
+  }
+  if (!pod.contains(json::json_pointer("/status/conditions"))) return;
+  for (json const& c : pod.at("status").at("conditions"))
+    if (c.value("type", "") == "DisruptionTarget" && c.value("status", "") == "True")
+      to.before.push_back(
+          {text_at(c, "/lastTransitionTime"), who,
+           fmt::format("must go: {}", in_words(text_at(c, "/reason"), text_at(c, "/message")))});
+}
+
+bool is_usual(happening const& e) {
+  static std::set<std::string> const usual{"Scheduled", "Pulling", "Pulled",
+                                           "Created",   "Started", "SuccessfulAttachVolume"};
+  return !e.warning && usual.count(e.reason) > 0;
+}
+
+json to_json(std::vector<entry> const& list) {
+  json all = json::array();
+  for (entry const& e : list) {
+    all.push_back({{"who", e.who}, {"text", e.text}});
+    if (!e.when.empty()) all.back()["time"] = e.when;
+  }
+  return all;
+}
+
+}  // namespace
+
+explanation explain_pods(json const& pods, std::vector<happening> const& events, bool everything) {
+  explanation x;
+  for (json const& pod : pods) {
+    add_now(pod, x);
+    add_endings(pod, x);
+  }
+  for (happening const& e : events)
+    if (everything || !is_usual(e))
+      x.before.push_back(
+          {e.when_text, e.who,
+           sentence(e.reason, e.message) + (e.count > 1 ? fmt::format(" ({} times)", e.count) : "")});
+  std::ranges::stable_sort(x.before, {}, [](entry const& e) {
+    return parse_time(e.when).value_or(std::chrono::system_clock::time_point());
+  });
+  return x;
+}
+
+std::vector<flag> explain_flags() {
+  auto all = cluster_flags();
+  all.push_back({.name = "all",
+                 .fallback = "false",
+                 .help = "also what is usual: pods that got a node, an image, and started",
+                 .what = flag::kind::truth});
+  all.push_back({.name = "output",
+                 .fallback = "table",
+                 .help = "how to print it",
+                 .aliases = {"o"},
+                 .choices = {"table", "json", "yaml"}});
+  return all;
+}
+
+int explain(words const& line) {
+  command_line const l("explain", explain_flags(), line, 1, 1, "the job's name");
+  std::string const& job = l.arguments()[0];
+  cluster c = connect(l);
+  json const pods = c.pods_of(job);
+  auto const events = events_of(c, job);
+  if (pods.empty() && events.list.empty()) c.master_of(job);  // says that there is no such job
+  explanation const x = explain_pods(pods, events.list, l.truth("all"));
+  if (l.text("output") != "table") {
+    json all{{"name", job}, {"now", to_json(x.now)}, {"before", to_json(x.before)}};
+    if (!events.missing.empty()) all["missing"] = events.missing;
+    fmt::print("{}", to_text(all, l.text("output")));
+    return done;
+  }
+  if (pods.empty()) {
+    fmt::print("job {} is gone; what is known of it:\n", job);
+  } else {
+    job_summary const s = summarise(pods).at(0);
+    fmt::print("job {} is {}: {} of {} workers and {} of {} servers run{}\n", job, s.status, s.workers,
+               s.workers_wanted, s.servers, s.servers_wanted, s.progress.empty() ? "" : "; " + s.progress);
+  }
+  std::vector<words> rows;
+  for (entry const& e : x.now) rows.push_back({"  now", e.who, e.text});
+  for (entry const& e : x.before) rows.push_back({"  " + (e.when.empty() ? "?" : e.when), e.who, e.text});
+  std::ranges::rotate(rows, rows.begin() + std::ptrdiff_t(x.now.size()));  // oldest first, how it is now last
+  fmt::print("{}", to_table(rows));
+  if (x.now.empty() && !pods.empty()) fmt::print("  nothing waits\n");
+  if (!events.missing.empty()) fmt::print(stderr, "edl: {}\n", events.missing);
+  return done;
+}
+
+}  // namespace edl::tool

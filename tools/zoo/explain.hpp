@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "command_line.hpp"
+#include "events.hpp"
+
+namespace edl::tool {
+
+/// What there is to say of a job: how it is now, and how it came to that, each a line.
+struct explanation {
+  struct entry {
+    std::string when, who, text;  ///< `when`: as the server wrote it; empty: now
+  };
+  std::vector<entry> now, before;
+};
+
+/// In words, from the job's pods and the events of all that it ever had. `everything`: also what is usual,
+/// such as a pod that started.
+explanation explain_pods(nlohmann::json const& pods, std::vector<happening> const& events,
+                         bool everything = false);
+
+/// `edl explain`.
+int explain(words const& line);
+std::vector<flag> explain_flags();
+
+}  // namespace edl::tool

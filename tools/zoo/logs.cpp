@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "logs.hpp"
+
+#include <fmt/color.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "advice.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/log.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
+#include "edl/platform/kubernetes/watcher.hpp"
+#include "log_lines.hpp"
+#include "pods.hpp"
+
+namespace edl::tool {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+namespace k8s = platform::kubernetes;
+
+bool is_wanted(json const& pod, log_options const& o) {
+  std::string const role = text_at(pod, "/metadata/labels/elasticdl-replica-type");
+  std::string const index = text_at(pod, "/metadata/labels/elasticdl-replica-index");
+  return (o.role.empty() || o.role == role) && (!o.index || std::to_string(*o.index) == index);
+}
+
+/// Lines of several pods on standard output, each whole.
+class printer {
+ public:
+  explicit printer(bool prefix) : prefix_(prefix), colour_(colourful()) {}
+  void print(std::string const& who, std::string_view line) {
+    static constexpr fmt::terminal_color palette[] = {
+        fmt::terminal_color::cyan, fmt::terminal_color::green,   fmt::terminal_color::yellow,
+        fmt::terminal_color::blue, fmt::terminal_color::magenta, fmt::terminal_color::bright_cyan};
+    std::lock_guard const lock(mutex_);
+    if (prefix_) {
+      auto const [it, is_new] = colours_.try_emplace(who, colours_.size() % std::size(palette));
+      std::string const name = fmt::format("{:<9} | ", who);
+      if (colour_)
+        fmt::print(stdout, fmt::fg(palette[it->second]), "{}", name);
+      else
+        fmt::print("{}", name);
+    }
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  }
+
+ private:
+  std::mutex mutex_;
+  bool prefix_, colour_;
+  std::map<std::string, std::size_t> colours_;
+};
+
+/// The logs of a job's pods as they come: one thread per pod, one that hears of pods.
+class follower {
+ public:
+  follower(cluster& c, std::string job, log_options const& o)
+      : cluster_(c), job_(std::move(job)), o_(o), out_(o.prefix) {}
+
+  void run() {
+    {
+      k8s::watcher const heard(
+          cluster_.api, cluster_.path("pods"), k8s::job_selector(job_),
+          {.listed = [this](json const& items) { list(items); },
+           .changed = [this](std::string const& type, json const& pod) { change(type, pod); }},
+          logger(severity::error, "edl"));
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ended_; });
+      // What has ended still has something to say, and says it soon.
+      changed_.wait_for(lock, 10s, [this] { return following_ == 0; });
+      stopped_ = true;
+      changed_.notify_all();
+    }
+    for (std::thread& t : threads_) t.join();
+  }
+
+ private:
+  struct seen {
+    std::string uid;
+    bool has_log = false, over = false;  // over: nothing more will be written
+    int restarts = 0;
+  };
+
+  void list(json const& items) {
+    std::lock_guard const lock(mutex_);
+    std::map<std::string, bool> there;
+    for (json const& pod : items) {
+      there[text_at(pod, "/metadata/name")] = true;
+      see(pod, false);
+    }
+    for (auto& [name, pod] : pods_)
+      if (!there.count(name)) pod.over = true;
+    if (!there.count(k8s::pod_name(job_, {platform::role::master, 0}))) ended_ = true;
+    changed_.notify_all();
+  }
+
+  void change(std::string const& type, json const& pod) {
+    std::lock_guard const lock(mutex_);
+    see(pod, type == "DELETED");
+    changed_.notify_all();
+  }
+
+  void see(json const& pod, bool deleted) {
+    std::string const name = text_at(pod, "/metadata/name");
+    pod_state const state = state_of(pod);
+    if (name == k8s::pod_name(job_, {platform::role::master, 0}) && (deleted || state.ended)) ended_ = true;
+    if (!is_wanted(pod, o_)) return;
+    seen& s = pods_[name];
+    s.uid = text_at(pod, "/metadata/uid");
+    s.over = deleted || state.ended;
+    s.restarts = state.restarts;
+    if (!s.has_log && !deleted && (state.phase == "Running" || state.ended)) {
+      s.has_log = true;
+      ++following_;
+      threads_.emplace_back([this, name, who = role_name(pod)] { follow(name, who); });
+    }
+    if (deleted) pods_[name].has_log = false;  // a server comes back under the same name
+  }
+
+  bool stopped() {
+    std::lock_guard const lock(mutex_);
+    return stopped_;
+  }
+
+  void follow(std::string const& name, std::string const& who) {
+    log_place place;
+    for (bool last = false; !last && !stopped();) {
+      {
+        std::lock_guard const lock(mutex_);
+        last = pods_[name].over;
+      }
+      try {
+        read(name, who, place);
+      } catch (k8s::api_error const& bad) {
+        if (bad.code() == 404) last = true;
+      } catch (error const&) {
+        last = false;  // the server is away: what was written meanwhile is not lost
+      }
+      std::unique_lock lock(mutex_);
+      if (!last) changed_.wait_for(lock, 500ms, [&] { return stopped_; });
+    }
+    std::lock_guard const lock(mutex_);
+    --following_;
+    changed_.notify_all();
+  }
+
+  void read(std::string const& name, std::string const& who, log_place& place) {
+    k8s::query q{{"follow", "true"}, {"timestamps", "true"}};
+    if (std::string const since = place.since(); !since.empty())
+      q.emplace_back("sinceTime", since);
+    else if (o_.tail)
+      q.emplace_back("tailLines", std::to_string(*o_.tail));
+    line_splitter lines;
+    place.reread();
+    cluster_.api.stream(
+        cluster_.path("pods", name) + "/log", q,
+        [&](std::string_view piece) {
+          lines.take(piece, [&](std::string_view line) {
+            if (auto const text = place.next(line)) out_.print(who, *text);
+          });
+          return true;
+        },
+        std::chrono::hours(24), [this] { return stopped(); });
+    lines.end([&](std::string_view line) {
+      if (auto const text = place.next(line)) out_.print(who, *text);
+    });
+  }
+
+  cluster& cluster_;
+  std::string job_;
+  log_options o_;
+  printer out_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, seen> pods_;
+  std::vector<std::thread> threads_;
+  int following_ = 0;
+  bool ended_ = false, stopped_ = false;
+};
+
+}  // namespace
+
+bool colourful() { return ::isatty(1) == 1 && std::getenv("NO_COLOR") == nullptr; }
+
+void print_logs(cluster& c, std::string const& job, log_options const& o) {
+  printer out(o.prefix);
+  json const pods = c.pods_of(job);
+  if (pods.empty()) c.master_of(job);  // says that there is no such job
+  bool any = false;
+  for (json const& pod : pods) {
+    if (!is_wanted(pod, o)) continue;
+    any = true;
+    std::string const who = role_name(pod);
+    k8s::query q;
+    if (o.tail) q.emplace_back("tailLines", std::to_string(*o.tail));
+    line_splitter lines;
+    auto const print = [&](std::string_view line) { out.print(who, line); };
+    try {
+      c.api.stream(
+          c.path("pods", text_at(pod, "/metadata/name")) + "/log", q,
+          [&](std::string_view piece) {
+            lines.take(piece, print);
+            return true;
+          },
+          60s, [] { return false; });
+      lines.end(print);
+    } catch (k8s::api_error const& bad) {
+      pod_state const state = state_of(pod);
+      fmt::print(stderr, "edl: {} has no log: {}\n", who,
+                 state.hinders ? in_words(state.hinders->reason, state.hinders->message) : bad.message());
+    }
+  }
+  if (!any)
+    throw error(
+        fmt::format("job '{}' has no such pod; `edl describe {}` lists those that there are", job, job));
+}
+
+void follow_logs(cluster& c, std::string const& job, log_options const& o) { follower(c, job, o).run(); }
+
+int end_of(cluster& c, std::string const& job) {
+  for (;; std::this_thread::sleep_for(1s)) try {
+      json const pod = c.master_of(job);
+      pod_state const state = state_of(pod);
+      if (!state.ended) continue;
+      if (state.phase == "Succeeded") {
+        fmt::print("job {} is done\n", job);
+        return done;
+      }
+      fmt::print(stderr, "edl: job '{}' failed: {}{}; `edl logs {}` and `edl explain {}` tell more\n", job,
+                 state.hinders ? in_words(state.hinders->reason, state.hinders->message) : "its master ended",
+                 state.exit_code ? fmt::format(" (exit code {})", *state.exit_code) : "", job, job);
+      return failed;
+    } catch (k8s::unreachable const& away) {
+      fmt::print(stderr, "edl: {}; the job goes on, and so does the waiting\n", away.what());
+    }
+}
+
+std::vector<flag> logs_flags() {
+  auto all = cluster_flags();
+  all.push_back({.name = "follow",
+                 .fallback = "false",
+                 .help = "print what comes, of new pods too, until the job has ended",
+                 .aliases = {"f"},
+                 .what = flag::kind::truth});
+  all.push_back({.name = "role", .help = "pods of one role only", .choices = {"master", "ps", "worker"}});
+  all.push_back({.name = "index", .help = "the pod of that number only", .aliases = {"i"}});
+  all.push_back({.name = "tail", .help = "so many last lines of each pod"});
+  all.push_back({.name = "prefix",
+                 .fallback = "true",
+                 .help = "begin each line with who wrote it",
+                 .what = flag::kind::truth});
+  return all;
+}
+
+int logs(words const& line) {
+  command_line const l("logs", logs_flags(), line, 1, 1, "the job's name");
+  log_options o{.role = l.text("role"), .prefix = l.truth("prefix")};
+  if (l.given("index")) o.index = std::uint32_t(l.number("index"));
+  if (l.given("tail")) o.tail = l.number("tail");
+  cluster c = connect(l);
+  std::string const& job = l.arguments()[0];
+  if (!l.truth("follow")) {
+    print_logs(c, job, o);
+  } else {
+    c.master_of(job);  // says that there is no such job
+    follow_logs(c, job, o);
+  }
+  return done;
+}
+
+}  // namespace edl::tool

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "edl/core/error.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
+#include "fields.hpp"
+
+namespace edl::tool {
+namespace {
+
+using nlohmann::json;
+namespace k8s = platform::kubernetes;
+
+std::optional<std::uint32_t> parse_id(std::string_view t) {
+  std::uint32_t id = 0;
+  auto const [end, failure] = std::from_chars(t.data(), t.data() + t.size(), id);
+  if (t.empty() || failure != std::errc{} || end != t.data() + t.size()) return std::nullopt;
+  return id;
+}
+
+std::string label(json const& pod, std::string const& name) {
+  return text_at(pod, "/metadata/labels/" + name);
+}
+
+/// What waiting containers say that no waiting mends.
+bool is_hopeless(std::string const& reason) {
+  static constexpr char const* list[] = {"ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
+                                         "CreateContainerConfigError"};
+  return std::ranges::find(list, reason) != std::end(list);
+}
+
+json const* first_container(json const& pod) {
+  static json::json_pointer const at("/status/containerStatuses/0");
+  return pod.contains(at) ? &pod.at(at) : nullptr;
+}
+
+void add_hindrance(json const& pod, pod_state& s) {
+  if (json const* c = first_container(pod); c != nullptr && c->contains("state")) {
+    json const& state = c->at("state");
+    if (state.contains("waiting")) {
+      std::string const reason = text_at(state, "/waiting/reason");
+      if (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing")
+        s.hinders = hindrance{reason, text_at(state, "/waiting/message"), is_hopeless(reason)};
+    } else if (state.contains("terminated")) {
+      s.exit_code = state.at("terminated").value("exitCode", 0);
+      if (s.phase == "Failed")
+        s.hinders = hindrance{text_at(state, "/terminated/reason", "Error"),
+                              text_at(state, "/terminated/message"), true};
+    }
+    if (s.hinders) return;
+  }
+  if (s.phase == "Failed") {
+    s.hinders = hindrance{text_at(pod, "/status/reason", "Failed"), text_at(pod, "/status/message"), true};
+    return;
+  }
+  if (s.phase != "Pending" || !pod.contains(json::json_pointer("/status/conditions"))) return;
+  for (json const& c : pod.at("status").at("conditions"))
+    if (c.value("type", "") == "PodScheduled" && c.value("status", "") == "False")
+      s.hinders = hindrance{text_at(c, "/reason", "Unschedulable"), text_at(c, "/message"), false};
+}
+
+int wanted(k8s::job_spec const& spec, bool workers, json const& master) {
+  std::string const changed = text_at(
+      master, std::string("/metadata/annotations/elasticdl~1num-") + (workers ? "workers" : "ps-pods"));
+  if (auto const n = parse_id(changed)) return int(*n);
+  return int(workers ? spec.num_workers : spec.num_servers);
+}
+
+void add_master(json const& pod, job_summary& job) {
+  pod_state const s = state_of(pod);
+  std::string const said = label(pod, "status");
+  job.status = s.status == "Terminating" ? "Terminating"
+               : s.phase == "Failed"     ? "Failed"
+               : s.phase == "Succeeded"  ? "Finished"
+               : s.phase == "Running"    ? said.empty() || said == "Pending" ? "Starting" : said
+               : s.phase.empty()         ? "Pending"
+                                         : s.phase;
+  job.progress = text_at(pod, "/metadata/annotations/elasticdl~1progress");
+  job.created = text_at(pod, "/metadata/creationTimestamp");
+  job.image = text_at(pod, "/spec/containers/0/image");
+  if (s.hinders)
+    job.reason = s.hinders->reason + (s.hinders->message.empty() ? "" : ": " + s.hinders->message);
+  k8s::job_spec spec;
+  if (pod.contains(json::json_pointer("/spec/containers/0/env")))
+    for (json const& e : pod.at("spec").at("containers")[0].at("env"))
+      if (e.value("name", "") == "EDL_JOB") try {
+          spec = k8s::job_from_json(e.value("value", ""));
+        } catch (error const&) {
+          // A job of another version: how many pods it wants is not known.
+        }
+  job.workers_wanted = wanted(spec, true, pod);
+  job.servers_wanted = wanted(spec, false, pod);
+}
+
+}  // namespace
+
+std::optional<platform::instance> instance_of(std::string const& job, std::string const& pod) {
+  std::string const prefix = "elasticdl-" + job + "-";
+  if (pod.rfind(prefix, 0) != 0) return std::nullopt;
+  std::string const rest = pod.substr(prefix.size());
+  if (rest == "master") return platform::instance{platform::role::master, 0};
+  for (auto const& [text, role] : {std::pair<std::string, platform::role>{"ps-", platform::role::server},
+                                   {"worker-", platform::role::worker}})
+    if (rest.rfind(text, 0) == 0)
+      if (auto const id = parse_id(std::string_view(rest).substr(text.size())))
+        return platform::instance{role, *id};
+  return std::nullopt;
+}
+
+std::tuple<int, std::uint64_t, std::string> order_of(json const& pod) {
+  std::string const type = label(pod, "elasticdl-replica-type");
+  int const role = type == "master" ? 0 : type == "ps" ? 1 : type == "worker" ? 2 : 3;
+  return {role, parse_id(label(pod, "elasticdl-replica-index")).value_or(0), text_at(pod, "/metadata/name")};
+}
+
+std::string role_name(json const& pod) {
+  std::string const type = label(pod, "elasticdl-replica-type");
+  if (type == "master") return type;
+  if (type.empty()) return text_at(pod, "/metadata/name");
+  return type + "-" + label(pod, "elasticdl-replica-index");
+}
+
+pod_state state_of(json const& pod) {
+  pod_state s;
+  s.phase = text_at(pod, "/status/phase", "Pending");
+  s.ended = s.phase == "Succeeded" || s.phase == "Failed";
+  if (json const* c = first_container(pod)) {
+    s.ready = c->value("ready", false);
+    s.restarts = c->value("restartCount", 0);
+  }
+  add_hindrance(pod, s);
+  s.status = s.phase == "Succeeded" ? "Completed" : s.phase;
+  if (s.hinders && s.hinders->reason != "Unschedulable") s.status = s.hinders->reason;
+  if (json const* c = first_container(pod);
+      c != nullptr && s.phase == "Pending" && text_at(*c, "/state/waiting/reason") == "ContainerCreating")
+    s.status = "ContainerCreating";
+  if (!text_at(pod, "/metadata/deletionTimestamp").empty() && !s.ended) s.status = "Terminating";
+  return s;
+}
+
+std::vector<job_summary> summarise(json const& pods) {
+  std::map<std::pair<std::string, std::string>, job_summary> all;
+  for (json const& pod : pods) {
+    std::string const name = label(pod, "elasticdl-job-name"), space = text_at(pod, "/metadata/namespace");
+    if (name.empty()) continue;
+    job_summary& job = all[{space, name}];
+    job.name = name;
+    job.space = space;
+    std::string const type = label(pod, "elasticdl-replica-type");
+    pod_state const s = state_of(pod);
+    if (type == "master") add_master(pod, job);
+    if (type == "worker") job.workers += s.phase == "Running";
+    if (type == "ps") job.servers += s.phase == "Running";
+  }
+  std::vector<job_summary> list;
+  for (auto& [key, job] : all) {
+    if (job.status.empty())
+      job.status = "Orphaned";  // pods whose master is gone: the cluster is removing them
+    list.push_back(std::move(job));
+  }
+  return list;
+}
+
+std::optional<std::chrono::system_clock::time_point> parse_time(std::string const& text) {
+  int y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0, used = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &s, &used) != 6)
+    return std::nullopt;
+  std::chrono::year_month_day const day{std::chrono::year(y), std::chrono::month(unsigned(mo)),
+                                        std::chrono::day(unsigned(d))};
+  if (!day.ok() || std::size_t(used) >= text.size() || text.back() != 'Z') return std::nullopt;
+  std::chrono::nanoseconds fraction{0};
+  if (text[std::size_t(used)] == '.') {
+    std::string digits = text.substr(std::size_t(used) + 1, text.size() - std::size_t(used) - 2);
+    digits.resize(9, '0');
+    fraction = std::chrono::nanoseconds(std::atoll(digits.c_str()));
+  }
+  return std::chrono::sys_days(day) + std::chrono::hours(h) + std::chrono::minutes(mi) +
+         std::chrono::seconds(s) + std::chrono::duration_cast<std::chrono::system_clock::duration>(fraction);
+}
+
+std::string age(std::chrono::seconds elapsed) {
+  auto const s = std::max<std::int64_t>(0, elapsed.count());
+  if (s < 120) return fmt::format("{}s", s);
+  if (s < 600) return s % 60 == 0 ? fmt::format("{}m", s / 60) : fmt::format("{}m{}s", s / 60, s % 60);
+  if (s < 3 * 3600) return fmt::format("{}m", s / 60);
+  if (s < 8 * 3600)
+    return s % 3600 / 60 == 0 ? fmt::format("{}h", s / 3600) : fmt::format("{}h{}m", s / 3600, s % 3600 / 60);
+  if (s < 48 * 3600) return fmt::format("{}h", s / 3600);
+  if (s < 8 * 86400) return fmt::format("{}d{}h", s / 86400, s % 86400 / 3600);
+  return fmt::format("{}d", s / 86400);
+}
+
+}  // namespace edl::tool

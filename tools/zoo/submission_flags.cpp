@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "submission_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "edl/app/flags.hpp"
+
+namespace edl::tool {
+
+std::vector<flag> cluster_flags() {
+  return {
+      {.name = "namespace",
+       .help = "namespace of the cluster; without it the context's, or default",
+       .aliases = {"n"}},
+      {.name = "context", .help = "context of the kubeconfig file; without it its current one"},
+      {.name = "kubeconfig", .help = "kubeconfig file; without it $KUBECONFIG, then ~/.kube/config"},
+      {.name = "force_use_kube_config_file",
+       .fallback = "false",
+       .help = "inside a pod: take the kubeconfig file and not the pod's service account",
+       .what = flag::kind::truth},
+  };
+}
+
+std::vector<gone_flag> gone_flags() {
+  std::vector<gone_flag> all;
+  auto const text = [&](std::string const& why, std::vector<std::string> const& names) {
+    for (std::string const& name : names) all.push_back({{.name = name}, why});
+  };
+  auto const truth = [&](std::string const& why, std::vector<std::string> const& names,
+                         char const* fallback) {
+    for (std::string const& name : names)
+      all.push_back({{.name = name, .fallback = fallback, .what = flag::kind::truth}, why});
+  };
+  text("the model's struct says it, and was compiled with it; nothing is looked up by name",
+       {"feed", "dataset_fn", "input_fn", "loss", "optimizer", "callbacks", "eval_metrics_fn",
+        "custom_data_reader", "prediction_outputs_processor"});
+  text("the model is compiled: its parameters are members of its struct", {"model_params"});
+  text("the format of records is found out from the files", {"codec_type", "data_reader_params"});
+  text("images hold binaries, and no Python packages are installed", {"extra_pypi_index"});
+  text("the program's own training loop is the only one, and all of its parts always run", {"job_command"});
+  truth("the program's own training loop is the only one, and all of its parts always run",
+        {"need_elasticdl_job_service"}, "false");
+  truth("the program's own training loop is the only one, and all of its parts always run",
+        {"need_task_manager", "need_pod_manager", "task_fault_tolerance"}, "true");
+  truth("a worker too long at a task loses it to another, always", {"relaunch_timeout_worker"}, "false");
+  truth("roles find each other through the master; no TF_CONFIG is needed", {"need_tf_config"}, "false");
+  truth("there is one kind of parameter server", {"use_go_ps"}, "false");
+  text("there is no TensorBoard; `edl logs` shows losses and metrics", {"tensorboard_log_dir"});
+  text("evaluations run every --evaluation_steps versions, not by the clock",
+       {"evaluation_start_delay_secs", "evaluation_throttle_secs"});
+  text("the Docker engine is asked as DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH say",
+       {"docker_tlscert", "docker_tlskey"});
+  text("in a pod every role listens on the pod's address", {"host"});
+  text("in a pod the master listens on port 50001, behind its service", {"port"});
+  text("pods get their number from the master", {"worker_id", "ps_id"});
+  text("pods get the master's address from its service", {"master_addr", "ps_addrs"});
+  text("data, steps and --validation_data say what a job does", {"job_type"});
+  return all;
+}
+
+std::vector<flag> job_flags() {
+  auto all = cluster_flags();
+  std::vector<flag> const more{
+      {.name = "image_name", .help = "the job's image: holds the program that --model_def names"},
+      {.name = "worker_image", .help = "image of workers and servers; without it --image_name"},
+      {.name = "model_def",
+       .help = "the program in the image: its name, or a dotted name whose last but one part it is "
+               "(mnist.mnist_functional_api.custom_model: mnist_functional_api), or its source's directory",
+       .aliases = {"model_file"}},
+      {.name = "model_zoo",
+       .help = "directory of the model zoo, where the image is built from it at submission "
+               "(--docker_image_repository); an image that is there needs none"},
+      {.name = "image_base",
+       .help = "build the image at submission, in this one: one with edl installed",
+       .aliases = {"base_image"}},
+      {.name = "docker_image_repository",
+       .help = "build the image from --model_zoo at submission, and push it here",
+       .aliases = {"docker_image_prefix"}},
+      {.name = "docker_base_url", .help = "address of the Docker engine; without it $DOCKER_HOST"},
+      {.name = "master_resource_request",
+       .fallback = "cpu=0.1,memory=1024Mi",
+       .help = "what the master asks for"},
+      {.name = "master_resource_limit", .help = "what it may use at most; without it the request"},
+      {.name = "worker_resource_request",
+       .fallback = "cpu=1,memory=4096Mi",
+       .help = "what a worker asks for"},
+      {.name = "worker_resource_limit", .help = "what it may use at most; without it the request"},
+      {.name = "ps_resource_request", .fallback = "cpu=1,memory=4096Mi", .help = "what a server asks for"},
+      {.name = "ps_resource_limit", .help = "what it may use at most; without it the request"},
+      {.name = "master_pod_priority", .help = "priority class of the master's pod"},
+      {.name = "ps_pod_priority", .help = "priority class of servers' pods"},
+      {.name = "worker_pod_priority",
+       .help = "priority class of workers' pods: its name, or the share of them that is of class high, the "
+               "others "
+               "low (0.5, high=0.5)"},
+      {.name = "volume",
+       .help = "claim_name=C,mount_path=P or host_path=D,mount_path=P[,type=Directory][,sub_path=S]; several "
+               "joined "
+               "by ;"},
+      {.name = "image_pull_policy",
+       .fallback = "Always",
+       .help = "when nodes pull the image",
+       .choices = {"Always", "IfNotPresent", "Never"}},
+      {.name = "image_pull_secrets", .help = "secrets with the registry's credentials, joined by ,"},
+      {.name = "restart_policy",
+       .fallback = "Never",
+       .help = "of servers' and workers' containers; the master replaces pods anyway",
+       .choices = {"Never", "OnFailure", "Always"}},
+      {.name = "service_account", .help = "of the master's pod; it must be allowed what `edl rbac` prints"},
+      {.name = "grace_seconds",
+       .fallback = "30",
+       .help = "time that a pod has to hand back what it leases before it is killed"},
+      {.name = "envs", .help = "variables of every container: k1=v1,k2=v2"},
+      {.name = "populate_env_names",
+       .help = "expression: the master's variables that fully match it go to servers and workers"},
+      {.name = "cluster_spec",
+       .help = "JSON or YAML file that changes the pods: labels, tolerations, affinity, …"},
+      {.name = "cluster_spec_json", .help = "the same, in the flag itself"},
+      {.name = "aux_params", .help = "disable_relaunch=True: lost pods are not replaced"},
+      {.name = "file",
+       .help = "YAML or JSON file of flags, as name: value; what stands on the command line wins",
+       .aliases = {"f"}},
+      {.name = "yaml", .help = "print the objects into this file and submit nothing; - for standard output"},
+      {.name = "dry_run",
+       .help = "check and submit nothing; server: let the API server check the objects, too",
+       .choices = {"client", "server"}},
+      {.name = "detach",
+       .fallback = "false",
+       .help = "return as soon as the job is submitted",
+       .what = flag::kind::truth},
+      {.name = "wait",
+       .fallback = "false",
+       .help = "wait until the job has ended, and end as it did",
+       .what = flag::kind::truth},
+      {.name = "follow",
+       .fallback = "false",
+       .help = "the same, printing the logs of all its pods",
+       .what = flag::kind::truth},
+      {.name = "start_timeout",
+       .fallback = "120",
+       .help = "seconds to wait for the master's pod to run, before edl says why it does not and leaves it "
+               "to wait"},
+  };
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::vector<flag> model_flags(std::string const& command) {
+  words least{command};
+  if (command == "train") {
+    least.push_back("--training_data=d");
+  } else {
+    least.push_back(command == "evaluate" ? "--validation_data=d" : "--prediction_data=d");
+    least.push_back("--checkpoint_dir_for_init=d");
+  }
+  std::vector<flag> all;
+  for (auto const& [name, value] : app::parse("edl", least).run.value().given) {
+    flag f{.name = name, .fallback = value};
+    if (value == "true" || value == "false") f.what = flag::kind::truth;
+    if (name == "training_data") f.aliases = {"training_data_dir"};
+    if (name == "validation_data") f.aliases = {"evaluation_data_dir"};
+    all.push_back(f);
+  }
+  return all;
+}
+
+std::vector<flag> submission_flags(std::string const& command) {
+  auto all = job_flags();
+  std::set<std::string> names;
+  for (flag const& f : all) names.insert(f.name);
+  auto const gone = gone_flags();
+  auto const is_gone = [&](std::string const& name) {
+    return std::ranges::any_of(gone, [&](gone_flag const& g) { return g.is.name == name; });
+  };
+  for (flag& f : model_flags(command))
+    if (!is_gone(f.name) && names.insert(f.name).second) all.push_back(std::move(f));
+  for (gone_flag const& g : gone)
+    if (names.insert(g.is.name).second) all.push_back(g.is);
+  return all;
+}
+
+}  // namespace edl::tool

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "submit.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "advice.hpp"
+#include "change.hpp"
+#include "cluster.hpp"
+#include "edl/core/error.hpp"
+#include "edl/net/token.hpp"
+#include "edl/platform/kubernetes/objects.hpp"
+#include "logs.hpp"
+#include "pods.hpp"
+#include "submission.hpp"
+#include "yaml.hpp"
+#include "zoo.hpp"
+
+namespace edl::tool {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+namespace k8s = platform::kubernetes;
+
+void note(std::string const& text) { fmt::print(stderr, "edl: note: {}\n", text); }
+
+/// 20261120103900: the tag of an image that is built now.
+std::string stamp() {
+  std::time_t const now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[20];
+  std::strftime(text, sizeof text, "%Y%m%d%H%M%S", &utc);
+  return text;
+}
+
+void write_objects(std::string const& to, k8s::job_spec const& spec) {
+  std::string text = fmt::format(
+      "# Job {}; `kubectl apply -f` makes it, `edl delete {}` removes all of it.\n", spec.name, spec.name);
+  for (json const& object : objects_of(spec, net::token::random().secret()))
+    text += "---\n" + to_yaml(object);
+  if (to == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  int const file =
+      ::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);  // there is a secret in it
+  if (file < 0) throw usage_error(fmt::format("--yaml={}: {}", to, std::strerror(errno)));
+  std::FILE* out = ::fdopen(file, "w");
+  std::fwrite(text.data(), 1, text.size(), out);
+  if (std::fclose(out) != 0) throw error(fmt::format("--yaml={}: {}", to, std::strerror(errno)));
+}
+
+/// As `edl zoo init`, `build` and `push` do it, in this folder.
+void build_image(submission const& s) {
+  auto const step = [](words const& line) {
+    if (zoo(line) != 0) throw error(fmt::format("edl zoo {} failed; see above", line[0]));
+  };
+  if (std::string const& engine = s.line.text("docker_base_url"); !engine.empty())
+    ::setenv("DOCKER_HOST", engine.c_str(), 1);
+  if (!s.build->base.empty() || !std::filesystem::exists("Dockerfile")) {
+    words line{"init", "--model_zoo=" + s.build->zoo};
+    if (!s.build->base.empty()) line.push_back("--base_image=" + s.build->base);
+    step(line);
+  }
+  step({"build", "--image=" + s.spec.image, "."});
+  if (s.build->push) step({"push", s.spec.image});
+}
+
+/// What was made until now, in order; removed again unless all of it is there.
+class made {
+ public:
+  /// `try_only`: the server checks everything and makes nothing.
+  made(k8s::client& api, std::string space, bool try_only)
+      : api_(api), space_(std::move(space)), try_only_(try_only) {}
+  made(made const&) = delete;
+  ~made() {
+    for (auto it = paths_.rbegin(); it != paths_.rend(); ++it) try {
+        api_.remove(*it, json{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}});
+      } catch (error const&) {
+        // The first failure is what the user hears of; `edl delete` removes what is left.
+      }
+  }
+  json add(json const& object) {
+    std::string const kind = object.at("kind");
+    std::string const path = fmt::format("/api/v1/namespaces/{}/{}", space_,
+                                         kind == "Pod"       ? "pods"
+                                         : kind == "Service" ? "services"
+                                                             : "secrets");
+    json answer = api_.create(path, object, try_only_ ? k8s::query{{"dryRun", "All"}} : k8s::query{});
+    if (!try_only_) paths_.push_back(path + "/" + object.at("metadata").at("name").get<std::string>());
+    return answer;
+  }
+  words const& paths() const { return paths_; }
+  void keep() { paths_.clear(); }
+
+ private:
+  k8s::client& api_;
+  std::string space_;
+  bool try_only_;
+  words paths_;
+};
+
+[[noreturn]] void rethrow(k8s::api_error const& bad, k8s::job_spec const& spec) {
+  if (bad.reason() != "AlreadyExists") throw bad;
+  throw k8s::api_error(
+      bad.code(), bad.reason(), bad.message(),
+      fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n {1}` "
+                  "removes it, or give another --job_name",
+                  spec.name, spec.space, bad.message()));
+}
+
+/// Waits for the master's container to run.
+void await_start(cluster& c, submission const& s) {
+  auto const until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(s.line.number("start_timeout", 0, 86'400));
+  std::string const& job = s.spec.name;
+  std::string said;
+  for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
+    json const pod = c.master_of(job);
+    pod_state const state = state_of(pod);
+    if (state.phase == "Running" || state.phase == "Succeeded") return;
+    std::string const why = state.hinders ? in_words(state.hinders->reason, state.hinders->message) : "";
+    if (state.phase == "Failed")
+      throw error(fmt::format("the master of job '{}' ended at once: {}{}; `edl logs {}` shows its log", job,
+                              why, state.exit_code ? fmt::format(" (exit code {})", *state.exit_code) : "",
+                              job));
+    if (state.hinders && state.hinders->hopeless) {
+      delete_job(c, job);
+      throw error(fmt::format("job '{}' cannot start, and was removed: {}", job, why));
+    }
+    if (!why.empty() && why != said) fmt::print(stderr, "edl: the master waits: {}\n", said = why);
+    if (std::chrono::steady_clock::now() >= until)
+      throw error(
+          fmt::format("the master of job '{0}' still waits: {1}; the job stays and starts when it can: "
+                      "`edl explain {0}`, `edl delete {0}`",
+                      job, why.empty() ? "the cluster does not say why" : why));
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace
+
+json objects_of(k8s::job_spec const& spec, std::string const& token, bool restart_rules) {
+  return json::array(
+      {k8s::token_secret(spec, token), k8s::master_service(spec), k8s::master_pod(spec, restart_rules)});
+}
+
+json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& token,
+                std::function<void(std::string const&)> const& note, bool try_only) {
+  made all(api, spec.space, try_only);
+  json master;
+  try {
+    json const objects = objects_of(spec, token);
+    for (json const& object : objects)
+      if (object != objects.back()) all.add(object);
+    try {
+      master = all.add(objects.back());
+    } catch (k8s::api_error const& bad) {
+      // Servers before 1.35 do not know rules by which a container is started again in its pod.
+      if (bad.code() != 422 || bad.message().find("restartPolicy") == std::string::npos) throw;
+      note(
+          "the API server does not know rules for restarting a container: a master that is killed is "
+          "replaced only "
+          "with --restart_policy=OnFailure");
+      master = all.add(k8s::master_pod(spec, false));
+    }
+  } catch (k8s::api_error const& bad) {
+    rethrow(bad, spec);
+  }
+  if (try_only) return master;
+  k8s::owner const by{.name = text_at(master, "/metadata/name"), .uid = text_at(master, "/metadata/uid")};
+  words const paths = all.paths();
+  for (std::size_t i = 0; i + 1 < paths.size(); ++i) api.patch(paths[i], k8s::owned_by(by));
+  all.keep();
+  return master;
+}
+
+int submit(std::string const& command, words const& line) {
+  submission s = read_submission(command, line, stamp());
+  for (std::string const& text : s.notes) note(text);
+  if (s.line.given("yaml") && !s.line.text("yaml").empty()) {
+    s.spec.space = namespace_of(s.line);
+    write_objects(s.line.text("yaml"), s.spec);
+    return done;
+  }
+  if (s.line.text("dry_run") == "client") {
+    fmt::print("job {}: nothing is wrong; nothing was submitted\n", s.spec.name);
+    return done;
+  }
+  cluster c = connect(s.line);
+  s.spec.space = c.space;
+  if (s.line.text("dry_run") == "server") {
+    create_job(c.api, s.spec, net::token::random().secret(), note, true);
+    fmt::print("job {}: the API server takes its objects; nothing was submitted\n", s.spec.name);
+    return done;
+  }
+  if (s.build) build_image(s);
+  create_job(c.api, s.spec, net::token::random().secret(), note);
+  fmt::print("job {} is submitted to namespace {}\n", s.spec.name, s.spec.space);
+  std::fflush(stdout);
+  if (s.line.truth("detach")) return done;
+  await_start(c, s);
+  if (s.line.truth("follow")) {
+    follow_logs(c, s.spec.name, {});
+    return end_of(c, s.spec.name);
+  }
+  if (s.line.truth("wait")) return end_of(c, s.spec.name);
+  fmt::print("its master runs; follow it with `edl logs {0} -f`, stop it with `edl delete {0}`\n",
+             s.spec.name);
+  return done;
+}
+
+}  // namespace edl::tool

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace edl::tool {
+
+/// Columns of equal width, three spaces apart, as kubectl prints them. `rows[0]` is the heading.
+std::string to_table(std::vector<std::vector<std::string>> const& rows);
+
+/// `value` as "json" or "yaml", with a newline at the end.
+std::string to_text(nlohmann::json const& value, std::string const& format);
+
+}  // namespace edl::tool

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "yaml.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "edl/core/error.hpp"
+
+namespace edl::tool {
+namespace {
+
+using nlohmann::json;
+
+/// What an unquoted word means.
+json plain(std::string const& t) {
+  if (t.empty() || t == "~" || t == "null" || t == "Null" || t == "NULL") return nullptr;
+  if (t == "true" || t == "True" || t == "TRUE") return true;
+  if (t == "false" || t == "False" || t == "FALSE") return false;
+  std::int64_t whole = 0;
+  char const* const end = t.data() + t.size();
+  char const* const begin = t.data() + (t[0] == '+' ? 1 : 0);
+  if (auto const r = std::from_chars(begin, end, whole); r.ec == std::errc{} && r.ptr == end) return whole;
+  if (t.find_first_of("0123456789") != std::string::npos &&
+      t.find_first_not_of("0123456789+-.eE") == std::string::npos) {
+    double real = 0;
+    if (auto const r = std::from_chars(begin, end, real); r.ec == std::errc{} && r.ptr == end) return real;
+  }
+  return t;
+}
+
+/// `left`: values that there may still be; a few lines of anchors can ask for any number of them.
+json convert(YAML::Node const& n, std::string const& origin, int depth, int& left) {
+  if (depth > 100 || --left < 0) throw usage_error(fmt::format("{}: nested too deeply, or too much", origin));
+  switch (n.Type()) {
+    case YAML::NodeType::Scalar:
+      return n.Tag() == "!" ? json(n.Scalar()) : plain(n.Scalar());
+    case YAML::NodeType::Sequence: {
+      json list = json::array();
+      for (YAML::Node const& element : n) list.push_back(convert(element, origin, depth + 1, left));
+      return list;
+    }
+    case YAML::NodeType::Map: {
+      json object = json::object();
+      for (auto const& entry : n) {
+        std::string const key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+        if (key.empty() || object.contains(key))
+          throw usage_error(
+              fmt::format("{}: line {}: {}", origin, entry.first.Mark().line + 1,
+                          key.empty() ? "a name is missing" : "'" + key + "' stands there twice"));
+        object[key] = convert(entry.second, origin, depth + 1, left);
+      }
+      return object;
+    }
+    default:
+      return nullptr;
+  }
+}
+
+/// Whether `t` may stand without quotes: what no reader of YAML takes for anything but this text.
+bool bare(std::string const& t) {
+  static constexpr char const* taken[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "~"};
+  if (t.empty() || !plain(t).is_string()) return false;
+  std::string small = t;
+  for (char& c : small) c = char(std::tolower(static_cast<unsigned char>(c)));
+  for (char const* word : taken)
+    if (small == word) return false;
+  for (char c : t)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && std::strchr("-_./", c) == nullptr) return false;
+  return std::isalpha(static_cast<unsigned char>(t[0])) || t[0] == '/';
+}
+
+void emit(YAML::Emitter& to, json const& v) {
+  if (v.is_object() && !v.empty()) {
+    to << YAML::BeginMap;
+    for (auto const& [key, value] : v.items()) {
+      to << YAML::Key;
+      if (!bare(key)) to << YAML::DoubleQuoted;
+      to << key << YAML::Value;
+      emit(to, value);
+    }
+    to << YAML::EndMap;
+  } else if (v.is_array() && !v.empty()) {
+    to << YAML::BeginSeq;
+    for (json const& element : v) emit(to, element);
+    to << YAML::EndSeq;
+  } else if (v.is_object()) {
+    to << YAML::Flow << YAML::BeginMap << YAML::EndMap;
+  } else if (v.is_array()) {
+    to << YAML::Flow << YAML::BeginSeq << YAML::EndSeq;
+  } else if (v.is_string()) {
+    auto const& t = v.get_ref<std::string const&>();
+    if (!bare(t)) to << YAML::DoubleQuoted;
+    to << t;
+  } else {
+    to << v.dump();
+  }
+}
+
+}  // namespace
+
+std::string to_yaml(json const& value) {
+  YAML::Emitter to;
+  emit(to, value);
+  return std::string(to.c_str()) + "\n";
+}
+
+json from_yaml(std::string const& text, std::string const& origin) {
+  if (auto const first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{')
+    if (json value = json::parse(text, nullptr, false); !value.is_discarded()) return value;
+  try {
+    auto const documents = YAML::LoadAll(text);
+    if (documents.size() > 1)
+      throw usage_error(fmt::format("{}: has several documents, expected one", origin));
+    int left = 100'000;
+    return documents.empty() ? json(nullptr) : convert(documents[0], origin, 0, left);
+  } catch (YAML::Exception const& bad) {
+    throw usage_error(fmt::format("{}: line {}: {}", origin, bad.mark.line + 1, bad.msg));
+  }
+}
+
+std::string read_small_file(std::string const& flag, std::string const& path) {
+  std::error_code failure;
+  auto const size = std::filesystem::file_size(path, failure);
+  if (failure && failure != std::errc::operation_not_supported && failure != std::errc::is_a_directory &&
+      failure != std::errc::not_supported)
+    throw usage_error(fmt::format("{}={}: {}", flag, path, failure.message()));
+  if (std::filesystem::is_directory(path))
+    throw usage_error(fmt::format("{}={}: is a directory, expected a file", flag, path));
+  if (!failure && size > 1u << 20) throw usage_error(fmt::format("{}={}: is larger than 1 MiB", flag, path));
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw usage_error(fmt::format("{}={}: {}", flag, path, std::strerror(errno)));
+  std::string text;
+  for (char buffer[4096]; in.read(buffer, sizeof buffer) || in.gcount() > 0;) {
+    text.append(buffer, std::size_t(in.gcount()));
+    if (text.size() > 1u << 20) throw usage_error(fmt::format("{}={}: is larger than 1 MiB", flag, path));
+  }
+  return text;
+}
+
+}  // namespace edl::tool

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace edl::tool {
+
+/// As YAML that means the same to readers of YAML 1.1 and 1.2. Ends with a newline.
+std::string to_yaml(nlohmann::json const& value);
+
+/// What JSON or YAML says; of YAML the types of its core schema. `origin` (a flag, a file) stands in the
+/// errors. Throws usage_error: not readable, several documents, nested deeper than 100.
+nlohmann::json from_yaml(std::string const& text, std::string const& origin);
+
+/// The content of a file of at most 1 MiB. Throws usage_error that names `flag` and why it cannot be read.
+std::string read_small_file(std::string const& flag, std::string const& path);
+
+}  // namespace edl::tool
