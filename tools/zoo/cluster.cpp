@@ -70,6 +70,15 @@ cluster connect(command_line const& line, std::chrono::milliseconds patience) {
           space};
 }
 
+std::string default_account(cluster& c) {
+  try {
+    c.api.get(c.path("serviceaccounts", "edl"));
+    return "edl";
+  } catch (k8s::api_error const&) {
+    return "default";  // there is none, or it may not be asked for
+  }
+}
+
 std::string namespace_of(command_line const& line) {
   if (!line.text("namespace").empty()) return line.text("namespace");
   try {

@@ -36,6 +36,10 @@ struct cluster {
 /// `patience`: how long a call is tried again where the server does not answer.
 cluster connect(command_line const& line, std::chrono::milliseconds patience = std::chrono::seconds(30));
 
+/// The account of masters where no other is asked for: the one that `edl rbac` makes, where the namespace has
+/// it, otherwise "default".
+std::string default_account(cluster& c);
+
 /// The namespace that `connect` would choose; "default" where no cluster is known. Asks no server.
 std::string namespace_of(command_line const& line);
 

@@ -132,16 +132,16 @@ class examination {
       add("ok", "permissions", fmt::format("you may submit and follow jobs in namespace {}", c().space));
     else
       add("fail", "permissions", fmt::format("in namespace {} you may not: {}", c().space, *missing),
-          "let an administrator bind the role edl-user of `edl rbac` to you");
+          "let an administrator bind you to the role edl-user of `edl rbac --users`");
   } catch (k8s::api_error const& bad) {
     add("note", "permissions", bad.what());
   }
 
   void check_master() {
-    std::string const account = l_.text("service_account").empty() ? "default" : l_.text("service_account");
-    auto const path = c().path("serviceaccounts", account);
+    std::string const account =
+        !l_.text("service_account").empty() ? l_.text("service_account") : default_account(c());
     try {
-      c().api.get(path);
+      c().api.get(c().path("serviceaccounts", account));
     } catch (k8s::api_error const& bad) {
       if (bad.code() == 404) {
         add("fail", "service account",

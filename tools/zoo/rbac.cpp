@@ -16,24 +16,37 @@ using nlohmann::json;
 
 constexpr char const* group = "rbac.authorization.k8s.io";
 
-json role(std::string const& space, std::string const& name, std::vector<permission> const& rules) {
-  json list = json::array();
-  for (permission const& p : rules)
-    list.push_back({{"apiGroups", {p.group}}, {"resources", {p.resource}}, {"verbs", p.verbs}});
-  return {{"apiVersion", std::string(group) + "/v1"},
-          {"kind", "Role"},
-          {"metadata", {{"name", name}, {"namespace", space}}},
-          {"rules", list}};
+/// `space` empty: that of whoever applies it.
+json object(std::string const& version, std::string const& kind, std::string const& name,
+            std::string const& space) {
+  json o{{"apiVersion", version},
+         {"kind", kind},
+         {"metadata", {{"name", name}, {"labels", {{"app", "elasticdl"}}}}}};
+  if (!space.empty()) o["metadata"]["namespace"] = space;
+  return o;
 }
 
-std::string plural(std::string const& kind) { return kind == "Role" ? "roles" : "rolebindings"; }
+json role(std::string const& space, std::string const& name, std::vector<permission> const& rules) {
+  json o = object(std::string(group) + "/v1", "Role", name, space);
+  for (permission const& p : rules)
+    o["rules"].push_back({{"apiGroups", {p.group}}, {"resources", {p.resource}}, {"verbs", p.verbs}});
+  return o;
+}
+
+std::string path_of(json const& o, std::string const& space) {
+  std::string const kind = o.at("kind"), name = o.at("metadata").at("name");
+  if (kind == "ServiceAccount") return fmt::format("/api/v1/namespaces/{}/serviceaccounts/{}", space, name);
+  return fmt::format("/apis/{}/v1/namespaces/{}/{}/{}", group, space,
+                     kind == "Role" ? "roles" : "rolebindings", name);
+}
 
 }  // namespace
 
 std::vector<permission> const& master_permissions() {
   static std::vector<permission> const all{
-      {"", "pods", {"get", "list", "watch", "create", "patch", "delete"}},
-      {"", "services", {"get", "create", "patch", "delete"}},
+      {"", "pods", {"create", "get", "list", "watch", "patch", "delete"}},
+      {"", "pods/resize", {"patch"}},
+      {"", "pods/finalizers", {"update"}},
       {"", "events", {"create", "patch"}},
   };
   return all;
@@ -41,7 +54,7 @@ std::vector<permission> const& master_permissions() {
 
 std::vector<permission> const& user_permissions() {
   static std::vector<permission> const all{
-      {"", "pods", {"get", "list", "watch", "create", "patch", "delete"}},
+      {"", "pods", {"create", "get", "list", "watch", "patch", "delete"}},
       {"", "pods/log", {"get"}},
       {"", "services", {"create", "patch", "delete"}},
       {"", "secrets", {"create", "patch", "delete"}},
@@ -50,15 +63,20 @@ std::vector<permission> const& user_permissions() {
   return all;
 }
 
-json rbac_objects(std::string const& space, std::string const& service_account) {
-  json const master = role(space, "edl-master", master_permissions());
-  json const binding{
-      {"apiVersion", std::string(group) + "/v1"},
-      {"kind", "RoleBinding"},
-      {"metadata", {{"name", "edl-master"}, {"namespace", space}}},
-      {"subjects", {{{"kind", "ServiceAccount"}, {"name", service_account}, {"namespace", space}}}},
-      {"roleRef", {{"apiGroup", group}, {"kind", "Role"}, {"name", "edl-master"}}}};
-  return json::array({master, binding, role(space, "edl-user", user_permissions())});
+json rbac_objects(std::string const& space, std::string const& account, bool users) {
+  json all = json::array();
+  if (account != "default") {  // which every namespace has
+    all.push_back(object("v1", "ServiceAccount", account, space));
+    all.back()["automountServiceAccountToken"] = false;
+  }
+  all.push_back(role(space, "edl", master_permissions()));
+  json binding = object(std::string(group) + "/v1", "RoleBinding", "edl", space);
+  binding["subjects"] = {{{"kind", "ServiceAccount"}, {"name", account}}};
+  if (!space.empty()) binding["subjects"][0]["namespace"] = space;
+  binding["roleRef"] = {{"apiGroup", group}, {"kind", "Role"}, {"name", "edl"}};
+  all.push_back(binding);
+  if (users) all.push_back(role(space, "edl-user", user_permissions()));
+  return all;
 }
 
 std::vector<flag> rbac_flags() {
@@ -67,7 +85,11 @@ std::vector<flag> rbac_flags() {
                  .fallback = "false",
                  .help = "make or change the objects in the cluster instead of printing them",
                  .what = flag::kind::truth});
-  all.push_back({.name = "service_account", .fallback = "default", .help = "of the masters' pods"});
+  all.push_back({.name = "service_account", .fallback = "edl", .help = "account of the masters' pods"});
+  all.push_back({.name = "users",
+                 .fallback = "false",
+                 .help = "also the role edl-user, for people who submit jobs and are no administrators",
+                 .what = flag::kind::truth});
   return all;
 }
 
@@ -75,20 +97,19 @@ int rbac(words const& line) {
   command_line const l("rbac", rbac_flags(), line);
   std::string const& account = l.text("service_account");
   if (!l.truth("apply")) {
-    std::string text =
-        "# What jobs need in a namespace: edl-master for the pods of masters, bound to their service "
-        "account;\n"
-        "# edl-user for who submits jobs: bind it to people who are no administrators.\n";
-    for (json const& object : rbac_objects(namespace_of(l), account)) text += "---\n" + to_yaml(object);
+    std::string text = fmt::format(
+        "# What jobs need: the account that their masters run as (`edl train --service_account={}`), and "
+        "what it may do.\n",
+        account);
+    for (json const& o : rbac_objects(l.text("namespace"), account, l.truth("users")))
+      text += "---\n" + to_yaml(o);
     fmt::print("{}", text);
     return done;
   }
   cluster c = connect(l);
-  for (json const& object : rbac_objects(c.space, account)) {
-    std::string const kind = object.at("kind"), name = object.at("metadata").at("name");
-    c.api.patch(fmt::format("/apis/{}/v1/namespaces/{}/{}/{}", group, c.space, plural(kind), name), object,
-                "apply", {{"fieldManager", "edl"}, {"force", "true"}});
-    fmt::print("{} {} is in namespace {}\n", kind, name, c.space);
+  for (json const& o : rbac_objects(c.space, account, l.truth("users"))) {
+    c.api.patch(path_of(o, c.space), o, "apply", {{"fieldManager", "edl"}, {"force", "true"}});
+    fmt::print("{} {} is in namespace {}\n", text_at(o, "/kind"), text_at(o, "/metadata/name"), c.space);
   }
   return done;
 }

@@ -19,8 +19,9 @@ struct permission {
 std::vector<permission> const& master_permissions();
 std::vector<permission> const& user_permissions();
 
-/// The objects that allow it in `space` to a service account's pods.
-nlohmann::json rbac_objects(std::string const& space, std::string const& service_account);
+/// The objects that let masters run as `account` in `space` (empty: in whichever namespace they are applied
+/// to): what k8s/rbac.yaml says. `users`: also a role for people who submit jobs.
+nlohmann::json rbac_objects(std::string const& space, std::string const& account, bool users = false);
 
 /// `edl rbac`.
 int rbac(words const& line);

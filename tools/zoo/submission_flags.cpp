@@ -109,7 +109,9 @@ std::vector<flag> job_flags() {
        .fallback = "Never",
        .help = "of servers' and workers' containers; the master replaces pods anyway",
        .choices = {"Never", "OnFailure", "Always"}},
-      {.name = "service_account", .help = "of the master's pod; it must be allowed what `edl rbac` prints"},
+      {.name = "service_account",
+       .help = "account of the master's pod, which may do what `edl rbac` prints; without it edl where the "
+               "namespace has it, or default"},
       {.name = "grace_seconds",
        .fallback = "30",
        .help = "time that a pod has to hand back what it leases before it is killed"},

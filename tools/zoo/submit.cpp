@@ -199,6 +199,9 @@ int submit(std::string const& command, words const& line) {
   }
   cluster c = connect(s.line);
   s.spec.space = c.space;
+  if (s.spec.service_account.empty())
+    if (std::string const account = default_account(c); account != "default")
+      s.spec.service_account = account;
   if (s.line.text("dry_run") == "server") {
     create_job(c.api, s.spec, net::token::random().secret(), note, true);
     fmt::print("job {}: the API server takes its objects; nothing was submitted\n", s.spec.name);
