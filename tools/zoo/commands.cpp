@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -55,11 +56,11 @@ bool asks_for_help(words const& line) {
   return std::any_of(line.begin(), end, [](std::string const& w) { return w == "--help" || w == "-h"; });
 }
 
-/// What the model's program says of its own flags, without its first lines.
+/// What the model's program says of its own flags, without what comes before the first group.
 std::string program_flags(std::string const& name) {
   std::string text = app::parse("edl", {name, "--help"}).text;
-  auto const at = text.find("\n\n");
-  return at == text.npos ? text : text.substr(at + 2);
+  auto const at = text.find("\nData:");
+  return at == text.npos ? text : text.substr(at + 1);
 }
 
 int dispatch(words const& line) {
@@ -213,8 +214,10 @@ std::pair<command const*, std::size_t> find_command(words const& line) {
     std::string const near = line.size() > 1 ? app::nearest(line[1], in) : "";
     std::string list;
     for (std::string const& n : in) list += (list.empty() ? "" : &n == &in.back() ? " or " : ", ") + n;
-    throw usage_error(fmt::format("edl {}: expected {}{}", line[0], list,
-                                  near.empty() ? "" : "; did you mean " + near + "?"));
+    throw usage_error(fmt::format(
+        "{}: expected {}{}",
+        fmt::join(line.begin(), line.begin() + std::min<std::ptrdiff_t>(2, line.end() - line.begin()), " "),
+        list, near.empty() ? "" : "; did you mean " + near + "?"));
   }
   names.insert(names.end(), groups.begin(), groups.end());
   std::string const near = line.empty() ? "" : app::nearest(line[0], names);

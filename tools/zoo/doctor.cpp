@@ -289,14 +289,16 @@ class examination {
   void check_quota() {
     auto const quotas = ask("quota", c().path("resourcequotas"));
     if (!quotas) return;
-    for (json const& q : quotas->at("items"))
-      for (auto const& [what, hard] : q.at("status").value("hard", json::object()).items()) {
-        std::string const most = hard.get<std::string>();
+    for (json const& q : quotas->at("items")) {
+      json const hard = q.at("status").value("hard", json::object());
+      for (auto const& [what, most] : hard.items()) {
         std::string const used = q.at("status").value("used", json::object()).value(what, "0");
-        bool const full = amount(used) >= amount(most);
-        add(full ? "fail" : "ok", "quota", fmt::format("{} of {} {} are used", used, most, what),
+        bool const full = amount(used) >= amount(most.get<std::string>());
+        add(full ? "fail" : "ok", "quota",
+            fmt::format("{} of {} {} are used", used, most.get<std::string>(), what),
             full ? "delete what is not needed, or let an administrator raise it" : "");
       }
+    }
   }
 
   command_line const& l_;
@@ -335,7 +337,8 @@ int doctor(words const& line) {
   auto known = submission_flags("train");
   known.push_back(doctor_flags().back());
   command_line const l = read_with_file("doctor", known, line);
-  auto const& all = examination(l).run();
+  examination of(l);
+  auto const& all = of.run();
   bool good = true;
   for (finding const& f : all) good &= f.result != "fail";
   if (l.text("output_format") != "table") {

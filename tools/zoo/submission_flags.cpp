@@ -159,7 +159,8 @@ std::vector<flag> model_flags(std::string const& command) {
     least.push_back("--checkpoint_dir_for_init=d");
   }
   std::vector<flag> all;
-  for (auto const& [name, value] : app::parse("edl", least).run.value().given) {
+  auto const parsed = app::parse("edl", least);
+  for (auto const& [name, value] : parsed.run.value().given) {
     flag f{.name = name, .fallback = value};
     if (value == "true" || value == "false") f.what = flag::kind::truth;
     if (name == "training_data") f.aliases = {"training_data_dir"};
