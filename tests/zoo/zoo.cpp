@@ -133,14 +133,3 @@ TEST_CASE("wrong words are refused before anything is made") {
   CHECK(has(refusal(w, {"build", "."}), "--image"));
   CHECK(std::filesystem::is_empty(w.here.path()));
 }
-
-TEST_CASE("help comes without an engine and without files") {
-  workplace w;
-  CHECK(w({}) == 1);
-  CHECK(has(w.said, "init|build|push"));
-  for (std::string const command : {"init", "build", "push"}) {
-    CHECK(w({command, "--help"}) == 0);
-    CHECK(has(w.said, "usage: edl zoo " + command));
-  }
-  CHECK(std::filesystem::is_empty(w.here.path()));
-}

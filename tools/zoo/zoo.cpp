@@ -190,32 +190,6 @@ int push(words const& line, std::string const& engine) {
   return 0;
 }
 
-void help(std::string const& command, std::ostream& out) {
-  if (command == "init")
-    fmt::print(out,
-               "usage: edl zoo init [FLAG…]\n\nMakes a model zoo, with one model and its test, and a "
-               "Dockerfile for it "
-               "in this folder. What is there stays.\n\n{}",
-               describe(zoo_flags("init")));
-  else if (command == "build")
-    fmt::print(out,
-               "usage: edl zoo build --image=NAME [FOLDER] [-- ARGUMENT…]\n\nBuilds the image that "
-               "FOLDER/Dockerfile "
-               "describes. Arguments after -- are the engine's own.\n\n{}",
-               describe(zoo_flags("build")));
-  else if (command == "push")
-    fmt::print(out,
-               "usage: edl zoo push IMAGE\n\nPushes an image to the registry that its name begins with.\n");
-  else
-    fmt::print(
-        out,
-        "usage: edl zoo init|build|push\n\n"
-        "  init    makes a model zoo and a Dockerfile for it\n"
-        "  build   builds an image of a zoo\n"
-        "  push    pushes an image to its registry\n\n"
-        "`edl zoo COMMAND --help` lists the flags. build and push run docker, or what EDL_DOCKER names.\n");
-}
-
 }  // namespace
 
 std::vector<flag> zoo_flags(std::string const& command) {
@@ -239,12 +213,6 @@ std::vector<flag> zoo_flags(std::string const& command) {
 int zoo(words const& line, fs::path const& here, std::string const& engine, std::ostream& out) {
   std::string const command = line.empty() ? "" : line.front();
   words const rest(line.begin() + (line.empty() ? 0 : 1), line.end());
-  auto const asks = [](std::string const& word) { return word == "--help" || word == "-h"; };
-  if (line.empty() || asks(command) ||
-      std::any_of(rest.begin(), std::find(rest.begin(), rest.end(), "--"), asks)) {
-    help(command, out);
-    return line.empty() ? 1 : 0;
-  }
   if (command == "init") return init(rest, here, out);
   if (command == "build") return build(rest, engine);
   if (command == "push") return push(rest, engine);
