@@ -274,7 +274,7 @@ answer api::create(request const& r, target const& t) {
     meta["name"] = prefix + random_suffix(5);
   }
   if (t.of->has_status) o.erase("status");
-  if (o.contains("spec")) meta["generation"] = 1;
+  if (o.contains("spec") && t.of->plural != "services") meta["generation"] = 1;
   if (store_.find(*t.of, t.space, meta["name"])) throw already_exists(*t.of, meta["name"]);
   admit(store_, *t.of, o, nullptr);
   if (is_dry(r)) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -264,6 +265,8 @@ pid_t spawn(command const& c) {
   environment.push_back(nullptr);
   int const log = ::open(c.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   int const nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int begun[2];
+  if (::pipe2(begun, O_CLOEXEC) != 0) return 0;
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of this process runs in the child
@@ -276,13 +279,16 @@ pid_t spawn(command const& c) {
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(nothing, 0), ::dup2(log, 1), ::dup2(log, 2);
-    ::syscall(SYS_close_range, 3u, ~0u, 0u);
+    ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
     if (::chdir(c.directory.c_str()) != 0) ::_exit(127);
     ::execve(c.program.c_str(), arguments.data(), environment.data());
     ::_exit(127);
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  ::close(log), ::close(nothing);
+  ::close(log), ::close(nothing), ::close(begun[1]);
+  char nobody;  // it is closed when the program has taken over, and with it what signals do
+  while (::read(begun[0], &nobody, 1) < 0 && errno == EINTR) continue;
+  ::close(begun[0]);
   if (child > 0) ::setpgid(child, child);  // whoever of both comes first
   return std::max<pid_t>(child, 0);
 }

@@ -175,7 +175,7 @@ void kubelet::start(pod& p, container& c, json const& o) {
     if (c.state.contains("terminated")) c.last = c.state;
     if (!c.id.empty()) ++c.restarts;
     run.log = c.log = fmt::format("{}/{}.{}.log", p.directory, name, c.restarts);
-    c.process = spawn(run);
+    if (c.process = spawn(run); !c.process) throw cannot{"waiting", "RunContainerError", "no more processes"};
     c.handle = int(::syscall(SYS_pidfd_open, c.process, 0));
     c.id = fmt::format("containerd://{}{:032x}", p.uid.substr(0, 8), std::uint64_t(c.process));
     c.ready = c.killed_for_memory = false;
@@ -273,8 +273,7 @@ void kubelet::publish(pod const& p, std::string const& phase) {
   std::vector<container_facts const*> facts(p.containers.size());
   std::ranges::transform(p.containers, facts.begin(), [](container const& c) { return &c; });
   store_.change_by(store_.kind("pods"), p.space, p.name, [&](json& o) {
-    if (o["metadata"]["uid"] == p.uid)
-      o["status"] = pod_status(o, facts, p.sandbox, facts[0]->id.empty() ? "" : p.ip, phase);
+    if (o["metadata"]["uid"] == p.uid) o["status"] = pod_status(o, facts, p.sandbox, p.ip, phase);
   });
 }
 

@@ -43,7 +43,9 @@ TEST_CASE("a container that is killed is started again in place where its policy
   REQUIRE(c.wait([&] { return phase(c, "master") == "Running"; }));
   json const before = c.get(pods + "/master")["status"];
   c.kill("default", "master", SIGKILL);
-  REQUIRE(c.wait([&] { return container(c, "master")["restartCount"] == 1 && container(c, "master")["ready"] == true; }));
+  REQUIRE(c.wait([&] {
+    return container(c, "master")["restartCount"] == 1 && container(c, "master")["ready"] == true;
+  }));
   json const after = c.get(pods + "/master")["status"];
   CHECK(after["podIP"] == before["podIP"]);
   CHECK(after["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 137);
@@ -54,9 +56,11 @@ TEST_CASE("a container that is killed is started again in place where its policy
 TEST_CASE("paths of volumes and names of services are those of this machine") {
   cluster c;
   c.post("/api/v1/namespaces/default/persistentvolumeclaims", {{"metadata", {{"name", "data"}}}});
-  c.post("/api/v1/namespaces/default/secrets", {{"metadata", {{"name", "s"}}}, {"stringData", {{"token", "open"}}}});
-  c.post("/api/v1/namespaces/default/services",
-         {{"metadata", {{"name", "m"}}}, {"spec", {{"selector", {{"role", "m"}}}, {"ports", {{{"port", 1}}}}}}});
+  c.post("/api/v1/namespaces/default/secrets",
+         {{"metadata", {{"name", "s"}}}, {"stringData", {{"token", "open"}}}});
+  c.post(
+      "/api/v1/namespaces/default/services",
+      {{"metadata", {{"name", "m"}}}, {"spec", {{"selector", {{"role", "m"}}}, {"ports", {{{"port", 1}}}}}}});
   json p = pod("w", "echo --to=$ADDR $TOKEN > /data/out; cat /data/out");
   p["metadata"]["labels"] = {{"role", "m"}};
   json& main = p["spec"]["containers"][0];

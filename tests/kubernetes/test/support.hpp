@@ -20,11 +20,13 @@ inline json pod(std::string const& name, std::string const& script,
   json env = json::array();
   for (auto const& [variable, path] : fields)
     env.push_back({{"name", variable}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}});
-  json const main{{"name", "main"}, {"image", "debian:bookworm"}, {"command", {"sh", "-c", script}}, {"env", env}};
-  return {{"kind", "Pod"},
-          {"apiVersion", "v1"},
-          {"metadata", {{"name", name}}},
-          {"spec", {{"restartPolicy", "Never"}, {"terminationGracePeriodSeconds", 2}, {"containers", {main}}}}};
+  json const main{
+      {"name", "main"}, {"image", "debian:bookworm"}, {"command", {"sh", "-c", script}}, {"env", env}};
+  return {
+      {"kind", "Pod"},
+      {"apiVersion", "v1"},
+      {"metadata", {{"name", name}}},
+      {"spec", {{"restartPolicy", "Never"}, {"terminationGracePeriodSeconds", 2}, {"containers", {main}}}}};
 }
 
 inline json status(cluster& c, std::string const& name) {
