@@ -296,7 +296,8 @@ pid_t spawn(command const& c) {
 void ask_to_end(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(status, line);)
-    if (line.starts_with("SigCgt:") && (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1)) & 1)
+    // Blocked is as good as caught: who has it reads it from a descriptor.
+    if ((line.starts_with("SigCgt:") || line.starts_with("SigBlk:")) && (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1)) & 1)
       ::kill(process, SIGTERM);
 }
 
