@@ -3,8 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <latch>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "kubernetes/schema.hpp"
+#include "platform/kubernetes/transcript.hpp"
 #include "platform/kubernetes/wire_server.hpp"
 
 namespace k8s = edl::platform::kubernetes;
@@ -27,6 +32,34 @@ k8s::access to(test::wire_server const& s) {
   return a;
 }
 
+std::string status(int code, std::string const& reason, std::string const& message) {
+  return json{
+      {"kind", "Status"}, {"status", "Failure"}, {"reason", reason}, {"message", message}, {"code", code}}
+      .dump();
+}
+
+/// What it says when it throws an E; otherwise what it threw, or nothing.
+template <class E, class F>
+std::string thrown(F&& f) {
+  try {
+    f();
+    return "nothing was thrown";
+  } catch (E const& e) {
+    return e.what();
+  } catch (std::exception const& e) {
+    return std::string("something else was thrown: ") + e.what();
+  }
+}
+
+bool says(std::string const& text, std::initializer_list<char const*> parts) {
+  bool all = text.find('\n') == text.npos;
+  for (char const* part : parts) all = all && text.find(part) != text.npos;
+  if (!all) MESSAGE(text);
+  return all;
+}
+
+json const pod{{"kind", "Pod"}, {"metadata", {{"name", "x"}}}};
+
 }  // namespace
 
 TEST_CASE("each call sends what it says, and gives what is answered") {
@@ -35,6 +68,7 @@ TEST_CASE("each call sends what it says, and gives what is answered") {
                      {"target", r.target},
                      {"type", r.field("Content-Type")},
                      {"authorization", r.field("Authorization")},
+                     {"agent", r.field("User-Agent")},
                      {"body", r.body}}
                     .dump());
   });
@@ -43,18 +77,594 @@ TEST_CASE("each call sends what it says, and gives what is answered") {
   CHECK(got["method"] == "GET");
   CHECK(got["target"] == "/api/v1/pods?labelSelector=a%3Db%2Cc%20in%20%28d%29&limit=5");
   CHECK(got["authorization"] == "Bearer secret");
+  CHECK(got["agent"] == "edl");
   CHECK(got["body"] == "");
-  json const object{{"metadata", {{"name", "x"}}}};
-  auto const created = c.create("/api/v1/pods", object);
+  auto const created = c.create("/api/v1/pods", pod);
   CHECK(created["method"] == "POST");
   CHECK(created["type"] == "application/json");
-  CHECK(json::parse(created["body"].get<std::string>()) == object);
-  CHECK(c.patch("/x", object)["type"] == "application/merge-patch+json");
-  CHECK(c.patch("/x", object, "strategic")["type"] == "application/strategic-merge-patch+json");
+  CHECK(json::parse(created["body"].get<std::string>()) == pod);
+  CHECK(c.patch("/x", pod)["type"] == "application/merge-patch+json");
+  CHECK(c.patch("/x", pod, "strategic")["type"] == "application/strategic-merge-patch+json");
   CHECK(c.patch("/x", json::array(), "json")["type"] == "application/json-patch+json");
-  CHECK(c.patch("/x", object, "apply", {{"fieldManager", "edl"}})["type"] == "application/apply-patch+yaml");
-  CHECK(c.replace("/x", object)["method"] == "PUT");
+  CHECK(c.patch("/x", pod, "apply", {{"fieldManager", "edl"}})["type"] == "application/apply-patch+yaml");
+  CHECK(c.replace("/x", pod)["method"] == "PUT");
   CHECK(c.remove("/x", {{"gracePeriodSeconds", 0}})["body"] == R"({"gracePeriodSeconds":0})");
   CHECK(c.remove("/x", {})["body"] == "");
   CHECK(s.connections() == 1);
+
+  CHECK_THROWS_WITH_AS(c.patch("/x", pod, "other"),
+                       "there is no patch of kind 'other': merge, strategic, json or apply", edl::error);
+  CHECK_THROWS_AS(c.get("/x y"), edl::error);
+  CHECK_THROWS_AS(c.get("/x\r\nHost: other"), edl::error);
+  CHECK_THROWS_AS(c.get("/x?watch=1"), edl::error);
+  CHECK_THROWS_AS(c.create("/x", json{{"name", "\xff"}}), edl::error);
+  CHECK(s.requests() == 9);
+}
+
+TEST_CASE("an address may have a path, and need not be https") {
+  test::wire_server s(nullptr, [](test::request const& r, test::wire& w) {
+    w.json(200, json{{"t", r.target}}.dump());
+  });
+  auto a = to(s);
+  a.server += "/k8s/clusters/one/";
+  k8s::client c(a);
+  CHECK(c.get("/api/v1/pods")["t"] == "/k8s/clusters/one/api/v1/pods");
+}
+
+TEST_CASE("recorded answers of a real server are read") {
+  auto const folder = kubernetes::recordings();
+  if (!folder) return;
+  auto const all = test::read_transcripts(*folder / "transcripts");
+  test::transcript const* now = nullptr;
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) { w.send(now->bytes()); });
+  k8s::client c(to(s));
+  int refusals = 0;
+  for (auto const& t : all) {
+    if (t.watch) continue;
+    CAPTURE(t.name);
+    now = &t;
+    auto const path = t.target.substr(0, t.target.find('?'));
+    auto const call = [&]() -> json {
+      if (t.method == "GET") return c.get(path);
+      if (t.method == "DELETE") return c.remove(path, {});
+      json const object = json::parse(t.sent);
+      return t.method == "POST"  ? c.create(path, object)
+             : t.method == "PUT" ? c.replace(path, object)
+                                 : c.patch(path, object);
+    };
+    json const expected = json::parse(t.body);
+    if (t.code < 300) {
+      CHECK(call() == expected);
+      continue;
+    }
+    ++refusals;
+    try {
+      call();
+      FAIL("a refusal was taken for success");
+    } catch (k8s::api_error const& e) {
+      CHECK(e.code() == t.code);
+      CHECK(e.reason() == expected["reason"]);
+      CHECK(e.message() == expected["message"]);
+      CHECK(says(e.what(), {t.method.c_str(), path.c_str(), e.message().c_str()}));
+    }
+  }
+  CHECK(refusals >= 10);
+  CHECK(s.connections() == 1);
+}
+
+TEST_CASE("what a server cannot do now is asked again, and what it refuses is not") {
+  std::atomic<int> times{0}, code{503}, bad{2};
+  test::wire_server s(&issued().server, [&](test::request const& r, test::wire& w) {
+    if (times++ < bad)
+      w.json(code, status(code, "Busy", "not now"), code == 429 ? "Retry-After: 1\r\n" : "");
+    else
+      w.json(200, json{{"method", r.method}}.dump());
+  });
+  k8s::client c(to(s), {.patience = 20s});
+  auto const again = [&](int with, int how_often) {
+    times = 0;
+    code = with;
+    bad = how_often;
+  };
+  for (int with : {500, 502, 503, 504}) {
+    again(with, 1);
+    CHECK(c.get("/x")["method"] == "GET");
+    CHECK(times == 2);
+  }
+  again(503, 2);
+  CHECK(c.create("/x", pod)["method"] == "POST");
+  CHECK(times == 3);
+  again(503, 1);
+  CHECK(c.remove("/x", {})["method"] == "DELETE");
+  again(503, 1);
+  CHECK(c.patch("/x", pod)["method"] == "PATCH");
+  CHECK(times == 2);
+
+  // Nobody knows whether a server that failed has done it already.
+  again(500, 1);
+  CHECK_THROWS_AS(c.patch("/x", json::array(), "json"), k8s::api_error);
+  again(500, 1);
+  CHECK_THROWS_AS(c.replace("/x", pod), k8s::api_error);
+  again(500, 1);
+  CHECK_THROWS_AS(c.create("/x", json{{"metadata", {{"generateName", "x"}}}}), k8s::api_error);
+  CHECK(times == 1);
+
+  again(429, 1);  // but this one has not
+  auto const began = std::chrono::steady_clock::now();
+  CHECK(c.replace("/x", pod)["method"] == "PUT");
+  CHECK(std::chrono::steady_clock::now() - began >= 1s);
+  CHECK(times == 2);
+
+  for (int with : {400, 403, 404, 409, 410, 422, 501}) {
+    again(with, 1);
+    CHECK_THROWS_AS(c.get("/x"), k8s::api_error);
+  }
+}
+
+TEST_CASE("patience ends") {
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
+    w.json(503, status(503, "ServiceUnavailable", "the server is currently unable to handle the request"));
+  });
+  k8s::client c(to(s), {.patience = 400ms});
+  CHECK(
+      says(thrown<k8s::api_error>([&] { c.get("/api"); }),
+           {"GET https://127.0.0.1:", "503 ServiceUnavailable: the server is currently", "times in 0.4 s"}));
+  CHECK(s.requests() > 1);
+}
+
+TEST_CASE("an answer that breaks off is asked for again where that does no harm") {
+  std::atomic<int> times{0};
+  test::wire_server s(&issued().server, [&](test::request const& r, test::wire& w) {
+    if (++times == 1) {
+      w.send("HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{\"half\":");
+      return w.cut();
+    }
+    if (r.method == "POST") return w.json(409, status(409, "AlreadyExists", "pods \"x\" already exists"));
+    w.json(200, "{}");
+  });
+  k8s::client c(to(s));
+  CHECK(c.get("/x") == json::object());
+  times = 0;
+  try {
+    c.create("/x", pod);
+    FAIL("there was no error");
+  } catch (k8s::api_error const& e) {
+    CHECK(e.reason() == "AlreadyExists");
+    CHECK(times == 2);
+  }
+  times = 0;
+  CHECK(says(thrown<k8s::unreachable>([&] { c.replace("/x", pod); }),
+             {"PUT /x: the API server https://", "broke off"}));
+  CHECK(times == 1);
+}
+
+TEST_CASE("a connection that the server has closed meanwhile is replaced without a word") {
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
+    w.json(200, "{}");
+    w.close();
+  });
+  k8s::client c(to(s), {.patience = 0ms});
+  for (int i = 0; i < 5; ++i) CHECK(c.replace("/x", pod) == json::object());
+  CHECK(s.connections() == 5);
+}
+
+TEST_CASE("many calls at once have a connection each, which serve the next ones") {
+  std::latch all(20);
+  std::atomic<bool> together{true};
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
+    if (together) all.arrive_and_wait();  // none is answered before all are there
+    w.json(200, "{}");
+  });
+  k8s::client c(to(s));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 20; ++i) threads.emplace_back([&] { c.create("/x", pod); });
+  for (auto& t : threads) t.join();
+  CHECK(s.connections() == 20);
+  together = false;
+  for (int i = 0; i < 50; ++i) c.get("/x");
+  CHECK(s.connections() == 20);
+}
+
+TEST_CASE("a token that is refused is got anew, once") {
+  std::atomic<int> version{1}, renewals{0};
+  test::wire_server s(&issued().server, [&](test::request const& r, test::wire& w) {
+    if (r.field("Authorization") == "Bearer " + std::to_string(version))
+      w.json(200, "{}");
+    else
+      w.json(401, status(401, "Unauthorized", "Unauthorized"));
+  });
+  auto a = to(s);
+  std::atomic<int> held{1}, best{9};
+  a.token = [&](bool refused) {
+    if (refused) {
+      ++renewals;
+      held = best.load();
+    }
+    return std::to_string(held);
+  };
+  k8s::client c(a);
+  CHECK(c.get("/x") == json::object());
+  CHECK(renewals == 0);
+  version = 2;
+  best = 2;
+  CHECK(c.create("/x", pod) == json::object());
+  CHECK(renewals == 1);
+  version = 3;
+  CHECK(says(thrown<k8s::api_error>([&] { c.get("/x"); }),
+             {"GET https://", ": 401: Unauthorized; the credentials of a test were refused"}));
+  CHECK(renewals == 2);
+
+  best = 3;
+  c.stream("/x", {}, [](std::string_view) { return true; }, 5s, {});
+  CHECK(renewals == 3);
+}
+
+TEST_CASE(
+    "a server is trusted when its certificate is signed by the given authority, for its name or address") {
+  auto const answer = [](test::request const&, test::wire& w) { w.json(200, "{}"); };
+  auto const& ca = issued().self;
+  auto const outcome = [&](test::about const& about, auto&& change, test::identity const* issuer) {
+    auto const who = test::make_identity(about, issuer);
+    test::wire_server s(&who, answer);
+    auto a = to(s);
+    change(a, s);
+    k8s::client c(a, {.patience = 0ms});
+    auto const text = thrown<k8s::untrusted>([&] { c.get("/x"); });
+    bool const refused = text.find("is not trusted: ") != text.npos;
+    CHECK(s.requests() == (refused ? 0 : 1));  // nobody else gets to see a token
+    if (refused) CHECK(says(text, {"GET /x: the API server https://", "(a test) is not trusted: "}));
+    return text;
+  };
+  auto const as_is = [](k8s::access&, test::wire_server&) {};
+  auto const by_name = [](k8s::access& a, test::wire_server& s) {
+    a.server = "https://localhost:" + std::to_string(s.port());
+  };
+  std::string const good = "nothing was thrown";
+
+  CHECK(outcome({.alternatives = "IP:127.0.0.1"}, as_is, &ca) == good);
+  CHECK(outcome({.alternatives = "DNS:localhost"}, by_name, &ca) == good);
+  CHECK(outcome(
+            {.alternatives = "DNS:kubernetes"}, [](auto& a, auto&) { a.server_name = "kubernetes"; }, &ca) ==
+        good);
+
+  CHECK(says(outcome({.alternatives = "DNS:kubernetes,IP:10.0.0.1"}, as_is, &ca),
+             {"is for kubernetes, 10.0.0.1, not for 127.0.0.1", "tls-server-name"}));
+  CHECK(says(outcome({.alternatives = "DNS:kubernetes,IP:127.0.0.1"}, by_name, &ca), {"not for localhost"}));
+  CHECK(says(outcome({.alternatives = "DNS:127.0.0.1"}, as_is, &ca), {"not for 127.0.0.1"}));
+  CHECK(says(outcome({.name = "127.0.0.1"}, as_is, &ca), {"is for no name, not for 127.0.0.1"}));
+  CHECK(says(outcome({.name = "localhost"}, by_name, &ca), {"is for no name, not for localhost"}));
+  CHECK(says(outcome(
+                 {.alternatives = "IP:127.0.0.1"}, [](auto& a, auto&) { a.server_name = "other"; }, &ca),
+             {"not for other"}));
+
+  auto const foreign = test::make_identity({.name = "foreign authority", .authority = true});
+  CHECK(says(
+      outcome({.alternatives = "IP:127.0.0.1"}, as_is, &foreign),
+      {"signed by CN=foreign authority, an authority that is not trusted here", "certificate-authority"}));
+  auto const namesake = test::make_identity({.name = "test authority", .authority = true});
+  CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, &namesake), {"CN=test authority"}));
+  CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, nullptr),
+             {"CN=server, an authority that is not"}));
+  // Without an authority of one's own the system's are asked, which have not signed this.
+  CHECK(says(outcome(
+                 {.alternatives = "IP:127.0.0.1"}, [](auto& a, auto&) { a.ca.clear(); }, &ca),
+             {"not trusted"}));
+
+  CHECK(says(outcome({.alternatives = "IP:127.0.0.1", .from = -7200, .until = -3600}, as_is, &ca),
+             {"the certificate of CN=server expired on 20", "renewed"}));
+  CHECK(says(outcome({.alternatives = "IP:127.0.0.1", .from = 3600, .until = 7200}, as_is, &ca),
+             {"the certificate of CN=server is not valid before 20", "clock"}));
+
+  // Asked for in so many words, anybody is trusted.
+  CHECK(outcome(
+            {.name = "x", .from = -7200, .until = -3600}, [](auto& a, auto&) { a.insecure = true; },
+            nullptr) == good);
+}
+
+TEST_CASE("any given certificate is an authority, as a server's own") {
+  auto const self = test::make_identity({.alternatives = "IP:127.0.0.1"});
+  test::wire_server s(&self, [](test::request const&, test::wire& w) { w.json(200, "{}"); });
+  auto a = to(s);
+  a.ca = issued().self.certificate + self.certificate;
+  CHECK(k8s::client(a).get("/x") == json::object());
+
+  auto const between = test::make_identity({.name = "intermediate", .authority = true}, &issued().self);
+  auto const leaf = test::make_identity({.alternatives = "IP:127.0.0.1"}, &between);
+  test::wire_server t(&leaf, [](test::request const&, test::wire& w) { w.json(200, "{}"); });
+  a = to(t);
+  a.ca = between.certificate;
+  CHECK(k8s::client(a).get("/x") == json::object());
+}
+
+TEST_CASE("a client shows its certificate, and who has none is told so") {
+  auto const me = test::make_identity({.name = "me"}, &issued().self);
+  test::wire_server s(
+      &issued().server, [](test::request const&, test::wire& w) { w.json(200, "{}"); }, &issued().self);
+  auto a = to(s);
+  a.certificate = me.certificate;
+  a.key = me.key;
+  CHECK(k8s::client(a).get("/x") == json::object());
+  a.certificate = a.key = "";
+  CHECK(says(thrown<k8s::untrusted>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+             {"refuses this side's certificate"}));
+}
+
+TEST_CASE("certificates that cannot be used are named") {
+  test::wire_server s(&issued().server, [](test::request const&, test::wire& w) { w.json(200, "{}"); });
+  auto const me = test::make_identity({.name = "me"}, &issued().self);
+  auto const text = [&](auto&& change) {
+    auto a = to(s);
+    a.certificate = me.certificate;
+    a.key = me.key;
+    change(a);
+    return thrown<k8s::untrusted>([&] { k8s::client(a).get("/x"); });
+  };
+  CHECK(says(text([](auto& a) { a.ca = "nothing"; }),
+             {"a test: its certificate-authority holds no certificate"}));
+  CHECK(says(text([](auto& a) { a.ca.resize(a.ca.size() / 2); }), {"its certificate-authority is damaged"}));
+  CHECK(says(text([](auto& a) { a.certificate = "x"; }), {"its client-certificate holds no certificate"}));
+  CHECK(says(text([](auto& a) { a.key = "x"; }), {"its client-key is no private key"}));
+  CHECK(says(text([](auto& a) { a.key = ""; }), {"a client-certificate, but no client-key"}));
+  CHECK(says(text([](auto& a) { a.certificate = ""; }), {"a client-key, but no client-certificate"}));
+  CHECK(says(text([](auto& a) { a.key = issued().server.key; }), {"does not belong to"}));
+  CHECK(s.requests() == 0);
+}
+
+TEST_CASE("an authority that is replaced is trusted from the next call on") {
+  test::authority const next;
+  auto old_one = std::make_unique<test::wire_server>(
+      &issued().server, [](test::request const&, test::wire& w) { w.json(200, R"({"by":"old"})"); });
+  auto const port = old_one->port();
+  auto a = to(*old_one);
+  std::atomic<bool> replaced{false};
+  a.renew = [&](k8s::access& now) {
+    auto const& ca = replaced ? next.self.certificate : issued().self.certificate;
+    return std::exchange(now.ca, ca) != ca;
+  };
+  k8s::client c(a, {.patience = 5s});
+  CHECK(c.get("/x")["by"] == "old");
+  old_one.reset();
+  test::wire_server const new_one(
+      &next.server, [](test::request const&, test::wire& w) { w.json(200, R"({"by":"new"})"); }, nullptr,
+      port);
+  CHECK_THROWS_AS(c.get("/x"), k8s::untrusted);
+  replaced = true;
+  CHECK(c.get("/x")["by"] == "new");
+}
+
+TEST_CASE("nothing waits for ever") {
+  k8s::client::options const hasty{.timeout = 300ms, .patience = 300ms};
+  SUBCASE("for a handshake") {
+    int const deaf = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof here;
+    REQUIRE(::bind(deaf, reinterpret_cast<sockaddr*>(&here), size) == 0);
+    REQUIRE(::listen(deaf, 5) == 0);
+    ::getsockname(deaf, reinterpret_cast<sockaddr*>(&here), &size);
+    k8s::access a;
+    a.server = "https://127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+    a.origin = "a test";
+    a.ca = issued().self.certificate;
+    k8s::client c(a, hasty);
+    CHECK(says(thrown<k8s::unreachable>([&] { c.get("/x"); }), {"has not answered for 0.3 s"}));
+    ::close(deaf);
+  }
+  SUBCASE("for an answer") {
+    test::wire_server s(&issued().server, [](test::request const&, test::wire& w) { w.stall(); });
+    k8s::client c(to(s), hasty);
+    CHECK(says(thrown<k8s::unreachable>([&] { c.get("/x"); }), {"has not answered for 0.3 s"}));
+  }
+  SUBCASE("for one that comes byte by byte") {
+    for (std::string const begin :
+         {"HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"}) {
+      test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
+        w.send(begin);
+        while (w.alive()) {
+          w.send("x");
+          std::this_thread::sleep_for(1ms);
+        }
+        w.close();
+      });
+      k8s::client c(to(s), hasty);
+      CHECK(says(thrown<k8s::unreachable>([&] { c.get("/x"); }), {"has not answered for"}));
+    }
+  }
+  SUBCASE("for a server to take what is sent") {
+    test::wire_server s(&issued().server, [](test::request const&, test::wire&) {});
+    int const slow = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof here;
+    REQUIRE(::bind(slow, reinterpret_cast<sockaddr*>(&here), size) == 0);
+    REQUIRE(::listen(slow, 5) == 0);
+    ::getsockname(slow, reinterpret_cast<sockaddr*>(&here), &size);
+    auto a = to(s);
+    a.server = "http://127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+    k8s::client c(a, hasty);
+    CHECK_THROWS_AS(c.create("/x", json{{"metadata", {{"name", std::string(20 << 20, 'x')}}}}),
+                    k8s::unreachable);
+    ::close(slow);
+  }
+}
+
+TEST_CASE("nobody there") {
+  std::uint16_t port;
+  {
+    test::wire_server const s(nullptr, [](test::request const&, test::wire&) {});
+    port = s.port();
+  }
+  k8s::access a;
+  a.origin = "a test";
+  a.server = "https://127.0.0.1:" + std::to_string(port);
+  CHECK(
+      says(thrown<k8s::unreachable>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+           {"GET /x: the API server https://127.0.0.1:", "(a test) cannot be reached: Connection refused"}));
+  a.server = "https://no-such-host.invalid";
+  CHECK(says(thrown<k8s::unreachable>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+             {"cannot be reached: 'no-such-host.invalid' is not found"}));
+}
+
+TEST_CASE("who speaks something else is told apart") {
+  std::string bytes;
+  test::wire_server s(nullptr, [&](test::request const&, test::wire& w) {
+    w.send(bytes);
+    w.close();
+  });
+  k8s::client c(to(s), {.patience = 0ms});
+  auto const text = [&](std::string what) {
+    bytes = std::move(what);
+    return thrown<edl::error>([&] { c.get("/x"); });
+  };
+  CHECK(says(text("SSH-2.0-OpenSSH_9.2\r\n"), {"GET /x: the answer is no HTTP"}));
+  CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>"),
+             {"GET http://", "is no JSON: '<xml>'"}));
+  CHECK(says(text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), {"a bad chunk size"}));
+  CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), {"a bad length"}));
+  CHECK(says(text("HTTP/1.1 200 OK\r\nX: " + std::string(100'000, 'x')), {"is no HTTP"}));
+  CHECK(says(text("HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n"),
+             {": 302; does `server` name"}));
+  CHECK(says(text("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 22\r\n\r\n<html>\n<body>\nsorry\n"),
+             {"broke off"}));
+  CHECK(says(text("HTTP/1.1 403 Forbidden\r\nContent-Length: 20\r\n\r\n<html>\n<body>\nsorry\n"),
+             {"403: <html> <body> sorry"}));
+
+  auto tls = to(s);
+  tls.server = "https://127.0.0.1:" + std::to_string(s.port());
+  bytes = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+  // Its own words are not seen: it waits for the end of a head that a handshake does not have.
+  CHECK_THROWS_AS(k8s::client(tls, {.timeout = 200ms, .patience = 0ms}).get("/x"), k8s::unreachable);
+}
+
+TEST_CASE("an answer without an end is not kept in memory") {
+  test::wire_server s(nullptr, [&](test::request const&, test::wire& w) {
+    w.begin();
+    std::string const piece(1 << 20, ' ');
+    for (int i = 0; i < 100 && w.alive(); ++i) w.piece(piece);
+    w.close();
+  });
+  k8s::client c(to(s), {.patience = 0ms});
+  CHECK(says(thrown<edl::error>([&] { c.get("/x"); }), {"the answer is longer than 64 MiB"}));
+}
+
+TEST_CASE("a server that refuses a long request before it has read it is understood") {
+  auto const refuse = [](test::request const&, test::wire& w) {
+    w.json(413, status(413, "RequestEntityTooLarge", "limit is 3145728"));
+    w.close();
+  };
+  for (bool const tls : {false, true}) {
+    test::wire_server refusing(tls ? &issued().server : nullptr, refuse, nullptr, 0, true);
+    k8s::client c(to(refusing), {.patience = 0ms});
+    CHECK(says(thrown<k8s::api_error>([&] {
+                 c.create("/x", json{{"metadata", {{"name", std::string(8 << 20, 'x')}}}});
+               }),
+               {"413 RequestEntityTooLarge: limit is 3145728; the object is too large"}));
+  }
+}
+
+TEST_CASE("a server that goes while it is being told something does not end this process") {
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) { w.cut(); });
+  k8s::client c(to(s), {.patience = 0ms});
+  for (int i = 0; i < 3; ++i)
+    CHECK_THROWS_AS(c.create("/x", json{{"metadata", {{"name", std::string(8 << 20, 'x')}}}}),
+                    k8s::unreachable);
+}
+
+TEST_CASE("a stream is read as it comes, until somebody has had enough") {
+  std::atomic<bool> go_on{false};
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
+    w.begin();
+    w.piece("one\n");
+    while (!go_on && w.alive()) std::this_thread::sleep_for(1ms);
+    w.piece("two\n");
+    w.piece("three\n");
+    w.last_piece();
+  });
+  k8s::client c(to(s));
+  std::string all;
+  SUBCASE("the server") {
+    c.stream("/log", {},
+             [&](std::string_view part) {
+               go_on = true;  // the first has come though there is more to come
+               all += part;
+               return true;
+             },
+             10s, {});
+    CHECK(all == "one\ntwo\nthree\n");
+  }
+  SUBCASE("the reader") {
+    c.stream("/log", {},
+             [&](std::string_view part) {
+               all += part;
+               return false;
+             },
+             10s, {});
+    CHECK(all == "one\n");
+  }
+  SUBCASE("somebody else") {
+    std::atomic<bool> stopped{false};
+    c.stream(
+        "/log", {},
+        [&](std::string_view part) {
+          stopped = true;
+          all += part;
+          return true;
+        },
+        1h, [&] { return stopped.load(); });
+    CHECK(all == "one\n");
+  }
+  SUBCASE("the client") {
+    CHECK(says(thrown<k8s::unreachable>([&] {
+                 c.stream("/log", {},
+                          [&](std::string_view) {
+                            c.stop();
+                            return true;
+                          },
+                          1h, {});
+               }),
+               {"stopped"}));
+    CHECK_THROWS_AS(c.get("/x"), k8s::unreachable);
+  }
+  SUBCASE("an exception") {
+    struct mine {};
+    CHECK_THROWS_AS(c.stream("/log", {}, [&](std::string_view) -> bool { throw mine(); }, 10s, {}), mine);
+  }
+  SUBCASE("time") {
+    CHECK(says(thrown<k8s::unreachable>(
+                   [&] { c.stream("/log", {}, [&](std::string_view) { return true; }, 200ms, {}); }),
+               {"has not answered for 0.2 s"}));
+  }
+}
+
+TEST_CASE("a stream that is refused says so as any other call") {
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
+    w.json(404, status(404, "NotFound", "pods \"x\" not found"));
+  });
+  k8s::client c(to(s));
+  bool given = false;
+  CHECK(says(thrown<k8s::api_error>([&] {
+               c.stream("/api/v1/namespaces/default/pods/x/log", {{"follow", "true"}},
+                        [&](std::string_view) {
+                          given = true;
+                          return true;
+                        },
+                        1s, {});
+             }),
+             {"404 NotFound: pods \"x\" not found"}));
+  CHECK_FALSE(given);
+}
+
+TEST_CASE("a call that waits is stopped") {
+  std::atomic<bool> asked{false};
+  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
+    asked = true;
+    w.stall();
+  });
+  k8s::client c(to(s), {.timeout = 1h, .patience = 1h});
+  std::thread other([&] { CHECK_THROWS_AS(c.get("/x"), k8s::unreachable); });
+  while (!asked) std::this_thread::sleep_for(1ms);
+  c.stop();
+  other.join();
 }

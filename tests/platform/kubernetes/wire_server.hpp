@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <signal.h>
@@ -75,9 +76,8 @@ class wire {
     open_ = false;
   }
   bool alive() const {
-    char byte;
-    pollfd p{fd_, POLLIN, 0};
-    return ::poll(&p, 1, 0) == 0 || ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    pollfd p{fd_, POLLRDHUP, 0};
+    return ::poll(&p, 1, 0) == 0;
   }
 
   std::size_t receive(char* into, std::size_t size) {
@@ -99,8 +99,10 @@ class wire_server {
   using handler = std::function<void(request const&, wire&)>;
 
   /// `who`: nullptr for http://. `clients`: the authority (PEM) that must have signed a client's certificate.
-  wire_server(identity const* who, handler h, identity const* clients = nullptr, std::uint16_t port = 0)
-      : handler_(std::move(h)) {
+  /// `heads_only`: does not wait for a request's body.
+  wire_server(identity const* who, handler h, identity const* clients = nullptr, std::uint16_t port = 0,
+              bool heads_only = false)
+      : handler_(std::move(h)), heads_only_(heads_only) {
     if (who) {
       context_ = SSL_CTX_new(TLS_server_method());
       SSL_CTX_use_certificate(context_, who->signed_by_issuer.get());
@@ -155,6 +157,8 @@ class wire_server {
         return;
       }
       ++connections_;
+      int const yes = 1;
+      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
       std::lock_guard const lock(mutex_);
       sockets_.push_back(fd);
       threads_.emplace_back([this, fd] { serve(fd); });
@@ -185,7 +189,7 @@ class wire_server {
     ::close(fd);
   }
 
-  static bool next(wire& w, std::string& bytes, request& r) {
+  bool next(wire& w, std::string& bytes, request& r) const {
     char buffer[4096];
     std::size_t end;
     while ((end = bytes.find("\r\n\r\n")) == bytes.npos) {
@@ -199,7 +203,7 @@ class wire_server {
     r.target =
         r.head.substr(r.method.size() + 1, r.head.find(' ', r.method.size() + 1) - r.method.size() - 1);
     auto const length = r.field("Content-Length");
-    auto const size = length.empty() ? 0u : std::stoul(length);
+    auto const size = length.empty() || heads_only_ ? 0u : std::stoul(length);
     while (bytes.size() < size) {
       auto const n = w.receive(buffer, sizeof buffer);
       if (n == 0) return false;
@@ -211,6 +215,7 @@ class wire_server {
   }
 
   handler handler_;
+  bool heads_only_;
   SSL_CTX* context_ = nullptr;
   int listener_ = -1;
   std::uint16_t port_ = 0;

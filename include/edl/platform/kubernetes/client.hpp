@@ -31,7 +31,7 @@ class client {
  public:
   struct options {
     std::chrono::milliseconds timeout{10'000};   ///< of one answer
-    std::chrono::milliseconds patience{30'000};  ///< of one call with all its repetitions
+    std::chrono::milliseconds patience{30'000};  ///< for repetitions; 0: none
     std::string agent = "edl";
   };
   explicit client(access a);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <charconv>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,7 +26,7 @@ namespace detail {
 inline constexpr std::size_t longest_answer = 64 << 20, longest_refusal = 1 << 20, most_idle = 32;
 // Less than any server or balancer in between keeps an idle connection.
 inline constexpr std::chrono::seconds longest_rest{30};
-inline constexpr std::chrono::milliseconds first_pause{100}, longest_pause{5'000};
+inline constexpr std::chrono::milliseconds first_pause{100}, longest_pause{5'000}, last_words{200};
 
 struct request {
   std::string method, path, target, type, body;
@@ -168,21 +169,8 @@ struct client::implementation {
     return out + "\r\n" + r.body;
   }
 
-  // Sends and reads on one connection. `sent`: the request may have reached the server.
-  detail::answer exchange(connection& line, detail::request const& r, std::string const& token,
-                          limit const& within, detail::reader const* to_reader, response& head, bool& sent) {
-    detail::answer a;
-    sent = true;
-    line.send(text(r, token), within);
-    response::sink const sink = [&](std::string_view part) {
-      bool const good = head.code() < 300;
-      if (to_reader && good) return to_reader->take(part);
-      if (a.body.size() + part.size() > (good ? detail::longest_answer : detail::longest_refusal))
-        throw error(
-            fmt::format("{}: the answer is longer than {} MiB", name(r), detail::longest_answer >> 20));
-      a.body.append(part);
-      return true;
-    };
+  void read(connection& line, limit const& within, detail::reader const* to_reader, response& head,
+            response::sink const& sink) {
     std::array<char, 16 << 10> buffer;
     while (!head.done()) {
       bool const streaming = to_reader && head.headed() && head.code() < 300;
@@ -190,7 +178,37 @@ struct client::implementation {
       if (n > 0)
         head.feed({buffer.data(), n}, sink);
       else if (!head.end())
-        throw unreachable(fmt::format("{}: the answer broke off", name(r)));
+        throw unreachable(fmt::format("the API server {}://{} ({}) broke off its answer",
+                                      to.tls ? "https" : "http", to.authority, given.origin));
+    }
+  }
+
+  // Sends and reads on one connection. `sent`: the request may have reached the server.
+  detail::answer exchange(connection& line, detail::request const& r, std::string const& token,
+                          limit const& within, detail::reader const* to_reader, response& head, bool& sent) {
+    detail::answer a;
+    sent = true;
+    // A server that refuses what it is being told, and goes, may have said why.
+    std::exception_ptr broken;
+    try {
+      line.send(text(r, token), within);
+    } catch (unreachable const&) {
+      broken = std::current_exception();
+    }
+    response::sink const sink = [&](std::string_view part) {
+      bool const good = head.code() < 300;
+      if (to_reader && good) return to_reader->take(part);
+      auto const longest = good ? detail::longest_answer : detail::longest_refusal;
+      if (a.body.size() + part.size() > longest)
+        throw error(fmt::format("{}: the answer is longer than {} MiB", name(r), longest >> 20));
+      a.body.append(part);
+      return true;
+    };
+    try {
+      read(line, broken ? limit::of(detail::last_words, within.stopped) : within, to_reader, head, sink);
+    } catch (unreachable const&) {
+      if (broken && !head.started()) std::rethrow_exception(broken);
+      throw;
     }
     a.code = head.code();
     a.retry_after = detail::seconds_of(head.field("retry-after"));
@@ -226,11 +244,18 @@ struct client::implementation {
   // One answer that is no refusal.
   detail::answer once(detail::request const& r, limit const& within, detail::reader const* to_reader,
                       bool& sent) {
-    auto token = identify(nullptr);
-    auto a = ask(r, token, within, to_reader, sent);
-    if (a.code == 401 && given.token) {
-      token = identify(&token);
+    detail::answer a;
+    try {
+      auto token = identify(nullptr);
       a = ask(r, token, within, to_reader, sent);
+      if (a.code == 401 && given.token) {
+        token = identify(&token);
+        a = ask(r, token, within, to_reader, sent);
+      }
+    } catch (unreachable const& e) {
+      throw unreachable(fmt::format("{} {}: {}", r.method, r.path, e.what()));
+    } catch (untrusted const& e) {
+      throw untrusted(fmt::format("{} {}: {}", r.method, r.path, e.what()));
     }
     if (a.code >= 300) throw refusal(a.code, a.body, name(r), given.origin, a.retry_after);
     return a;
@@ -257,7 +282,7 @@ struct client::implementation {
       };
       try {
         auto within = limit::of(set.timeout, &is_stopped);
-        within.until = std::min(within.until, end);
+        if (times > 1) within.until = std::min(within.until, end);
         auto const a = once(r, within, nullptr, sent);
         if (a.body.empty()) return nullptr;
         auto object = nlohmann::json::parse(a.body, nullptr, false);

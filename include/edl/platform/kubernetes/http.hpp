@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "edl/core/error.hpp"
+#include "edl/platform/kubernetes/errors.hpp"
 
 namespace edl::platform::kubernetes {
 
@@ -19,7 +19,8 @@ class response {
   /// Gets pieces of the body; false: no more of it.
   using sink = std::function<bool(std::string_view)>;
 
-  /// Throws error that says what is wrong with them, when the bytes are no answer.
+  /// Throws untrusted that says what is wrong with them, when the bytes are no answer, and what `take`
+  /// throws.
   void feed(std::string_view bytes, sink const& take);
 
   /// The server has ended the connection: whether that was the answer's end.

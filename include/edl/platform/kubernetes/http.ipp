@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "edl/core/inline.hpp"
-#include "edl/platform/kubernetes/errors.hpp"
 #include "edl/platform/kubernetes/http.hpp"
 
 namespace edl::platform::kubernetes {
@@ -37,8 +36,8 @@ inline std::optional<std::uint64_t> number(std::string_view text, int base) {
   return value;
 }
 
-inline error no_http(std::string_view what, std::string_view text) {
-  return error(
+inline untrusted no_http(std::string_view what, std::string_view text) {
+  return untrusted(
       fmt::format("the answer is no HTTP ({} '{}'): is this an API server?", what, one_line(text, 80)));
 }
 
