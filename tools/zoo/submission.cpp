@@ -22,15 +22,16 @@ namespace k8s = platform::kubernetes;
 
 /// A value of a job's file as it would stand on the command line. Maps and lists are joined as the flag's own
 /// text is: {cpu: 1, memory: 1Gi} is "cpu=1,memory=1Gi".
-std::string flag_text(std::string const& where, json const& v, bool nested = false) {
+std::string flag_text(std::string const& where, json const& v, bool in_list = false) {
   if (v.is_string()) return v.get<std::string>();
   if (v.is_null()) return "";
   if (v.is_primitive()) return v.dump();
   std::string joined;
   for (auto const& [key, element] : v.items()) {
-    if (nested && !element.is_primitive()) throw usage_error(fmt::format("{}: nested too deeply", where));
+    if (element.is_array() || (element.is_object() && (in_list || v.is_object())))
+      throw usage_error(fmt::format("{}: nested too deeply", where));
     if (!joined.empty()) joined += v.is_array() && where.ends_with(": volume") ? ";" : ",";
-    joined += v.is_array() ? flag_text(where, element, true) : key + "=" + flag_text(where, element, true);
+    joined += (v.is_array() ? "" : key + "=") + flag_text(where, element, v.is_array());
   }
   return joined;
 }
