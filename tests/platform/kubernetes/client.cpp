@@ -112,7 +112,7 @@ TEST_CASE("an address may have a path, and need not be https") {
 }
 
 TEST_CASE("recorded answers of a real server are read") {
-  auto const folder = kubernetes::recordings();
+  auto const folder = edl::testing::kubernetes::recordings();
   if (!folder) return;
   auto const all = test::read_transcripts(*folder / "transcripts");
   test::transcript const* now = nullptr;

@@ -171,7 +171,7 @@ TEST_CASE("objects are listed, page by page, and then followed") {
 }
 
 TEST_CASE("recorded watches are told event by event, however their bytes arrive") {
-  auto const folder = kubernetes::recordings();
+  auto const folder = edl::testing::kubernetes::recordings();
   if (!folder) return;
   for (char const* name :
        {"02-pods-watch-life-of-six-pods.http", "37-pods-watch-preemption-and-kubectl-delete.http"}) {
@@ -250,7 +250,7 @@ TEST_CASE("a watch that ends, or is cut in the middle of a line, goes on where i
 }
 
 TEST_CASE("a place that has expired is listed anew") {
-  auto const folder = kubernetes::recordings();
+  auto const folder = edl::testing::kubernetes::recordings();
   if (!folder) return;
   auto const inside = test::read_transcript(*folder / "transcripts/17-pod-watch-expired.http").bytes();
   auto const outside = test::read_transcript(*folder / "transcripts/36-pods-list-expired.http").bytes();
