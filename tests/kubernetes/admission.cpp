@@ -269,6 +269,20 @@ void admit_service(store const& in, type const& of, json& service, json const* b
   if (!before) service["status"] = {{"loadBalancer", json::object()}};
 }
 
+void admit_deployment(type const& of, json& deployment) {
+  json& spec = deployment["spec"];
+  std::string const name = deployment["metadata"]["name"];
+  default_to(spec, "replicas", 1);
+  if (!spec.contains("selector")) throw invalid(of, name, {missing("spec.selector")});
+  json const labels = spec.value("/template/metadata/labels"_json_pointer, json::object());
+  if (!has_labels(labels, spec["selector"].value("matchLabels", json::object())))
+    throw invalid(
+        of, name,
+        {wrong("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")});
+  if (spec.value("/template/spec/containers"_json_pointer, json::array()).empty())
+    throw invalid(of, name, {missing("spec.template.spec.containers")});
+}
+
 std::string base64(std::string const& text) {
   std::string out((text.size() + 2) / 3 * 4 + 1, '\0');
   int const n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
@@ -318,8 +332,12 @@ void admit(store const& in, type const& of, json& o, json const* before) {
   }
   if (of.plural == "namespaces") o["status"] = {{"phase", "Active"}};
   if (of.plural == "persistentvolumeclaims") o["status"] = {{"phase", "Bound"}};
-  if (of.plural == "priorityclasses") default_to(o, "preemptionPolicy", "PreemptLowerPriority");
-  if (of.plural == "deployments") default_to(o["spec"], "replicas", 1);
+  if (of.plural == "priorityclasses") {
+    default_to(o, "preemptionPolicy", "PreemptLowerPriority");
+    default_to(o, "value", 0);
+  }
+  if (of.plural == "resourcequotas") default_to(o, "spec", json::object());
+  if (of.plural == "deployments") admit_deployment(of, o);
   if (of.plural == "customresourcedefinitions") {
     default_to(o["spec"]["names"], "listKind", o["spec"]["names"].value("kind", "") + "List");
     default_to(o["spec"], "conversion", {{"strategy", "None"}});

@@ -216,7 +216,7 @@ variables environment_of(surroundings const& s, json const& container) {
 
 }  // namespace
 
-command prepare(surroundings const& s, json const& container) {
+command prepare(surroundings const& s, json const& container) try {
   std::string const name = container["image"];
   image const* const from = find_image(s.with, name);
   if (!from && container["imagePullPolicy"] == "Never")
@@ -253,6 +253,8 @@ command prepare(surroundings const& s, json const& container) {
   if (std::string const d = here(container.value("workingDir", "")); !d.empty() && fs::is_directory(d))
     c.directory = d;
   return c;
+} catch (std::exception const& e) {
+  throw cannot{"waiting", "CreateContainerError", e.what()};
 }
 
 pid_t spawn(command const& c) {
@@ -294,11 +296,17 @@ pid_t spawn(command const& c) {
 }
 
 void ask_to_end(pid_t process) {
+  bool catches = false, blocks = false, reads = false;
   std::ifstream status(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(status, line);)
-    // Blocked is as good as caught: who has it reads it from a descriptor.
-    if ((line.starts_with("SigCgt:") || line.starts_with("SigBlk:")) && (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1)) & 1)
-      ::kill(process, SIGTERM);
+    for (auto const& [name, is] : {std::pair{"SigCgt:", &catches}, {"SigBlk:", &blocks}})
+      if (line.starts_with(name)) *is = (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1)) & 1;
+  // A shell blocks for a moment while it starts something; who has a descriptor for signals blocks for good.
+  std::error_code gone;
+  for (fs::directory_iterator fd(fmt::format("/proc/{}/fd", process), gone), end; !gone && fd != end;
+       fd.increment(gone))
+    reads |= fs::read_symlink(*fd, gone) == "anon_inode:[signalfd]";
+  if (catches || (blocks && reads)) ::kill(process, SIGTERM);
 }
 
 void kill_all(pid_t process, int signal) {
