@@ -13,13 +13,6 @@
 namespace edl::testing::kubernetes {
 namespace {
 
-json success(int code, json const& details = {}) {
-  json s{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}};
-  if (code) s["code"] = code;
-  if (!details.is_null()) s["details"] = details;
-  return s;
-}
-
 std::string verb_of(request const& r, bool named) {
   if (r.method == "GET") return r.is_set("watch") ? "watch" : named ? "get" : "list";
   if (r.method == "POST") return "create";
@@ -28,26 +21,7 @@ std::string verb_of(request const& r, bool named) {
   return named ? "delete" : "deletecollection";
 }
 
-json parse(std::string const& body) {
-  json o = json::parse(body, nullptr, false);
-  if (!o.is_object())
-    throw bad_request("couldn't get version/kind; json parse error: invalid character in body");
-  return o;
-}
-
 bool wants_table(request const& r) { return r.accept.find("as=Table") != r.accept.npos; }
-
-bool is_dry(request const& r) {
-  std::string const how = r.asked("dryRun");
-  if (how.empty() || how == "All") return !how.empty();
-  throw bad_request(fmt::format("dryRun: Unsupported value: \"{}\": supported values: \"All\"", how));
-}
-
-filter selected(request const& r) {
-  filter const labels = label_filter(r.asked("labelSelector")),
-               fields = field_filter(r.asked("fieldSelector"));
-  return [=](json const& o) { return labels(o) && fields(o); };
-}
 
 std::uint64_t number(std::string const& version) {
   if (version.empty() || !std::ranges::all_of(version, [](char c) { return c >= '0' && c <= '9'; }))
@@ -75,6 +49,26 @@ json scale_of(json const& d) {
 }
 
 }  // namespace
+
+json request::object() const {
+  if (content_type.starts_with("application/vnd.kubernetes.protobuf"))
+    throw unknown_format("application/json");
+  json o = json::parse(body, nullptr, false);
+  if (!o.is_object())
+    throw bad_request("couldn't get version/kind; json parse error: invalid character in body");
+  return o;
+}
+
+bool request::is_dry() const {
+  std::string const how = asked("dryRun");
+  if (how.empty() || how == "All") return !how.empty();
+  throw bad_request(fmt::format("dryRun: Unsupported value: \"{}\": supported values: \"All\"", how));
+}
+
+filter request::selector() const {
+  filter const labels = label_filter(asked("labelSelector")), fields = field_filter(asked("fieldSelector"));
+  return [=](json const& o) { return labels(o) && fields(o); };
+}
 
 json event_of(watch const& w, store::change const& c) {
   json const& any = c.after ? *c.after : *c.before;
@@ -195,7 +189,7 @@ answer api::list(request const& r, target const& t) {
                        "this response to retrieve the remainder of the results.")};
     after = place.substr(dot + 1);
   }
-  filter const which = selected(r);
+  filter const which = r.selector();
   auto const key = [](json const& o) {
     return o["metadata"].value("namespace", "") + "/" + o["metadata"]["name"].get<std::string>();
   };
@@ -226,7 +220,7 @@ answer api::list(request const& r, target const& t) {
 }
 
 watch api::follow(request const& r, target const& t) {
-  filter which = selected(r);
+  filter which = r.selector();
   if (!t.name.empty())
     which = [which, name = t.name](json const& o) { return o["metadata"]["name"] == name && which(o); };
   watch w{t.of, t.space, which, store_.version()};
@@ -246,7 +240,7 @@ watch api::follow(request const& r, target const& t) {
 }
 
 answer api::create(request const& r, target const& t) {
-  json o = parse(r.body);
+  json o = r.object();
   if (t.of->plural == "selfsubjectaccessreviews") return review(r);
   if (o.value("kind", t.of->kind) != t.of->kind ||
       o.value("apiVersion", t.of->api_version()) != t.of->api_version())
@@ -277,7 +271,7 @@ answer api::create(request const& r, target const& t) {
   if (o.contains("spec") && t.of->plural != "services") meta["generation"] = 1;
   if (store_.find(*t.of, t.space, meta["name"])) throw already_exists(*t.of, meta["name"]);
   admit(store_, *t.of, o, nullptr);
-  if (is_dry(r)) {
+  if (r.is_dry()) {
     meta.update({{"uid", "00000000-0000-4000-a000-000000000000"}, {"creationTimestamp", timestamp()}});
     return {201, o.dump()};
   }
@@ -291,7 +285,7 @@ answer api::change(request const& r, target const& t) {
   if (!is && apply) {
     request fresh = r;
     fresh.method = "POST";
-    json o = parse(r.body);
+    json o = r.object();
     o["metadata"]["name"] = t.name;
     fresh.body = o.dump();
     target at = t;
@@ -301,7 +295,7 @@ answer api::change(request const& r, target const& t) {
   if (!is) throw not_found(*t.of, t.name);
   bool const scale = t.subresource == "scale";
   json const base = scale ? scale_of(*is) : *is;
-  json o = r.method == "PUT" ? parse(r.body) : patched(base, r.content_type, r.body);
+  json o = r.method == "PUT" ? r.object() : patched(base, r.content_type, r.body);
   std::string const seen = o.value("metadata", json::object()).value("resourceVersion", "");
   if (!seen.empty() && seen != (*is)["metadata"]["resourceVersion"]) throw stale(*t.of, t.name);
   json next = *is;
@@ -325,91 +319,15 @@ answer api::change(request const& r, target const& t) {
   }
   if (next.value("spec", json()) != is->value("spec", json()) && next["metadata"].contains("generation"))
     next["metadata"]["generation"] = next["metadata"]["generation"].get<int>() + 1;
-  if (!is_dry(r))
+  if (!r.is_dry())
     is = store_.put(*t.of, std::move(next));
   else
     is = std::make_shared<json const>(std::move(next));
   return {200, (scale ? scale_of(*is) : *is).dump()};
 }
 
-void api::remove_pod(store& in, json const& pod, std::int64_t grace) {
-  type const& pods = in.kind("pods");
-  std::string const space = pod["metadata"]["namespace"], name = pod["metadata"]["name"];
-  in.change_by(pods, space, name, [&](json& p) {
-    json& meta = p["metadata"];
-    bool const again = meta.contains("deletionTimestamp");
-    if (again && meta["deletionGracePeriodSeconds"] <= grace) return;
-    meta["deletionTimestamp"] = timestamp(std::chrono::system_clock::now() + std::chrono::seconds(grace));
-    meta["deletionGracePeriodSeconds"] = grace;
-    if (!again) meta["generation"] = meta["generation"].get<int>() + 1;
-  });
-  if (grace == 0) in.remove(pods, space, name);
-}
-
-json api::remove_one(target const& t, json const& how, bool dry) {
-  object const o = find(t);
-  json const meta = (*o)["metadata"], want = how.value("preconditions", json::object());
-  for (auto const& [field, of_name] : {std::pair{"uid", "UID"}, {"resourceVersion", "ResourceVersion"}})
-    if (std::string const w = want.value(field, ""); !w.empty() && w != meta[field])
-      throw conflict(
-          *t.of, t.name,
-          fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object "
-                      "might have been deleted and then recreated",
-                      of_name, w, meta[field].get<std::string>()));
-  json details = t.of->details(t.name);
-  details["uid"] = meta["uid"];
-  if (dry) return t.of->answers_deleted ? *o : success(0, details);
-  if (t.of->plural == "pods") {
-    json const& spec = (*o)["spec"];
-    std::string const phase = (*o)["status"].value("phase", "");
-    std::int64_t grace = spec["terminationGracePeriodSeconds"];
-    if (how.contains("gracePeriodSeconds") && how["gracePeriodSeconds"].is_number())
-      grace = how["gracePeriodSeconds"];
-    if (!spec.contains("nodeName") || phase == "Succeeded" || phase == "Failed") grace = 0;
-    remove_pod(store_, *o, std::max<std::int64_t>(grace, 0));
-    object const left = store_.find(*t.of, t.space, t.name);
-    return left ? *left : *o;
-  }
-  if (t.of->plural == "namespaces")
-    for (type const* each : store_.types())
-      for (object const& inside : store_.list(*each, t.name))
-        remove_one({each, t.name, (*inside)["metadata"]["name"], ""}, json::object(), false);
-  store_.remove(*t.of, t.space, t.name);
-  return t.of->answers_deleted ? *o : success(0, details);
-}
-
-answer api::remove(request const& r, target const& t) {
-  json const how = r.body.empty() ? json::object() : parse(r.body);
-  return {200, remove_one(t, how, is_dry(r) || how.contains("dryRun")).dump()};
-}
-
-answer api::remove_all(request const& r, target const& t) {
-  json const how = r.body.empty() ? json::object() : parse(r.body);
-  answer const before = list(r, t);
-  for (object const& o : store_.list(*t.of, t.space, selected(r)))
-    remove_one({t.of, (*o)["metadata"].value("namespace", ""), (*o)["metadata"]["name"], ""}, how, is_dry(r));
-  return before;
-}
-
-answer api::post_to(request const& r, target const& t) {
-  if (t.subresource != "eviction") throw no_such_path();
-  object const o = find(t);
-  json const how = parse(r.body).value("deleteOptions", json::object());
-  if (!is_dry(r) && !is_over(*o) && !(*o)["metadata"].contains("deletionTimestamp"))
-    store_.change_by(*t.of, t.space, t.name, [](json& p) {
-      p["status"]["conditions"].push_back({{"type", "DisruptionTarget"},
-                                           {"status", "True"},
-                                           {"lastProbeTime", nullptr},
-                                           {"lastTransitionTime", timestamp()},
-                                           {"reason", "EvictionByEvictionAPI"},
-                                           {"message", "Eviction API: evicting"}});
-    });
-  remove_one(t, how, is_dry(r));
-  return {201, success(201).dump()};
-}
-
 answer api::review(request const& r) const {
-  json o = parse(r.body);
+  json o = r.object();
   json const asked = o["spec"].value("resourceAttributes", json::object());
   std::string const sub = asked.value("subresource", "");
   std::string const resource = asked.value("resource", "") + (sub.empty() ? "" : "/" + sub);

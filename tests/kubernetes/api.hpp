@@ -22,6 +22,9 @@ struct request {
     return it == query.end() ? "" : it->second;
   }
   bool is_set(std::string const& name) const { return asked(name) == "true" || asked(name) == "1"; }
+  json object() const;      ///< the body; throws refusal
+  bool is_dry() const;      ///< dryRun=All; throws refusal
+  filter selector() const;  ///< of labels and fields; throws refusal
 };
 
 struct answer {

@@ -82,11 +82,9 @@ json patched(json const& is, std::string const& media_type, std::string const& b
              media_type.starts_with("application/apply-patch+yaml")) {
     merge_strategically(out, patch);
   } else {
-    throw refusal{415,
-                  failure(415, "UnsupportedMediaType",
-                          "the body of the request was in an unknown format - accepted media types include: "
-                          "application/json-patch+json, application/merge-patch+json, "
-                          "application/strategic-merge-patch+json, application/apply-patch+yaml")};
+    throw unknown_format(
+        "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, "
+        "application/apply-patch+yaml");
   }
   if (!out.is_object()) throw bad_request("the patched object is no object");
   return out;

@@ -76,6 +76,12 @@ inline refusal stale(type const& of, std::string const& name) {
 
 inline refusal bad_request(std::string const& message) { return {400, failure(400, "BadRequest", message)}; }
 
+inline refusal unknown_format(std::string const& accepted) {
+  return {415, failure(415, "UnsupportedMediaType",
+                       "the body of the request was in an unknown format - accepted media types include: " +
+                           accepted)};
+}
+
 inline refusal forbidden(type const& of, std::string const& name, std::string const& why) {
   std::string const what = name.empty() ? of.qualified() : fmt::format("{} \"{}\"", of.qualified(), name);
   return {403, failure(403, "Forbidden", fmt::format("{} is forbidden: {}", what, why), of.details(name))};

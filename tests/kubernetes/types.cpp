@@ -81,11 +81,30 @@ json resources(store const& of, std::string const& api_version) {
       {"kind", "APIResourceList"}, {"apiVersion", "v1"}, {"groupVersion", api_version}, {"resources", list}};
 }
 
+// Of the schemas no more than kubectl reads before it sends an object: that the server checks fields itself.
+json openapi(store const& of, std::string const& path) {
+  json paths = json::object();
+  for (type const* t : of.types()) {
+    std::string const at = (t->group.empty() ? "api/" : "apis/") + t->api_version();
+    if (path == "/openapi/v3") paths[at] = {{"serverRelativeURL", "/openapi/v3/" + at}};
+    if (path != "/openapi/v3/" + at) continue;
+    json const patch{{"x-kubernetes-group-version-kind",
+                      {{"group", t->group}, {"version", t->version}, {"kind", t->kind}}},
+                     {"parameters", {{{"name", "fieldValidation"}, {"in", "query"}}}},
+                     {"responses", json::object()}};
+    paths[fmt::format("/{}/{}/{{name}}", at, t->plural)] = {{"patch", patch}};
+  }
+  if (paths.empty()) return nullptr;
+  return {
+      {"openapi", "3.0.0"}, {"info", {{"title", "Kubernetes"}, {"version", "v1.36.0"}}}, {"paths", paths}};
+}
+
 }  // namespace
 
 json discovery(store const& of, std::string const& path) {
   if (path == "/version")
     return {{"major", "1"}, {"minor", "36"}, {"gitVersion", "v1.36.0"}, {"platform", "linux/amd64"}};
+  if (path.starts_with("/openapi/v3")) return openapi(of, path);
   if (path == "/api") return {{"kind", "APIVersions"}, {"versions", {"v1"}}};
   if (path == "/api/v1") return resources(of, "v1");
   if (path == "/apis") {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kubernetes/api.hpp"
+#include "kubernetes/quantity.hpp"
+
+namespace edl::testing::kubernetes {
+namespace {
+
+json success(int code, json const& details = {}) {
+  json s{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"status", "Success"}};
+  if (code) s["code"] = code;
+  if (!details.is_null()) s["details"] = details;
+  return s;
+}
+
+}  // namespace
+
+void api::remove_pod(store& in, json const& pod, std::int64_t grace) {
+  type const& pods = in.kind("pods");
+  std::string const space = pod["metadata"]["namespace"], name = pod["metadata"]["name"];
+  in.change_by(pods, space, name, [&](json& p) {
+    json& meta = p["metadata"];
+    bool const again = meta.contains("deletionTimestamp");
+    if (again && meta["deletionGracePeriodSeconds"] <= grace) return;
+    meta["deletionTimestamp"] = timestamp(std::chrono::system_clock::now() + std::chrono::seconds(grace));
+    meta["deletionGracePeriodSeconds"] = grace;
+    if (!again) meta["generation"] = meta["generation"].get<int>() + 1;
+  });
+  if (grace == 0) in.remove(pods, space, name);
+}
+
+json api::remove_one(target const& t, json const& how, bool dry) {
+  object const o = find(t);
+  json const meta = (*o)["metadata"], want = how.value("preconditions", json::object());
+  for (auto const& [field, of_name] : {std::pair{"uid", "UID"}, {"resourceVersion", "ResourceVersion"}})
+    if (std::string const w = want.value(field, ""); !w.empty() && w != meta[field])
+      throw conflict(
+          *t.of, t.name,
+          fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object "
+                      "might have been deleted and then recreated",
+                      of_name, w, meta[field].get<std::string>()));
+  json details = t.of->details(t.name);
+  details["uid"] = meta["uid"];
+  if (dry) return t.of->answers_deleted ? *o : success(0, details);
+  if (t.of->plural == "pods") {
+    json const& spec = (*o)["spec"];
+    std::string const phase = (*o)["status"].value("phase", "");
+    std::int64_t grace = spec["terminationGracePeriodSeconds"];
+    if (how.contains("gracePeriodSeconds") && how["gracePeriodSeconds"].is_number())
+      grace = how["gracePeriodSeconds"];
+    if (!spec.contains("nodeName") || phase == "Succeeded" || phase == "Failed") grace = 0;
+    remove_pod(store_, *o, std::max<std::int64_t>(grace, 0));
+    object const left = store_.find(*t.of, t.space, t.name);
+    return left ? *left : *o;
+  }
+  if (t.of->plural == "namespaces")
+    for (type const* each : store_.types())
+      for (object const& inside : store_.list(*each, t.name))
+        remove_one({each, t.name, (*inside)["metadata"]["name"], ""}, json::object(), false);
+  store_.remove(*t.of, t.space, t.name);
+  return t.of->answers_deleted ? *o : success(0, details);
+}
+
+answer api::remove(request const& r, target const& t) {
+  json const how = r.body.empty() ? json::object() : r.object();
+  return {200, remove_one(t, how, r.is_dry() || how.contains("dryRun")).dump()};
+}
+
+answer api::remove_all(request const& r, target const& t) {
+  json const how = r.body.empty() ? json::object() : r.object();
+  answer const before = list(r, t);
+  for (object const& o : store_.list(*t.of, t.space, r.selector()))
+    remove_one({t.of, (*o)["metadata"].value("namespace", ""), (*o)["metadata"]["name"], ""}, how,
+               r.is_dry());
+  return before;
+}
+
+answer api::post_to(request const& r, target const& t) {
+  if (t.subresource != "eviction") throw no_such_path();
+  object const o = find(t);
+  json const how = r.object().value("deleteOptions", json::object());
+  if (!r.is_dry() && !is_over(*o) && !(*o)["metadata"].contains("deletionTimestamp"))
+    store_.change_by(*t.of, t.space, t.name, [](json& p) {
+      p["status"]["conditions"].push_back({{"type", "DisruptionTarget"},
+                                           {"status", "True"},
+                                           {"lastProbeTime", nullptr},
+                                           {"lastTransitionTime", timestamp()},
+                                           {"reason", "EvictionByEvictionAPI"},
+                                           {"message", "Eviction API: evicting"}});
+    });
+  remove_one(t, how, r.is_dry());
+  return {201, success(201).dump()};
+}
+
+}  // namespace edl::testing::kubernetes
