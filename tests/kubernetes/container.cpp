@@ -257,7 +257,7 @@ command prepare(surroundings const& s, json const& container) try {
   throw cannot{"waiting", "CreateContainerError", e.what()};
 }
 
-pid_t spawn(command const& c) {
+pid_t spawn(command const& c, guard const& with) {
   std::vector<std::string> lines;
   for (auto const& [k, v] : c.environment) lines.push_back(k + "=" + v);
   std::vector<char*> arguments, environment;
@@ -275,6 +275,7 @@ pid_t spawn(command const& c) {
   pid_t const parent = ::getpid(), child = ::fork();
   if (child == 0) {  // only what is safe after a fork of a process with threads
     ::setpgid(0, 0);
+    with.add(::getpid());
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(127);
     for (int s = 1; s < 32; ++s) ::signal(s, SIG_DFL);
     sigset_t none;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kubernetes/double.hpp"
+#include "kubernetes/guard.hpp"
 #include "kubernetes/store.hpp"
 
 namespace edl::testing::kubernetes {
@@ -41,8 +42,8 @@ struct surroundings {
 command prepare(surroundings const& s, json const& container);
 
 /// Starts it in a process group of its own that dies with the calling thread; 0 when there can be no more
-/// processes.
-pid_t spawn(command const& c);
+/// processes. `with` ends what it has started.
+pid_t spawn(command const& c, guard const& with);
 
 /// SIGTERM, as the first process of a container gets it: not at all, unless it has a handler.
 void ask_to_end(pid_t process);

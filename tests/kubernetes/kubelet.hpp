@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kubernetes/double.hpp"
+#include "kubernetes/guard.hpp"
 #include "kubernetes/pod_status.hpp"
 #include "kubernetes/store.hpp"
 
@@ -66,6 +67,7 @@ class kubelet {
   pod const* find(std::string const& space, std::string const& name) const;
   void write_account(pod const& p, std::string const& token) const;
 
+  guard guard_;
   store& store_;
   options const& options_;
   std::string url_, token_;

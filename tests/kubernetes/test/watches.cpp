@@ -136,6 +136,15 @@ TEST_CASE("a hanging server answers when it no longer does, and failures are as 
   CHECK(client.Get(maps, {{"Authorization", "Bearer another"}})->status == 200);
 }
 
+TEST_CASE("a watch whose client has gone is given up") {
+  cluster c;
+  {
+    watching const w(c, since_now(c));
+    REQUIRE(c.wait([&] { return c.watches() == 1; }));
+  }
+  CHECK(c.wait([&] { return c.watches() == 0; }));
+}
+
 TEST_CASE("a client's certificate says who it is") {
   cluster c;
   httplib::SSLClient client("127.0.0.1", c.port(), c.directory() + "/client.crt",
