@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole jobs in a cluster, to their ends, and what may happen to them on the way.
+#include "cluster_job.hpp"
+
+using namespace cluster_job;
+
+namespace {
+
+std::vector<std::string> servers_and_workers(int servers, int workers, std::vector<std::string> more = {}) {
+  more.push_back("--distribution_strategy=ParameterServerStrategy");
+  more.push_back("--num_ps_pods=" + std::to_string(servers));
+  more.push_back("--num_workers=" + std::to_string(workers));
+  return more;
+}
+
+int signal_of_kill = 9;
+
+}  // namespace
+
+TEST_CASE("a job runs in a cluster from its submission to its end, and shows how it does") {
+  laboratory it;
+  auto const submitted =
+      it.train(servers_and_workers(2, 2, {"--num_epochs=2", "--evaluation_steps=20", "--validation_data=/data/test"}));
+  INFO(submitted.text);
+  REQUIRE(submitted.code == 0);
+  it.check_exact(2);
+  CHECK(job::contains(it.log("master"), "Evaluation metrics[v="));
+  for (char const* name : {"ps-0", "ps-1", "worker-0", "worker-1"}) CHECK(it.reaches(name, "Succeeded", 20s));
+  auto const listed = it.edl({"get", "jobs"});
+  INFO(listed.text);
+  CHECK(listed.code == 0);
+  CHECK(job::contains(listed.text, "Finished"));
+
+  auto const gone = it.edl({"delete", "j", "--wait"});
+  INFO(gone.text);
+  CHECK(gone.code == 0);
+  CHECK(it.pods().empty());
+  json const secrets = it.cluster.get("/api/v1/namespaces/default/secrets");
+  CHECK(secrets.at("items").empty());
+}
+
+TEST_CASE("all-reduce in a cluster: a deleted worker's place is taken by the next id, every record counts once") {
+  laboratory it;
+  REQUIRE(it.train({"--distribution_strategy=AllreduceStrategy", "--num_workers=3", "--num_epochs=2"}, 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  it.cluster.remove("/api/v1/namespaces/default/pods/elasticdl-j-worker-1");
+  CHECK(it.reaches("worker-3", "Running"));
+  it.check_exact(2);
+  CHECK(it.has_reason("WorkerRelaunched"));
+}
+
+TEST_CASE("a deleted worker hands back what it has leased, and its successor is there before it has gone") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=2"}), 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  it.cluster.remove("/api/v1/namespaces/default/pods/elasticdl-j-worker-0");
+  CHECK(it.reaches("worker-2", "Running"));
+  CHECK(job::contains(it.log("worker-0"), "told to stop: what was leased has been handed back"));
+  it.check_exact(2);
+  CHECK_FALSE(job::contains(it.log("worker-1"), "restarted"));
+}
+
+TEST_CASE("killed processes of every role: worker, server with a copy, master in place") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(2, 2, {"--num_epochs=3", "--ps_replicas=2"}), 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  it.cluster.kill("default", "elasticdl-j-worker-1", signal_of_kill);
+  CHECK(it.reaches("worker-2", "Running"));
+  it.cluster.kill("default", "elasticdl-j-ps-1", signal_of_kill);
+  CHECK(it.says("master", "ps-1 is started again"));
+  CHECK(it.reaches("ps-1", "Running"));
+  it.cluster.kill("default", "elasticdl-j-master", signal_of_kill);
+  CHECK(it.says("master", "another master has ended before its job: this one takes its place"));
+  it.check_exact(3);
+  CHECK(it.pods().size() == 6);  // master, two servers, workers 0, 1 and 2
+}
+
+TEST_CASE("the API server is gone for a while, and forgets its history: the job does not notice") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=3"}), 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  it.cluster.close();
+  it.cluster.kill("default", "elasticdl-j-worker-0", signal_of_kill);
+  std::this_thread::sleep_for(3s);
+  it.cluster.expire_watches();
+  it.cluster.open();
+  CHECK(it.reaches("worker-2", "Running"));
+  it.check_exact(3);
+}
+
+TEST_CASE("out of memory: the successor of a worker, and of a server, gets twice as much; the log says so") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=3", "--worker_resource_request=cpu=1,memory=64Mi"}), 300)
+              .code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  it.cluster.out_of_memory("default", "elasticdl-j-worker-1");
+  REQUIRE(it.reaches("worker-2", "Running"));
+  auto const limit = [&](std::string const& pod) {
+    return it.pod("elasticdl-j-" + pod)["spec"]["containers"][0]["resources"]["limits"]["memory"];
+  };
+  CHECK(limit("worker-2") == "128Mi");
+  it.cluster.out_of_memory("default", "elasticdl-j-ps-0");
+  CHECK(it.cluster.wait([&] { return limit("ps-0") == "8Gi"; }));
+  CHECK(it.says("master", "worker-1 used more memory than its limit of 64Mi: its successors get 128Mi"));
+  it.check_exact(3);
+  CHECK(it.has_reason("OutOfMemory"));
+}
+
+TEST_CASE("the master out of memory: it goes on in its place, with more") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 1, {"--num_epochs=3", "--master_resource_request=cpu=0.1,memory=64Mi"}), 300)
+              .code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  it.cluster.out_of_memory("default", "elasticdl-j-master");
+  CHECK(it.says("master", "the master used more memory than its limit of 64Mi: it gets 128Mi"));
+  CHECK(it.cluster.wait([&] {
+    return it.pod("elasticdl-j-master")["spec"]["containers"][0]["resources"]["limits"]["memory"] == "128Mi";
+  }));
+  it.check_exact(3);
+}
+
+TEST_CASE("a job whose workers all fail ends with their reason") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--envs=TINY_FAILS=abort"})).code == 0);
+  CHECK(it.reaches("master", "Failed"));
+  CHECK(job::contains(it.log("master"), "all workers failed"));
+  CHECK(it.pod("elasticdl-j-master")["metadata"]["labels"]["status"] == "Failed");
+}
+
+TEST_CASE("what the API server refuses for good ends the job with its words") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--worker_pod_priority=no-such"})).code == 0);
+  CHECK(it.reaches("master", "Failed"));
+  CHECK(job::contains(it.log("master"), "no PriorityClass with name no-such was found"));
+}
+
+TEST_CASE("an image that no node has: the submission says so") {
+  laboratory it;
+  auto const said = it.train(servers_and_workers(1, 1, {"--image_name=none:1"}));
+  INFO(said.text);
+  CHECK(said.code != 0);
+  CHECK(job::contains(said.text, "Container image \"none:1\" is not present with pull policy of Never"));
+}
+
+TEST_CASE("workers and servers are scaled while the job runs") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 1, {"--num_epochs=4", "--ps_ranges=2"}), 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  auto const grown = it.edl({"scale", "j", "--num_workers=3", "--num_ps_pods=2"});
+  INFO(grown.text);
+  CHECK(grown.code == 0);
+  CHECK(it.reaches("worker-2", "Running"));
+  CHECK(it.reaches("ps-1", "Running"));
+  auto const refused = it.edl({"scale", "j", "--num_ps_pods=7"});
+  CHECK(refused.code != 0);
+  CHECK(job::contains(refused.text, "--num_ps_pods=7"));
+  it.check_exact(4);
+}
+
+TEST_CASE("the end of the master's pod is the end of the job's") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=20"}), 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  it.cluster.remove("/api/v1/namespaces/default/pods/elasticdl-j-master");
+  CHECK(it.cluster.wait([&] { return it.pods().empty(); }, 60s));
+}
