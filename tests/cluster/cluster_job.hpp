@@ -91,7 +91,7 @@ class laboratory {
 
   /// Whether a pod's log holds a text before the limit.
   bool says(std::string const& pod, std::string const& text, std::chrono::milliseconds limit = 60s) {
-    return job::eventually([&] { return job::contains(log(pod), text); }, limit);
+    return job::eventually([&] { return job::has(log(pod), text); }, limit);
   }
 
   /// The job has ended well, with every record of so many epochs counted once.

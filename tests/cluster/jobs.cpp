@@ -13,7 +13,7 @@ std::vector<std::string> servers_and_workers(int servers, int workers, std::vect
   return more;
 }
 
-int signal_of_kill = 9;
+constexpr int signal_of_kill = 9;
 
 }  // namespace
 
@@ -24,12 +24,12 @@ TEST_CASE("a job runs in a cluster from its submission to its end, and shows how
   INFO(submitted.text);
   REQUIRE(submitted.code == 0);
   it.check_exact(2);
-  CHECK(job::contains(it.log("master"), "Evaluation metrics[v="));
+  CHECK(job::has(it.log("master"), "Evaluation metrics[v="));
   for (char const* name : {"ps-0", "ps-1", "worker-0", "worker-1"}) CHECK(it.reaches(name, "Succeeded", 20s));
   auto const listed = it.edl({"get", "jobs"});
   INFO(listed.text);
   CHECK(listed.code == 0);
-  CHECK(job::contains(listed.text, "Finished"));
+  CHECK(job::has(listed.text, "Finished"));
 
   auto const gone = it.edl({"delete", "j", "--wait"});
   INFO(gone.text);
@@ -55,9 +55,9 @@ TEST_CASE("a deleted worker hands back what it has leased, and its successor is 
   REQUIRE(it.says("worker-0", "Loss = "));
   it.cluster.remove("/api/v1/namespaces/default/pods/elasticdl-j-worker-0");
   CHECK(it.reaches("worker-2", "Running"));
-  CHECK(job::contains(it.log("worker-0"), "told to stop: what was leased has been handed back"));
+  CHECK(job::has(it.log("worker-0"), "told to stop: what was leased has been handed back"));
   it.check_exact(2);
-  CHECK_FALSE(job::contains(it.log("worker-1"), "restarted"));
+  CHECK_FALSE(job::has(it.log("worker-1"), "restarted"));
 }
 
 TEST_CASE("killed processes of every role: worker, server with a copy, master in place") {
@@ -123,7 +123,7 @@ TEST_CASE("a job whose workers all fail ends with their reason") {
   laboratory it;
   REQUIRE(it.train(servers_and_workers(1, 2, {"--envs=TINY_FAILS=abort"})).code == 0);
   CHECK(it.reaches("master", "Failed"));
-  CHECK(job::contains(it.log("master"), "all workers failed"));
+  CHECK(job::has(it.log("master"), "all workers failed"));
   CHECK(it.pod("elasticdl-j-master")["metadata"]["labels"]["status"] == "Failed");
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("what the API server refuses for good ends the job with its words") {
   laboratory it;
   REQUIRE(it.train(servers_and_workers(1, 2, {"--worker_pod_priority=no-such"})).code == 0);
   CHECK(it.reaches("master", "Failed"));
-  CHECK(job::contains(it.log("master"), "no PriorityClass with name no-such was found"));
+  CHECK(job::has(it.log("master"), "no PriorityClass with name no-such was found"));
 }
 
 TEST_CASE("an image that no node has: the submission says so") {
@@ -139,7 +139,7 @@ TEST_CASE("an image that no node has: the submission says so") {
   auto const said = it.train(servers_and_workers(1, 1, {"--image_name=none:1"}));
   INFO(said.text);
   CHECK(said.code != 0);
-  CHECK(job::contains(said.text, "Container image \"none:1\" is not present with pull policy of Never"));
+  CHECK(job::has(said.text, "Container image \"none:1\" is not present with pull policy of Never"));
 }
 
 TEST_CASE("workers and servers are scaled while the job runs") {
@@ -153,7 +153,7 @@ TEST_CASE("workers and servers are scaled while the job runs") {
   CHECK(it.reaches("ps-1", "Running"));
   auto const refused = it.edl({"scale", "j", "--num_ps_pods=7"});
   CHECK(refused.code != 0);
-  CHECK(job::contains(refused.text, "--num_ps_pods=7"));
+  CHECK(job::has(refused.text, "--num_ps_pods=7"));
   it.check_exact(4);
 }
 

@@ -23,22 +23,21 @@ void create_priority(lab::cluster& c, std::string const& name, int value) {
 
 json nginx(int replicas) {
   json const cpu{{"cpu", "2"}, {"memory", "64Mi"}};
+  json const container{{"name", "nginx"},
+                       {"image", "nginx:1.27"},
+                       {"imagePullPolicy", "Never"},
+                       {"resources", {{"limits", cpu}, {"requests", cpu}}}};
+  json const pod{{"priorityClassName", "high"},
+                 {"terminationGracePeriodSeconds", 1},
+                 {"containers", json::array({container})}};
+  json const labels{{"app", "nginx"}};
   return {{"apiVersion", "apps/v1"},
           {"kind", "Deployment"},
           {"metadata", {{"name", "test-nginx"}}},
           {"spec",
            {{"replicas", replicas},
-            {"selector", {{"matchLabels", {{"app", "nginx"}}}}},
-            {"template",
-             {{"metadata", {{"labels", {{"app", "nginx"}}}}},
-              {"spec",
-               {{"priorityClassName", "high"},
-                {"terminationGracePeriodSeconds", 1},
-                {"containers",
-                 {{{"name", "nginx"},
-                   {"image", "nginx:1.27"},
-                   {"imagePullPolicy", "Never"},
-                   {"resources", {{"limits", cpu}, {"requests", cpu}}}}}}}}}}}}}};
+            {"selector", {{"matchLabels", labels}}},
+            {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}};
 }
 
 int running_workers(laboratory& it) {
