@@ -79,24 +79,29 @@ class laboratory {
   }
 
   bool reaches(std::string const& pod, std::string const& phase, std::chrono::milliseconds limit = 60s) {
-    return cluster.wait(
+    bool there = false;
+    cluster.wait(
         [&] {
-          auto const now = pods();
-          return now.contains(pod) && now.at(pod) == phase;
+          auto now = pods();
+          there = now.contains(pod) && now.at(pod) == phase;
+          return there || now["master"] == "Failed";
         },
         limit);
+    return there;
   }
 
   std::string log(std::string const& pod) const { return cluster.log("default", "elasticdl-j-" + pod); }
 
   /// Whether a pod's log holds a text before the limit.
   bool says(std::string const& pod, std::string const& text, std::chrono::milliseconds limit = 60s) {
-    return job::eventually([&] { return job::has(log(pod), text); }, limit);
+    job::eventually([&] { return job::has(log(pod), text) || pods()["master"] == "Failed"; }, limit);
+    return job::has(log(pod), text);
   }
 
   /// The job has ended well, with every record of so many epochs counted once.
   void check_exact(int epochs = 1) {
     INFO(log("master"));
+    INFO(log("worker-0"));
     CHECK(reaches("master", "Succeeded", 120s));
     std::string const each = std::to_string(job::data_set::records);
     CHECK(job::count(log("master"), each + " records in the data set, " + each + " counted once") ==

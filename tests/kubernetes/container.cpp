@@ -234,7 +234,11 @@ command prepare(surroundings const& s, json const& container) try {
   command c;
   variables const plain = environment_of(s, container);
   auto const here = [&](std::string const& text) { return with_services(with_paths(text, those), s); };
-  for (auto const& [k, v] : plain) c.environment[k] = here(v);
+  c.environment = plain;  // what the node says of itself is true already
+  for (json const& e : container.value("env", json::array())) {
+    std::string& value = c.environment[e["name"]];
+    if (!value.starts_with('{')) value = here(value);  // a document's paths are its readers' business
+  }
   std::vector<std::string> words = container.value("command", from->entrypoint);
   for (json const& a : container.value("args", json::array())) words.push_back(a);
   if (words.empty())
