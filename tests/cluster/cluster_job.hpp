@@ -12,8 +12,8 @@
 #include "app/job.hpp"
 #include "kubernetes/double.hpp"
 
-/// Jobs in a cluster: the `edl` command submits them to a double of the API server, whose pods are real processes of
-/// the small model.
+/// Jobs in a cluster: the `edl` command submits them to a double of the API server, whose pods are real
+/// processes of the small model.
 namespace cluster_job {
 
 namespace lab = edl::testing::kubernetes;
@@ -42,18 +42,21 @@ class laboratory {
     return {code, command.log()};
   }
 
-  /// `edl train` on the common records, as job `j`; `slow`: microseconds for each record, so that a test can act.
+  /// `edl train` on the common records, as job `j`; `slow`: microseconds for each record, so that a test can
+  /// act.
   answer train(std::vector<std::string> const& more, int slow = 0) {
-    std::vector<std::string> line{"train",
-                                  "--job_name=j",
-                                  "--image_name=tiny:1",
-                                  "--model_def=tiny",
-                                  "--image_pull_policy=Never",
-                                  "--training_data=/data/train",
-                                  "--minibatch_size=32",
-                                  "--num_minibatches_per_task=4",
-                                  "--volume=host_path=" + std::filesystem::path(job::data().training).parent_path().string() + ",mount_path=/data",
-                                  "--envs=TINY_DELAY_US=" + std::to_string(slow)};
+    std::vector<std::string> line{
+        "train",
+        "--job_name=j",
+        "--image_name=tiny:1",
+        "--model_def=tiny",
+        "--image_pull_policy=Never",
+        "--training_data=/data/train",
+        "--minibatch_size=32",
+        "--num_minibatches_per_task=4",
+        "--volume=host_path=" + std::filesystem::path(job::data().training).parent_path().string() +
+            ",mount_path=/data",
+        "--envs=TINY_DELAY_US=" + std::to_string(slow)};
     for (std::string const& one : more) {
       std::erase_if(line, [&](std::string const& usual) {
         return usual.starts_with("--") && usual.substr(0, usual.find('=')) == one.substr(0, one.find('='));

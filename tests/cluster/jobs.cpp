@@ -19,8 +19,8 @@ constexpr int signal_of_kill = 9;
 
 TEST_CASE("a job runs in a cluster from its submission to its end, and shows how it does") {
   laboratory it;
-  auto const submitted =
-      it.train(servers_and_workers(2, 2, {"--num_epochs=2", "--evaluation_steps=20", "--validation_data=/data/test"}));
+  auto const submitted = it.train(
+      servers_and_workers(2, 2, {"--num_epochs=2", "--evaluation_steps=20", "--validation_data=/data/test"}));
   INFO(submitted.text);
   REQUIRE(submitted.code == 0);
   it.check_exact(2);
@@ -39,9 +39,11 @@ TEST_CASE("a job runs in a cluster from its submission to its end, and shows how
   CHECK(secrets.at("items").empty());
 }
 
-TEST_CASE("all-reduce in a cluster: a deleted worker's place is taken by the next id, every record counts once") {
+TEST_CASE(
+    "all-reduce in a cluster: a deleted worker's place is taken by the next id, every record counts once") {
   laboratory it;
-  REQUIRE(it.train({"--distribution_strategy=AllreduceStrategy", "--num_workers=3", "--num_epochs=2"}, 300).code == 0);
+  REQUIRE(it.train({"--distribution_strategy=AllreduceStrategy", "--num_workers=3", "--num_epochs=2"}, 300)
+              .code == 0);
   REQUIRE(it.says("worker-0", "Loss = "));
   it.cluster.remove("/api/v1/namespaces/default/pods/elasticdl-j-worker-1");
   CHECK(it.reaches("worker-3", "Running"));
@@ -91,8 +93,10 @@ TEST_CASE("the API server is gone for a while, and forgets its history: the job 
 
 TEST_CASE("out of memory: the successor of a worker, and of a server, gets twice as much; the log says so") {
   laboratory it;
-  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=3", "--worker_resource_request=cpu=1,memory=64Mi"}), 300)
-              .code == 0);
+  REQUIRE(
+      it.train(servers_and_workers(1, 2, {"--num_epochs=3", "--worker_resource_request=cpu=1,memory=64Mi"}),
+               300)
+          .code == 0);
   REQUIRE(it.says("worker-0", "Loss = "));
   it.cluster.out_of_memory("default", "elasticdl-j-worker-1");
   REQUIRE(it.reaches("worker-2", "Running"));
@@ -109,8 +113,10 @@ TEST_CASE("out of memory: the successor of a worker, and of a server, gets twice
 
 TEST_CASE("the master out of memory: it goes on in its place, with more") {
   laboratory it;
-  REQUIRE(it.train(servers_and_workers(1, 1, {"--num_epochs=3", "--master_resource_request=cpu=0.1,memory=64Mi"}), 300)
-              .code == 0);
+  REQUIRE(
+      it.train(servers_and_workers(1, 1, {"--num_epochs=3", "--master_resource_request=cpu=0.1,memory=64Mi"}),
+               300)
+          .code == 0);
   REQUIRE(it.says("worker-0", "Loss = "));
   it.cluster.out_of_memory("default", "elasticdl-j-master");
   CHECK(it.says("master", "the master used more memory than its limit of 64Mi: it gets 128Mi"));

@@ -15,10 +15,10 @@ lab::options small_cluster() {
 
 void create_priority(lab::cluster& c, std::string const& name, int value) {
   c.post("/apis/scheduling.k8s.io/v1/priorityclasses", {{"apiVersion", "scheduling.k8s.io/v1"},
-                                                         {"kind", "PriorityClass"},
-                                                         {"metadata", {{"name", name}}},
-                                                         {"value", value},
-                                                         {"globalDefault", false}});
+                                                        {"kind", "PriorityClass"},
+                                                        {"metadata", {{"name", name}}},
+                                                        {"value", value},
+                                                        {"globalDefault", false}});
 }
 
 json nginx(int replicas) {
@@ -48,19 +48,22 @@ int running_workers(laboratory& it) {
 
 }  // namespace
 
-TEST_CASE("a deployment of higher priority takes workers' places; the job goes on with the rest and grows back") {
+TEST_CASE(
+    "a deployment of higher priority takes workers' places; the job goes on with the rest and grows back") {
   laboratory it(small_cluster());
   create_priority(it.cluster, "high", 1000000);
   create_priority(it.cluster, "low", 1000);
-  auto const submitted = it.train({"--distribution_strategy=ParameterServerStrategy", "--num_ps_pods=2",
-                                   "--num_workers=4", "--num_epochs=12", "--master_resource_request=cpu=2,memory=64Mi",
-                                   "--worker_resource_request=cpu=2,memory=64Mi",
-                                   "--ps_resource_request=cpu=2,memory=64Mi", "--master_pod_priority=high",
-                                   "--ps_pod_priority=high", "--worker_pod_priority=low", "--grace_seconds=5"},
-                                  800);
+  auto const submitted =
+      it.train({"--distribution_strategy=ParameterServerStrategy", "--num_ps_pods=2", "--num_workers=4",
+                "--num_epochs=12", "--master_resource_request=cpu=2,memory=64Mi",
+                "--worker_resource_request=cpu=2,memory=64Mi", "--ps_resource_request=cpu=2,memory=64Mi",
+                "--master_pod_priority=high", "--ps_pod_priority=high", "--worker_pod_priority=low",
+                "--grace_seconds=5"},
+               800);
   INFO(submitted.text);
   REQUIRE(submitted.code == 0);
-  for (char const* worker : {"worker-0", "worker-1", "worker-2", "worker-3"}) REQUIRE(it.says(worker, "joined the job"));
+  for (char const* worker : {"worker-0", "worker-1", "worker-2", "worker-3"})
+    REQUIRE(it.says(worker, "joined the job"));
 
   it.cluster.post("/apis/apps/v1/namespaces/default/deployments", nginx(3));
   CHECK(it.cluster.wait([&] { return running_workers(it) == 1; }, 60s));
@@ -76,7 +79,8 @@ TEST_CASE("a deployment of higher priority takes workers' places; the job goes o
   CHECK(it.pods().at("ps-0") == "Running");
   CHECK(it.pods().at("ps-1") == "Running");
 
-  it.cluster.call("PATCH", "/apis/apps/v1/namespaces/default/deployments/test-nginx/scale", {{"spec", {{"replicas", 0}}}});
+  it.cluster.call("PATCH", "/apis/apps/v1/namespaces/default/deployments/test-nginx/scale",
+                  {{"spec", {{"replicas", 0}}}});
   CHECK(it.cluster.wait([&] { return running_workers(it) == 4; }, 60s));
   it.check_exact(12);
 }

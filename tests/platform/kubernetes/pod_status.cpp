@@ -69,7 +69,9 @@ TEST_CASE("How a pod ended") {
   CHECK(memory.signal == 0);
   CHECK(describe(memory) == "used more memory than its limit of 1Gi");
   CHECK(describe(how(pod(ended(128, "StartError", "exec: \"mnist\": not found in $PATH")))) ==
-        "exited with code 128 (StartError: exec: \"mnist\": not found in $PATH)");
+        "exited with code 128: StartError: exec: \"mnist\": not found in $PATH");
+  CHECK(describe(how(pod(ended(1, "Error", "one\nmnist: data/train: there is no such file\n")))) ==
+        "exited with code 1: mnist: data/train: there is no such file");
 
   auto evicted = pod(ended(137, "Error"));
   evicted["status"]["reason"] = "Evicted";

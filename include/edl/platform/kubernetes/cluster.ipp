@@ -105,14 +105,20 @@ EDL_INLINE void cluster::stop(instance who, std::chrono::milliseconds grace) {
 }
 
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
+  auto const none_within = [this](std::chrono::milliseconds limit) {
+    auto const until = std::chrono::steady_clock::now() + limit;
+    while (any_ && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return !any_;
+  };
+  // Who leaves by itself stays to be looked at.
+  if (none_within(grace)) return;
   node_.post([this, grace] {
     pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace));
     obey();
   });
-  auto const until = std::chrono::steady_clock::now() + grace + std::chrono::seconds(1);
   // What is left then goes with the master's pod, its owner.
-  do std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  while (any_ && std::chrono::steady_clock::now() < until);
+  none_within(grace + std::chrono::seconds(1));
 }
 
 EDL_INLINE asio::awaitable<void> cluster::tick() {

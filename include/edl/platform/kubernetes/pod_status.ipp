@@ -29,6 +29,13 @@ inline pod_status::phase phase_of(std::string const& name) {
                                : unknown;
 }
 
+/// Of what a container said last: an error is one line.
+inline std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  if (auto const end = text.find_last_of('\n'); end != text.npos) text.erase(0, end + 1);
+  return text.substr(0, 300);
+}
+
 inline std::string joined(std::string const& reason, std::string const& message) {
   if (reason.empty() || message.empty()) return reason + message;
   return reason + ": " + message;
@@ -98,9 +105,10 @@ EDL_INLINE ending ending_of(pod_status const& pod) {
   if (pod.out_of_memory()) {
     e.signal = 0;  // it was its own fault
     e.words = fmt::format("used more memory than its limit{}", pod.memory.empty() ? "" : " of " + pod.memory);
-  } else if (!pod.ended->message.empty()) {
-    e.words = fmt::format("exited with code {} ({})", e.code,
-                          detail::joined(pod.ended->reason, pod.ended->message));
+  } else if (std::string const said = detail::last_line(pod.ended->message); !said.empty() && e.signal == 0) {
+    std::string const how = describe(e);
+    e.words = fmt::format("{}: {}", how,
+                          pod.ended->reason == "Error" ? said : detail::joined(pod.ended->reason, said));
   }
   return e;
 }
