@@ -71,6 +71,7 @@ outcome run(std::vector<std::string> const& command, output how) {
 
 std::string last_line(std::string text) {
   text.erase(text.find_last_not_of(" \r\n") + 1);
+  if (text.ends_with('?') || text.ends_with('.')) text.pop_back();
   auto const at = text.find_last_of('\n');
   return at == std::string::npos ? text : text.substr(at + 1);
 }
