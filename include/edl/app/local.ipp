@@ -41,7 +41,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     obey();
   }
 
-  worker::assignment next() override {
+  worker::assignment next(std::uint32_t) override {
     alive();
     master::task_reply const r = master_.request_task(0, 0, now());
     obey();

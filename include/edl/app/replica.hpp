@@ -68,7 +68,8 @@ class replica final : public worker::remote_link {
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
   void idle(std::chrono::milliseconds patience) override;
   std::size_t pending() const override { return sum_.brought(); }
-  bool works() const override { return finished_ || number_ == 0 || sum_.own().count > 0; }
+  worker::lane_range lanes() const override;
+  void turn(std::uint32_t lane, bool last) override { place_ = lane, last_turn_ = last; }
 
   /// Enters the next world. Throws error when the master has given this worker up or cannot be reached.
   bool refresh() override;
@@ -112,6 +113,8 @@ class replica final : public worker::remote_link {
   bool finished_ = false;  // the job is over
   std::uint64_t of_ = 0;   // the world that the store is a copy of
   std::optional<std::uint32_t> suspect_;
+  std::size_t place_ = 0;  // of what is computed, among this member's own
+  bool last_turn_ = true;
   ps::push_result last_;
   std::function<bool()> stopping_;
 };

@@ -234,20 +234,25 @@ EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) 
   return r;
 }
 
+EDL_INLINE worker::lane_range replica::lanes() const {
+  if (finished_ || number_ == 0) return {};
+  auto const [first, count] = sum_.own();
+  return {std::uint32_t(first), std::uint32_t(count), number_};
+}
+
 EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
-  if (sum_.brought() + 1 < sum_.own().count || over_ > number_) return;
+  if (!last_turn_ || over_ > number_) return;
   // What some elements have counted before is left out when all gradients are there.
-  if (sum_.begun() || around_.store->lacks(minibatch))
-    sum_.ready(sum_.brought(), minibatch, gradients, first);
+  if (sum_.begun() || around_.store->lacks(minibatch)) sum_.ready(place_, minibatch, gradients, first);
 }
 
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
                                         view<float> state_change) {
-  if (sum_.brought() < sum_.own().count) {
-    auto const added = sum_.bring(sum_.brought(), minibatch, gradients, state_change);
+  if (place_ < sum_.own().count) {
+    auto const added = sum_.bring(place_, minibatch, gradients, state_change);
     if (!sum_.begun()) around_.store->leave_out(minibatch, added);
   }
-  if (sum_.brought() >= sum_.own().count) step();
+  if (last_turn_) step();
   return {.stale = false, .version = last_.version};
 }
 

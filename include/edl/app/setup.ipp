@@ -163,6 +163,7 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
   o.ranges = std::uint32_t(j.ps_ranges);
   o.server_copies = unsigned(j.ps_replicas);
   o.replicas = j.how == strategy::allreduce;
+  o.lanes = o.replicas && j.fixed_global_batch ? o.num_workers : 0;
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
   if (j.what == command::train)
     if (auto const own = detail::own_progress(j, r, log)) {

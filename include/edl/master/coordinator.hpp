@@ -77,9 +77,10 @@ class coordinator {
   /// The platform takes a worker away, which hands back what it has leased: another is started meanwhile.
   void leaving(std::uint32_t worker, std::string const& why);
 
-  /// Recovered training tasks go first, then evaluation, then training. Who is not a member, or too early,
-  /// waits.
-  task_reply request_task(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  /// Recovered training tasks go first, then evaluation, then training; in a job with lanes, of that lane.
+  /// Who is not a member, or too early, waits.
+  task_reply request_task(std::uint32_t worker, std::uint64_t incarnation, time_point now,
+                          std::uint32_t lane = 0);
 
   /// False: the lease had been given up, and the report does not count.
   bool report_task(task_report const& r, time_point now);
@@ -195,7 +196,8 @@ class coordinator {
   void settle(task_fate fate, std::string const& reason);
   bool report_evaluation(task_report const& r, time_point now);
   bool report_work(task_report const& r, time_point now);
-  std::optional<task_reply> lease_work(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  std::optional<task_reply> lease_work(std::uint32_t worker, std::uint64_t incarnation, time_point now,
+                                       std::uint32_t lane);
   std::optional<task_reply> lease_evaluation(std::uint32_t worker, std::uint64_t incarnation, time_point now);
 
   job_options options_;

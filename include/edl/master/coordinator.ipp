@@ -34,7 +34,8 @@ EDL_INLINE task_queue::options queue_options(job_options const& o) {
           .max_retries = o.max_retries,
           .skip_damaged = o.skip_damaged,
           .max_minibatches = trains ? o.max_step : 0,
-          .min_timeout = o.task_timeout};
+          .min_timeout = o.task_timeout,
+          .lanes = trains ? o.lanes : 0};
 }
 
 EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {

@@ -26,7 +26,7 @@ EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_
 }  // namespace detail
 
 EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint64_t incarnation,
-                                                time_point now) {
+                                                time_point now, std::uint32_t lane) {
   task_reply nothing;
   nothing.generation = generation_;
   if (over()) nothing.kind = task_kind::finished;
@@ -36,10 +36,10 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
   // else to do.
   std::optional<task_reply> reply;
-  if ((tasks_ && tasks_->recovered_waiting()) || training_first_.contains(worker))
-    reply = lease_work(worker, incarnation, now);
+  if ((tasks_ && tasks_->recovered_waiting(lane)) || training_first_.contains(worker))
+    reply = lease_work(worker, incarnation, now, lane);
   if (!reply) reply = lease_evaluation(worker, incarnation, now);
-  if (!reply) reply = lease_work(worker, incarnation, now);
+  if (!reply) reply = lease_work(worker, incarnation, now, lane);
   return reply ? *reply : nothing;
 }
 
@@ -55,8 +55,8 @@ EDL_INLINE std::optional<task_reply> coordinator::lease_evaluation(std::uint32_t
 }
 
 EDL_INLINE std::optional<task_reply> coordinator::lease_work(std::uint32_t worker, std::uint64_t incarnation,
-                                                             time_point now) {
-  auto const l = tasks_ ? tasks_->lease(worker, incarnation, now) : std::nullopt;
+                                                             time_point now, std::uint32_t lane) {
+  auto const l = tasks_ ? tasks_->lease(worker, incarnation, now, lane) : std::nullopt;
   if (!l) return std::nullopt;
   training_first_.erase(worker);
   if (trains() && tasks_->epochs_opened() > epochs_said_) {

@@ -18,6 +18,7 @@ EDL_INLINE evaluation::evaluation(std::vector<shard> shards, options o, time_poi
   options_.tasks.num_epochs = 1;
   options_.tasks.shuffle = false;
   options_.tasks.max_minibatches = 0;
+  options_.tasks.lanes = 0;
 }
 
 EDL_INLINE bool evaluation::version_reached(evaluated_version v, time_point now) {

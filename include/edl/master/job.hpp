@@ -44,6 +44,7 @@ struct job_options {
   std::uint32_t ranges = 0;  ///< that the variables are cut into, to be kept by servers; 0: as many as these
   unsigned server_copies = 1;         ///< servers that have the state of a range
   bool replicas = false;              ///< workers have a copy each, and train in worlds
+  std::uint32_t lanes = 0;            ///< that training tasks are dealt out to (`task_lanes`); 0: none
   std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are made good by a new process
   std::uint32_t server_failures = 3;  ///< likewise
   bool starts_all = false;            ///< no process takes part that a platform has not started for the job

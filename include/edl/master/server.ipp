@@ -156,7 +156,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       break;
     case wire::method::task: {
       auto const m = wire::unpack<wire::TaskRequest>(r.message(), r.peer());
-      task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now);
+      task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now, m.lane());
       // The model is still to be taken from the workers that keep it.
       if (work.kind == task_kind::finished && options_.job.replicas && !ended_) work.kind = task_kind::wait;
       reply = wire::pack(detail::to_message(work, options_.job));

@@ -23,6 +23,11 @@ struct task_range {
   friend bool operator==(task_range const&, task_range const&) = default;
 };
 
+/// The order of an epoch's tasks: a pure function of the seed and the epoch, or, unless it is shuffled,
+/// theirs in the data set.
+std::vector<std::uint32_t> epoch_order(std::uint32_t tasks, std::uint64_t seed, std::uint32_t epoch,
+                                       bool shuffle);
+
 /// A data set cut into tasks: each shard into runs of `records_per_task`, the last of a shard may be shorter.
 /// Nothing is kept per task.
 ///

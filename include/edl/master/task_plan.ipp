@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/random.hpp"
 #include "edl/master/task_plan.hpp"
 
 namespace edl::master {
@@ -18,6 +20,14 @@ namespace detail {
 inline std::uint64_t divided_up(std::uint64_t n, std::uint64_t by) { return n / by + (n % by != 0); }
 
 }  // namespace detail
+
+EDL_INLINE std::vector<std::uint32_t> epoch_order(std::uint32_t tasks, std::uint64_t seed,
+                                                  std::uint32_t epoch, bool shuffle) {
+  std::vector<std::uint32_t> order(tasks);
+  std::iota(order.begin(), order.end(), 0u);
+  if (shuffle) edl::shuffle(order, random_stream{seed, epoch}.child(0x7461736b));
+  return order;
+}
 
 EDL_INLINE task_plan::task_plan(std::vector<shard> shards, options o)
     : shards_(std::move(shards)), options_(o) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "edl/core/ledger.hpp"
+#include "edl/master/task_lanes.hpp"
 #include "edl/master/task_plan.hpp"
 #include "edl/master/time.hpp"
 
@@ -68,16 +69,19 @@ class task_queue {
     std::uint64_t max_minibatches = 0;  ///< begin no task beyond so many; 0: no limit
     duration min_timeout = std::chrono::seconds(300);  ///< no lease is too old before
     std::uint64_t first_lease = 1;
+    std::uint32_t lanes = 0;  ///< tasks are dealt out to so many (`task_lanes`); 0: to whoever asks
   };
 
   /// Throws usage_error for sizes that task_plan refuses, and when the data set holds no record.
   task_queue(std::vector<shard> shards, options o);
 
-  /// The next task for a worker; nothing when there is none now. Opens the next epoch when needed.
-  std::optional<task_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  /// The next task for a worker, with lanes: of that lane; nothing when there is none now. Opens the next
+  /// epoch when needed.
+  std::optional<task_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now,
+                                  std::uint32_t lane = 0);
 
   /// Whether the next task to be leased has been leased before: others may wait for it.
-  bool recovered_waiting() const { return !front_.empty(); }
+  bool recovered_waiting(std::uint32_t lane = 0) const;
 
   /// Whether `lease` is in force and in this worker's hands.
   bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
@@ -146,6 +150,7 @@ class task_queue {
     task_key key;
     std::uint32_t applied = 0;
     bool resumed = false;
+    std::uint32_t lane = 0;
   };
   struct held {
     waiting task;
@@ -159,8 +164,11 @@ class task_queue {
   };
   using lease_map = std::map<std::uint64_t, held>;
 
+  std::uint32_t most_epochs() const;
+  std::uint64_t closed_in(std::uint32_t epoch) const;
   bool open_epoch();
-  std::optional<waiting> next();
+  std::optional<waiting> next(std::uint32_t lane);
+  std::optional<task_key> begin_next(std::uint32_t lane);
   bool may_begin() const;
   waiting take(lease_map::iterator it);
   void put_back(lease_map::iterator it, std::uint32_t applied);
@@ -168,6 +176,7 @@ class task_queue {
 
   task_plan plan_;
   options options_;
+  std::optional<task_lanes> lanes_;
   std::deque<waiting> front_, back_;
   std::vector<std::uint32_t> order_;  // of the newest epoch
   std::size_t cursor_ = 0;

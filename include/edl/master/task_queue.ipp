@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/random.hpp"
 #include "edl/master/task_queue.hpp"
 
 namespace edl::master {
@@ -23,19 +21,30 @@ EDL_INLINE task_queue::task_queue(std::vector<shard> shards, options o)
   if (o.num_epochs > std::int64_t{std::numeric_limits<std::uint32_t>::max()})
     throw usage_error(
         fmt::format("--num_epochs={} is too many: give 0 for training without end", o.num_epochs));
+  if (o.lanes > 0)
+    lanes_.emplace(plan_, task_lanes::options{.lanes = o.lanes,
+                                              .epochs = most_epochs(),
+                                              .seed = o.seed,
+                                              .shuffle = o.shuffle,
+                                              .max_minibatches = o.max_minibatches});
+}
+
+EDL_INLINE std::uint32_t task_queue::most_epochs() const {
+  return options_.num_epochs > 0 ? std::uint32_t(options_.num_epochs)
+                                 : std::numeric_limits<std::uint32_t>::max();
+}
+
+EDL_INLINE std::uint64_t task_queue::closed_in(std::uint32_t epoch) const {
+  auto const closed = restored_.closed().find(epoch);
+  return closed == restored_.closed().end() ? 0 : closed->second.count();
 }
 
 EDL_INLINE bool task_queue::open_epoch() {
-  std::uint32_t const end = options_.num_epochs > 0 ? std::uint32_t(options_.num_epochs)
-                                                    : std::numeric_limits<std::uint32_t>::max();
-  while (next_epoch_ < end) {
+  while (next_epoch_ < most_epochs()) {
     std::uint32_t const epoch = next_epoch_++;
-    auto const closed = restored_.closed().find(epoch);
-    std::uint64_t const done = closed == restored_.closed().end() ? 0 : closed->second.count();
+    std::uint64_t const done = closed_in(epoch);
     if (done >= plan_.tasks()) continue;
-    order_.resize(plan_.tasks());
-    std::iota(order_.begin(), order_.end(), 0u);
-    if (options_.shuffle) edl::shuffle(order_, random_stream{options_.seed, epoch}.child(0x7461736b));
+    order_ = epoch_order(plan_.tasks(), options_.seed, epoch, options_.shuffle);
     cursor_ = 0;
     unseen_ = plan_.tasks() - done;
     return true;
@@ -44,33 +53,59 @@ EDL_INLINE bool task_queue::open_epoch() {
 }
 
 EDL_INLINE bool task_queue::may_begin() const {
-  return !stopped_ &&
-         (options_.max_minibatches == 0 || done_.minibatches_done + begun_ < options_.max_minibatches);
+  if (stopped_) return false;
+  if (lanes_) return !lanes_->over();
+  return options_.max_minibatches == 0 || done_.minibatches_done + begun_ < options_.max_minibatches;
 }
 
-EDL_INLINE std::optional<task_queue::waiting> task_queue::next() {
-  auto const pop = [&](std::deque<waiting>& from) {
-    waiting const w = from.front();
-    from.pop_front();
+// The next task that has never been leased.
+EDL_INLINE std::optional<task_key> task_queue::begin_next(std::uint32_t lane) {
+  if (!may_begin()) return std::nullopt;
+  task_key key;
+  if (lanes_) {
+    auto const next = lanes_->next(lane);
+    if (!next) return std::nullopt;
+    key = *next;
+    lanes_->take(plan_, restored_, lane);
+    while (next_epoch_ <= key.epoch) unseen_ += plan_.tasks() - closed_in(next_epoch_++);
+  } else {
+    if (unseen_ == 0 && !open_epoch()) return std::nullopt;
+    key.epoch = next_epoch_ - 1;
+    do key.index = order_[cursor_++];
+    while (restored_.closed(key));
+  }
+  --unseen_;
+  begun_ += plan_.minibatches(key.index);
+  return key;
+}
+
+EDL_INLINE std::optional<task_queue::waiting> task_queue::next(std::uint32_t lane) {
+  auto const pop = [&](std::deque<waiting>& from) -> std::optional<waiting> {
+    auto const it = std::ranges::find_if(from, [&](waiting const& w) { return !lanes_ || w.lane == lane; });
+    if (it == from.end()) return std::nullopt;
+    waiting const w = *it;
+    from.erase(it);
     ++history_.repeated;
     return w;
   };
-  bool const begin = may_begin();
-  if (!front_.empty()) return pop(front_);
-  if (!back_.empty() && !(begin && unseen_ > 0)) return pop(back_);
-  if (!begin || (unseen_ == 0 && !open_epoch())) return std::nullopt;
-  task_key key{next_epoch_ - 1, 0};
-  do key.index = order_[cursor_++];
-  while (restored_.closed(key));
-  --unseen_;
-  begun_ += plan_.minibatches(key.index);
-  std::uint32_t const at = restored_.position(key);
-  return waiting{key, at, at > 0};
+  if (auto const again = pop(front_)) return again;
+  // What has failed waits until nothing else is left of the epochs that are open.
+  auto const in_lane = lanes_ ? lanes_->next(lane) : std::nullopt;
+  if (bool const more = lanes_ ? in_lane && in_lane->epoch < next_epoch_ : unseen_ > 0; !more || !may_begin())
+    if (auto const failed = pop(back_)) return failed;
+  auto const key = begin_next(lane);
+  if (!key) return std::nullopt;
+  std::uint32_t const at = restored_.position(*key);
+  return waiting{*key, at, at > 0, lane};
+}
+
+EDL_INLINE bool task_queue::recovered_waiting(std::uint32_t lane) const {
+  return std::ranges::any_of(front_, [&](waiting const& w) { return !lanes_ || w.lane == lane; });
 }
 
 EDL_INLINE std::optional<task_lease> task_queue::lease(std::uint32_t worker, std::uint64_t incarnation,
-                                                       time_point now) {
-  auto const task = next();
+                                                       time_point now, std::uint32_t lane) {
+  auto const task = next(lane);
   if (!task) return std::nullopt;
   std::uint64_t const id = next_lease_++;
   leases_.emplace_hint(leases_.end(), id, held{*task, worker, incarnation, now});
@@ -255,6 +290,7 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   done_ = {};
   by_epoch_.clear();
   for (auto const& [epoch, c] : counts) count(epoch, c);
+  if (lanes_) lanes_->restart(plan_, restored_);
 }
 
 EDL_INLINE bool task_queue::finished() const {

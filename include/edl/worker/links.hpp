@@ -43,8 +43,9 @@ class master_link {
  public:
   virtual ~master_link() = default;
 
-  /// Asks for work. Throws edl::error when the master is gone for good.
-  virtual assignment next() = 0;
+  /// Asks for work; a training task, where tasks are dealt out to lanes, is that lane's. Throws edl::error
+  /// when the master is gone for good.
+  virtual assignment next(std::uint32_t lane) = 0;
 
   /// False: the lease had been given up, whatever was done under it is somebody else's now.
   virtual bool report(outcome const& o) = 0;
@@ -64,6 +65,14 @@ struct interrupted : error {
 struct pushed {
   bool stale = false;         ///< refused: compute the minibatch again on newer parameters
   std::uint64_t version = 0;  ///< the newest that any server has
+};
+
+/// What a worker works off at a time, one minibatch of each in turn: one row of tasks, or several that are
+/// dealt out to it; none: it leases nothing at all. They are its own until the generation is another.
+struct lane_range {
+  std::uint32_t first = 0, count = 1;
+  std::uint64_t generation = 0;
+  friend bool operator==(lane_range const&, lane_range const&) = default;
 };
 
 /// Where the model's variables live: parameter servers, or this process. Variables are parameters, then
@@ -96,8 +105,11 @@ class parameter_link {
   /// with more pushes, or by `idle`; what is thrown makes them void.
   virtual std::size_t pending() const { return 0; }
 
-  /// Whether this worker is to lease work at all.
-  virtual bool works() const { return true; }
+  virtual lane_range lanes() const { return {}; }
+
+  /// What is computed and pushed next is of the `lane`-th of these, and, if it is the `last`, no other
+  /// follows before the first one's next.
+  virtual void turn(std::uint32_t lane, bool last) { (void)lane, (void)last; }
 
   /// This worker has nothing to do for now: waits, at most for `patience`, and takes part in what the others
   /// do together meanwhile.

@@ -79,7 +79,7 @@ class remote_master final : public master_link {
   remote_master(net::channel& master, identity self, remote_link& parameters)
       : master_(master), self_(self), parameters_(parameters) {}
 
-  assignment next() override;
+  assignment next(std::uint32_t lane) override;
   bool report(outcome const& o) override;
 
  private:

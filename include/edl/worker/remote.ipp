@@ -176,7 +176,7 @@ EDL_INLINE std::uint32_t remote_parameters::position(task_key const& task, std::
   return least;
 }
 
-EDL_INLINE assignment remote_master::next() {
+EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   if (held_) {
     assignment const a = *held_;
     held_.reset();
@@ -185,12 +185,19 @@ EDL_INLINE assignment remote_master::next() {
   wire::TaskRequest request;
   request.set_worker(self_.id);
   request.set_incarnation(self_.incarnation);
+  request.set_lane(lane);
   auto const t = detail::ask<wire::Task>(master_, wire::method::task, request);
   assignment a;
   if (!wire::Task::Kind_IsValid(t.kind()))
     throw error("the master leased a task of a kind that this worker does not know");
   a.what = task_kind(t.kind());
-  if (!is_work(a.what)) return a;
+  if (!is_work(a.what)) {
+    // That there is nothing to do may be so in the next generation only.
+    std::uint64_t const known = parameters_.generation();
+    if (a.what == task_kind::wait && known != 0 && t.generation() != known && parameters_.refresh())
+      throw rolled_back(fmt::format("the job is at generation {}", parameters_.generation()));
+    return a;
+  }
   a.lease = t.lease();
   a.task = {t.key().epoch(), t.key().index()};
   a.shard = t.shard();

@@ -44,9 +44,9 @@ struct sources {
 /// done again is given again.
 using prediction_sink = std::function<void(assignment const& task, view<float> outputs)>;
 
-/// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead, so
-/// that records are read and decoded while the one before is computed. Thread safety: `run` once, on one
-/// thread; `seen` from any.
+/// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead in
+/// every lane, so that records are read and decoded while the one before is computed. Thread safety: `run`
+/// once, on one thread; `seen` from any.
 class session {
  public:
   /// References outlive the session. `rule` makes local steps between pulls (--get_model_steps).
@@ -74,9 +74,18 @@ class session {
     std::vector<float> outputs;  // prediction
   };
 
-  data::loader& loader_of(assignment const& a);
+  struct lane {
+    std::deque<lease> leases;       // the first is at work, the rest are being read
+    clock::time_point ask_again{};  // after the master had nothing
+    std::map<data::source const*, std::unique_ptr<data::loader>> loaders;
+  };
+
+  lane& here() { return lanes_[turn_]; }
+  data::loader& loader_of(lane& in, assignment const& a);
   void lease_ahead();
-  void begin(assignment const& a);
+  void begin(lane& in, assignment const& a);
+  bool next_lane();
+  void idle();
   void work(lease& l, data::batch const& b);
   void train(lease& l, data::batch const& b);
   void local_step();
@@ -85,6 +94,7 @@ class session {
   void report_applied();
   void give_back();
   void hand_back();
+  void drop_leases();
   void start_again(std::string const& why);
 
   job const& job_;
@@ -96,11 +106,12 @@ class session {
   logger log_;
   prediction_sink sink_;
 
-  std::map<data::source const*, std::unique_ptr<data::loader>> loaders_;
-  std::deque<lease> leases_;         // the first is at work, the rest are being read
+  std::deque<lane> lanes_ = std::deque<lane>(1);
+  lane_range own_;        // that these are
+  std::size_t turn_ = 0;  // the lane at work
+  bool turn_is_over_ = false;
   std::vector<outcome> unreported_;  // of tasks whose last minibatches are not applied yet
   bool finished_ = false;
-  clock::time_point ask_again_{};  // after the master had nothing
   std::uint64_t ticket_ = 0;
 
   std::uint64_t version_ = 0;            // that the variables here are of

@@ -41,7 +41,7 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
 
 EDL_INLINE session::~session() = default;
 
-EDL_INLINE data::loader& session::loader_of(assignment const& a) {
+EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
   data::source const* const from = from_.of(a.what);
   if (!from) throw error("the master leased a task of a kind that this command line has no records for");
   if (a.shard >= from->shards().size() || from->shards()[a.shard].name != a.shard_name ||
@@ -50,7 +50,7 @@ EDL_INLINE data::loader& session::loader_of(assignment const& a) {
         fmt::format("shard {} ('{}', records {} to {}) is not in the records that this worker sees; do all "
                     "processes read the same files?",
                     a.shard, a.shard_name, a.begin, a.end));
-  auto& loader = loaders_[from];
+  auto& loader = in.loaders[from];
   if (!loader) {
     data::loader_options const options{.threads = job_.loader_threads,
                                        .minibatch_size = job_.minibatch_size,
@@ -72,20 +72,17 @@ EDL_INLINE bool session::run() {
     }
     try {
       lease_ahead();
-      if (leases_.empty()) {
-        if (finished_ && unreported_.empty()) return true;
-        auto const wait = std::min(ask_again_, clock::now() + detail::poll_interval) - clock::now();
-        parameters_.idle(
-            std::max(std::chrono::ceil<std::chrono::milliseconds>(wait), std::chrono::milliseconds(0)));
-        report_applied();
+      if (!next_lane()) {
+        if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
+        idle();
         continue;
       }
-      lease& l = leases_.front();
+      lease& l = here().leases.front();
       if (l.next >= l.minibatches) {
         end({});
         continue;
       }
-      data::loader& loader = loader_of(l.task);
+      data::loader& loader = loader_of(here(), l.task);
       // Without threads of its own, the loader has those that would wait for the next minibatch.
       if (job_.loader_threads == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
       data::batch* const b = loader.next();
@@ -97,32 +94,63 @@ EDL_INLINE bool session::run() {
         throw;
       }
       loader.recycle(b);
+      if (std::exchange(turn_is_over_, false)) ++turn_;
     } catch (rolled_back const& e) {
       start_again(e.what());
     } catch (interrupted const&) {
       hand_back();
       return false;
     } catch (data_error const& e) {
-      if (leases_.empty()) throw;
+      if (turn_ >= lanes_.size() || here().leases.empty()) throw;
       end(e.what());
     }
   }
 }
 
 EDL_INLINE void session::lease_ahead() {
-  while (leases_.size() < 2 && !finished_ && clock::now() >= ask_again_ && parameters_.works()) {
-    assignment const a = master_.next();
-    if (a.what == task_kind::finished) {
-      finished_ = true;
-    } else if (a.what == task_kind::wait) {
-      ask_again_ = clock::now() + detail::poll_interval;
-    } else {
-      begin(a);
+  if (lane_range const now = parameters_.lanes(); now != own_) {
+    drop_leases();
+    own_ = now;
+    lanes_.resize(now.count);
+  }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lane& in = lanes_[i];
+    while (in.leases.size() < 2 && !finished_ && clock::now() >= in.ask_again) {
+      assignment const a = master_.next(own_.first + std::uint32_t(i));
+      if (a.what == task_kind::finished) {
+        finished_ = true;
+      } else if (a.what == task_kind::wait) {
+        in.ask_again = clock::now() + detail::poll_interval;
+      } else {
+        begin(in, a);
+      }
     }
   }
 }
 
-EDL_INLINE void session::begin(assignment const& a) {
+// Goes on to the next lane that has something to do. False: no lane has, or what was pushed waits for a lane
+// that has nothing after all.
+EDL_INLINE bool session::next_lane() {
+  for (; turn_ < lanes_.size(); ++turn_)
+    if (!here().leases.empty()) return true;
+  turn_ = 0;
+  if (lanes_.size() > 1 && parameters_.pending() > 0) return false;
+  for (; turn_ < lanes_.size(); ++turn_)
+    if (!here().leases.empty()) return true;
+  turn_ = 0;
+  return false;
+}
+
+EDL_INLINE void session::idle() {
+  auto until = clock::now() + detail::poll_interval;
+  for (lane const& in : lanes_) until = std::min(until, in.ask_again);
+  auto const wait = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
+  auto const none = std::chrono::milliseconds(0);
+  parameters_.idle(parameters_.pending() > 0 ? none : std::max(wait, none));
+  report_applied();
+}
+
+EDL_INLINE void session::begin(lane& in, assignment const& a) {
   std::uint64_t const records = a.end - a.begin, size = std::uint64_t(job_.minibatch_size);
   lease l{.task = a,
           .ticket = ++ticket_,
@@ -130,10 +158,10 @@ EDL_INLINE void session::begin(assignment const& a) {
           .next = a.applied};
   bool const training = a.what == task_kind::training;
   if (a.what == task_kind::evaluation) l.totals.resize(model_.totals());
-  leases_.push_back(std::move(l));
-  lease& added = leases_.back();
+  in.leases.push_back(std::move(l));
+  lease& added = in.leases.back();
   try {
-    data::loader& loader = loader_of(a);
+    data::loader& loader = loader_of(in, a);
     if (training && a.resumed) added.next = parameters_.position(a.task, added.minibatches);
     data::work const left{.task = a.task,
                           .shard = a.shard,
@@ -147,7 +175,7 @@ EDL_INLINE void session::begin(assignment const& a) {
   } catch (data_error const& e) {
     // This lease is not the one at work: report it here, the others go on.
     master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
-    leases_.pop_back();
+    in.leases.pop_back();
   }
 }
 
@@ -158,7 +186,7 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
   }
   if (l.task.what == task_kind::training) {
     train(l, b);
-    if (leases_.empty() || &leases_.front() != &l) return;
+    if (here().leases.empty() || &here().leases.front() != &l) return;
   } else if (l.task.what == task_kind::evaluation) {
     if (frozen_ != l.task.version) {
       parameters_.pull_frozen(l.task.version, model_.variables());
@@ -192,6 +220,9 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
   std::uint64_t const step = mix(mix(key.task.epoch, key.task.index), key.index);
   double loss = 0;
   pushed result;
+  auto const later = lanes_.begin() + std::ptrdiff_t(turn_) + 1;
+  parameters_.turn(std::uint32_t(turn_),
+                   std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
   for (int attempt = 0;; ++attempt) {
     if (steps_since_pull_ < 0 || steps_since_pull_ >= job_.get_model_steps || frozen_) pull();
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
@@ -206,7 +237,8 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     std::span<float> const state = model_.variables().last(change_.size());
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
     result = parameters_.push(*at_work_, version_, model_.gradients(), change_);
-    if (!result.stale) break;
+    turn_is_over_ = !result.stale;
+    if (turn_is_over_) break;
     steps_since_pull_ = -1;
     if (attempt == detail::most_stale_retries) {
       // The others are always faster: one of them does it.
@@ -237,16 +269,17 @@ EDL_INLINE void session::local_step() {
 }
 
 EDL_INLINE void session::end(std::string const& error) {
-  lease l = std::move(leases_.front());
-  leases_.pop_front();
+  lane& in = here();
+  lease l = std::move(in.leases.front());
+  in.leases.pop_front();
   if (!error.empty()) {
-    if (auto const it = loaders_.find(from_.of(l.task.what)); it != loaders_.end())
+    if (auto const it = in.loaders.find(from_.of(l.task.what)); it != in.loaders.end())
       it->second->cancel(l.ticket);
     log_.error(error);
   } else if (l.task.what == task_kind::prediction && sink_) {
     sink_(l.task, l.outputs);
   }
-  ask_again_ = {};
+  in.ask_again = {};
   outcome const o{
       .lease = l.task.lease, .error = error, .skipped = l.skipped, .metrics = l.totals, .applied = l.next};
   if (error.empty() && l.task.what == task_kind::training && parameters_.pending() > 0)
@@ -263,29 +296,39 @@ EDL_INLINE void session::report_applied() {
 }
 
 EDL_INLINE void session::give_back() {
-  lease const l = std::move(leases_.front());
-  leases_.pop_front();
-  loader_of(l.task).cancel(l.ticket);
+  lease const l = std::move(here().leases.front());
+  here().leases.pop_front();
+  loader_of(here(), l.task).cancel(l.ticket);
   master_.report({.lease = l.task.lease, .returned = true, .applied = l.next});
 }
 
 EDL_INLINE void session::hand_back() {
   // The last first: what comes back goes before all else, so that another takes them in their order.
-  for (; !leases_.empty(); leases_.pop_back())
-    master_.report({.lease = leases_.back().task.lease, .returned = true, .applied = leases_.back().next});
+  for (lane& in : lanes_)
+    for (; !in.leases.empty(); in.leases.pop_back())
+      master_.report(
+          {.lease = in.leases.back().task.lease, .returned = true, .applied = in.leases.back().next});
+}
+
+EDL_INLINE void session::drop_leases() {
+  for (lane& in : lanes_) {
+    for (lease const& l : in.leases)
+      for (auto& [from, loader] : in.loaders) loader->cancel(l.ticket);
+    in.leases.clear();
+    in.ask_again = {};
+  }
+  turn_ = 0;
+  turn_is_over_ = false;
 }
 
 EDL_INLINE void session::start_again(std::string const& why) {
   log_.warning(fmt::format("what was leased is void: {}", why));
   unreported_.clear();
-  for (lease const& l : leases_)
-    for (auto& [from, loader] : loaders_) loader->cancel(l.ticket);
-  leases_.clear();
+  drop_leases();
   finished_ = false;
   steps_since_pull_ = -1;
   next_loss_line_ = 0;
   frozen_.reset();
-  ask_again_ = {};
 }
 
 }  // namespace edl::worker
