@@ -417,29 +417,6 @@ TEST_CASE("servers and copies do not go together, and it is said") {
   CHECK_FALSE(has(j.log(), "joined"));
 }
 
-TEST_CASE("a fixed global batch: as many steps, however many workers make them") {
-  for (int const workers : {1, 2, 3, 6}) {
-    CAPTURE(workers);
-    job::scratch const dir;
-    job::run j(
-        train({"--distribution_strategy=AllreduceStrategy", "--num_workers=4", "--fixed_global_batch",
-               "--job_name=" + job_name(), "--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints"}),
-        slow);
-    REQUIRE(j.says("Starting epoch 0"));
-    CHECK(
-        job::run({"scale", "--job_name=" + job_name(), "--num_workers=" + std::to_string(workers)}).wait() ==
-        0);
-    CHECK(j.wait() == 0);
-    std::string const log = j.log();
-    CAPTURE(log);
-    check_account(log, 4);
-    // 256 minibatches, four to a step.
-    auto const newest = edl::wire::newest_valid(dir / "checkpoints");
-    REQUIRE(newest);
-    CHECK(edl::wire::read_manifest(*newest).version == 64);
-  }
-}
-
 TEST_CASE(
     "a fixed global batch: the same bits, however many make the steps, and whoever comes, goes or is lost") {
   job::scratch const dir;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/collective/topology.hpp"
 #include "edl/core/random.hpp"
 #include "edl/master/coordinator.hpp"
 
@@ -27,6 +28,7 @@ struct setting {
   std::uint32_t workers = 4, tasks = 24, minibatches = 3;
   std::uint32_t epochs = 2;
   std::uint64_t evaluation_steps = 0, checkpoint_steps = 0;
+  std::uint32_t lanes = 0;  // 0: tasks go to whoever asks
   // Probabilities: of a death and of a hang in the middle of a step, of a death at any other time (per worker
   // and second), of everybody's death at once (per second), of a newcomer (per second).
   double kill_in_step = 0, hang_in_step = 0, kill = 0, kill_all = 0, join = 0;
@@ -69,6 +71,7 @@ class simulated {
     o.final_checkpoint = true;
     o.seed = seed;
     o.num_workers = s.workers;
+    o.lanes = s.lanes;
     o.worker_failures = 1u << 30;
     o.replicas = true;
     o.exit_grace = std::chrono::seconds(8);
@@ -76,15 +79,24 @@ class simulated {
     return o;
   }
 
-  /// A copy of the model: what has been applied to it, by the ledger, and how often, minibatch by minibatch.
+  /// A copy of the model: what has been applied to it, by the ledger, and how often, minibatch by minibatch;
+  /// and what stands for its values: in which order all that was.
   struct copy_state {
     std::uint64_t version = 0;
     ledger applied;
     std::vector<std::uint8_t> times;
+    std::uint64_t value = 0;
     friend bool operator==(copy_state const&, copy_state const&) = default;
   };
 
-  enum class doing { nothing, entering, copying, idle, computing, ready, evaluating };
+  enum class doing { nothing, entering, copying, asking, idle, computing, ready, evaluating };
+
+  /// A training task in a worker's hands.
+  struct hand {
+    task_reply task;
+    std::uint32_t lane = 0, done = 0;
+    bool over() const { return done >= minibatches_of(task); }
+  };
 
   struct worker {
     std::uint32_t id = 0;
@@ -98,8 +110,8 @@ class simulated {
     std::optional<copy_state> copy;
     std::map<std::uint64_t, copy_state> to_write;
     std::set<std::uint64_t> to_evaluate;
-    std::optional<task_reply> task;
-    std::uint32_t done = 0;
+    std::vector<hand> hands;         // by lane
+    std::optional<task_reply> task;  // of an evaluation
   };
 
   setting set;
@@ -138,7 +150,7 @@ class simulated {
       if (w->alive)
         out += "\n  worker " + std::to_string(w->id) + " in " + std::to_string(w->number) + " doing " +
                std::to_string(int(w->now)) + " version " + std::to_string(w->copy ? w->copy->version : 0) +
-               (w->hangs > clock ? " hangs" : "") + (w->task ? " with a task" : "") +
+               (w->hangs > clock ? " hangs" : "") + (w->hands.empty() ? "" : " with a task") +
                (master.workers().known(w->id, w->incarnation) ? "" : " unknown to the master");
     return out;
   }
@@ -147,13 +159,14 @@ class simulated {
     return (std::size_t(m.task.epoch) * set.tasks + m.task.index) * set.minibatches + m.index;
   }
   copy_state fresh() const {
-    return {0, {}, std::vector<std::uint8_t>(std::size_t(set.epochs) * set.tasks * set.minibatches)};
+    return {0, {}, std::vector<std::uint8_t>(std::size_t(set.epochs) * set.tasks * set.minibatches), 0};
   }
 
  private:
   static time_point at(double seconds) {
     return time_point(std::chrono::duration_cast<duration>(std::chrono::duration<double>(seconds)));
   }
+  time_point now() const { return at(clock); }
   double uniform(double from, double to) { return from + (to - from) * double(random() >> 11) * 0x1p-53; }
   bool chance(double p) { return p > 0 && uniform(0, 1) < p; }
 
@@ -226,7 +239,8 @@ class simulated {
     for (worker* const other : in_world(w->number))
       if (other->now != doing::entering && other->now != doing::nothing)
         later(other, uniform(0.005, 0.3), [this, other, w, number = w->number] {
-          bool const waits = other->now == doing::ready || other->now == doing::idle;
+          bool const waits =
+              other->now == doing::ready || other->now == doing::idle || other->now == doing::asking;
           if (other->number == number && waits) enter(other, w->id);
         });
   }
@@ -250,6 +264,7 @@ class simulated {
 
   void enter(worker* w, std::optional<std::uint32_t> suspect = {}) {
     w->task.reset();
+    w->hands.clear();
     turn(w, doing::entering);
     entry e{.incarnation = w->incarnation, .last = w->number, .copy = {}, .suspect = suspect};
     if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied, w->of};
@@ -343,27 +358,48 @@ class simulated {
 
   // ---- Work ----
 
+  /// Lanes whose tasks this worker works off; without lanes, one row of tasks.
+  edl::collective::share own(worker const* w) const {
+    if (set.lanes == 0) return {0, 1};
+    auto const& all = master.current_world().members;
+    auto const rank = std::find_if(all.begin(), all.end(), [&](auto const& m) { return m.id == w->id; });
+    return edl::collective::share_of(set.lanes, int(all.size()), int(rank - all.begin()));
+  }
+
   void work(worker* w) {
-    turn(w, doing::idle);
+    // Without lanes, a step may well be made without who is about to ask.
+    turn(w, set.lanes ? doing::asking : doing::idle);
     // Whoever hung while the world ended has to be told, too.
     if (master.generation() > w->number) return later(w, 0.05, [this, w] { enter(w); });
     later(w, uniform(0.001, 0.05), [this, w] {
-      auto const reply = master.request_task(w->id, w->incarnation, at(clock));
-      if (reply.kind == task_kind::finished) return;
-      if (reply.kind == task_kind::wait || reply.generation != w->number) {
-        std::uint64_t const life = w->life;
-        try_step(w->number);
-        if (w->life == life) later(w, 0.1, [this, w] { work(w); });
-        return;
+      if (set.lanes && master.generation() > w->number) return enter(w);
+      auto const [first, count] = own(w);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        auto const lane = std::uint32_t(first) + i;
+        auto const at =
+            std::find_if(w->hands.begin(), w->hands.end(), [&](hand const& h) { return h.lane >= lane; });
+        if (at != w->hands.end() && at->lane == lane) continue;
+        auto const reply = master.request_task(w->id, w->incarnation, now(), lane);
+        if (reply.kind == task_kind::finished) return;
+        if (reply.kind == task_kind::wait || reply.generation != w->number) {
+          if (set.lanes && reply.generation != w->number) return enter(w);
+          continue;
+        }
+        if (reply.kind == task_kind::evaluation) {
+          w->task = reply;
+          return evaluate(w);
+        }
+        std::uint32_t const position =
+            w->copy->applied.closed(reply.key) ? minibatches_of(reply) : w->copy->applied.position(reply.key);
+        if (position < reply.applied) failure = "the master knew of minibatches that are not applied";
+        if (position > reply.applied && !reply.resumed) failure = "a task that was begun came as a new one";
+        w->hands.insert(at, {reply, lane, position});
       }
-      w->task = reply;
-      if (reply.kind == task_kind::evaluation) return evaluate(w);
-      std::uint32_t const position =
-          w->copy->applied.closed(reply.key) ? minibatches_of(reply) : w->copy->applied.position(reply.key);
-      if (position < reply.applied) failure = "the master knew of minibatches that are not applied";
-      if (position > reply.applied && !reply.resumed) failure = "a task that was begun came as a new one";
-      w->done = position;
-      compute(w);
+      if (!w->hands.empty()) return compute(w);
+      turn(w, doing::idle);
+      std::uint64_t const life = w->life;
+      try_step(w->number);
+      if (w->life == life) later(w, 0.1, [this, w] { work(w); });
     });
   }
 
@@ -372,12 +408,16 @@ class simulated {
   }
 
   void compute(worker* w) {
-    if (w->done >= minibatches_of(*w->task)) {
-      task_report const r{.worker = w->id, .incarnation = w->incarnation, .lease = w->task->lease};
-      w->task.reset();
-      turn(w, doing::idle);
-      return later(w, uniform(0.001, 0.05), [this, w, r] {
-        for (int times = chance(0.05) ? 2 : 1; times > 0; --times) master.report_task(r, at(clock));
+    std::vector<task_report> reports;
+    for (hand const& h : w->hands)
+      if (h.over())
+        reports.push_back({.worker = w->id, .incarnation = w->incarnation, .lease = h.task.lease});
+    if (!reports.empty()) {
+      std::erase_if(w->hands, [](hand const& h) { return h.over(); });
+      turn(w, set.lanes ? doing::asking : doing::idle);
+      return later(w, uniform(0.001, 0.05), [this, w, reports] {
+        for (auto const& r : reports)
+          for (int times = chance(0.05) ? 2 : 1; times > 0; --times) master.report_task(r, now());
         work(w);
       });
     }
@@ -398,10 +438,11 @@ class simulated {
     for (auto const& m : now.members) {
       worker* const w = member(m);
       bool const here = w && w->alive && w->number == number && w->hangs <= clock &&
-                        (w->now == doing::idle || (w->now == doing::ready && w->task));
+                        (w->now == doing::idle || (w->now == doing::ready && !w->hands.empty()));
       if (!here) return;
       all.push_back(w);
-      if (w->now == doing::ready) keys.push_back({w->task->key, w->done, minibatches_of(*w->task)});
+      if (w->now == doing::ready)
+        for (hand const& h : w->hands) keys.push_back({h.task.key, h.done, minibatches_of(h.task)});
     }
     if (keys.empty()) return;
     bool const kill = chance(set.kill_in_step), hang = !kill && chance(set.hang_in_step);
@@ -425,11 +466,11 @@ class simulated {
       ++hangs;
       victim->hangs = clock + uniform(1, 12);
       for (worker* const w : undone)
-        w->now = doing::ready, w->task.reset(), ++w->life;  // in the middle, for ever
+        w->now = doing::ready, w->hands.clear(), ++w->life;  // in the middle, for ever
       after(victim->hangs - clock + 0.01, [this, undone, number] {
         // It goes on, but bytes are lost: the step has no end.
         for (worker* const w : undone)
-          if (w->alive && w->number == number && w->now == doing::ready && !w->task) enter(w);
+          if (w->alive && w->number == number && w->now == doing::ready && w->hands.empty()) enter(w);
       });
       return;
     }
@@ -443,7 +484,9 @@ class simulated {
       if (c.applied.check(k) != ledger::verdict::next) continue;
       c.applied.apply(edl::contribution{k});
       ++c.times[place(k)];
+      c.value = edl::mix(c.value, place(k));
     }
+    c.value = edl::mix(c.value, ~c.version);
     ++c.version;
     bool const evaluate = set.evaluation_steps && c.version % set.evaluation_steps == 0;
     bool const write = set.checkpoint_steps && c.version % set.checkpoint_steps == 0;
@@ -451,7 +494,7 @@ class simulated {
     if (write) w->to_write[c.version] = c;
     if (first) tell(w, evaluate, write);
     if (w->now == doing::idle) return;
-    ++w->done;
+    for (hand& h : w->hands) ++h.done;
     compute(w);
   }
 
@@ -698,4 +741,40 @@ TEST_CASE("simulated worlds: everything at once, many seeds") {
   // What the master asks for is there.
   CHECK(lost == 0);
   CHECK(missing == 0);
+}
+
+TEST_CASE("simulated worlds with lanes: the steps are those of a job to which nothing happens") {
+  std::uint64_t kills = 0, torn = 0, behind = 0, restores = 0, worlds = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    setting s;
+    s.workers = s.lanes = 1 + std::uint32_t(seed * 5 % 6);
+    s.tasks = 12 + std::uint32_t(seed % 17);
+    s.minibatches = 1 + std::uint32_t(seed % 4);
+    s.epochs = 1 + std::uint32_t(seed % 3);
+    s.evaluation_steps = seed % 4 == 3 ? 0 : 1 + seed % 11;
+    s.checkpoint_steps = 1 + seed % 9;
+    simulated quiet(s, seed);
+    check(quiet, seed);
+    // One lane is worked off as fast as many.
+    std::uint64_t const minibatches = std::uint64_t(s.epochs) * s.tasks * s.minibatches;
+    CHECK(quiet.final->version >= (minibatches + s.lanes - 1) / s.lanes);
+    CHECK(quiet.final->version <= minibatches / s.lanes + 2 * s.minibatches);
+    s.kill_in_step = 0.03;
+    s.hang_in_step = 0.01;
+    s.kill = 0.02;
+    s.kill_all = 0.01;
+    s.join = seed % 2 ? 0.03 : 0;
+    simulated w(s, seed);
+    check(w, seed);
+    CHECK(w.final->version == quiet.final->version);
+    CHECK(w.final->value == quiet.final->value);
+    kills += w.kills, torn += w.torn, behind += w.behind, restores += w.restores;
+    worlds += w.master.generation();
+  }
+  MESSAGE("", worlds, " worlds, ", kills, " kills, ", torn, " steps that some completed, ", behind,
+          " copies that were behind, ", restores, " restores");
+  CHECK(kills > 100);
+  CHECK(torn > 20);
+  CHECK(behind > 20);
+  CHECK(restores > 5);
 }
