@@ -257,7 +257,9 @@ EDL_INLINE int master_role::run(signals const& stop) {
                              ::strsignal(*signal)));
     return 128 + *signal;
   }
-  show(failure_.empty() ? "Finished" : "Failed", failure_);
+  master::job_progress const end = server_.decisions().progress();
+  show(failure_.empty() ? "Finished" : "Failed",
+       failure_.empty() ? fmt::format("version {}, loss {:.4g}", end.version, end.loss) : failure_);
   if (!failure_.empty()) throw error(failure_);
   // Who gives the same command with the same token again begins anew.
   std::error_code ignored;

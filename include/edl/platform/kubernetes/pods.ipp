@@ -108,9 +108,11 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   auto const pause =
       std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
   p.retry_at = now + pause;
-  // Its predecessor of that name is about to go: nothing to tell.
-  if (why.reason == "AlreadyExists" || p.told == why.message) return;
-  p.told = why.message;
+  // Its predecessor of that name is about to go, unless it stays.
+  if (why.reason == "AlreadyExists" && p.tries < 6) return;
+  std::string const what = why.code == 0 ? "unreachable" : why.message;
+  if (p.told == what) return;
+  p.told = what;
   commands_.emplace_back(pod_note{severity::warning, "CannotStart",
                                   fmt::format("{} cannot be created yet: {}", name(who), why.message)});
 }
