@@ -168,6 +168,7 @@ response api::read(request const& r, target const& t) {
   if (t.subresource == "log") {
     log_request l{t.space, t.name, r.asked("container"), r.is_set("previous"), r.is_set("follow"), {}};
     if (std::string const n = r.asked("tailLines"); !n.empty()) l.tail = number(n);
+    if (r.is_set("timestamps")) l.begun = o->value("/status/startTime"_json_pointer, "1970-01-01T00:00:00Z");
     return l;
   }
   if (t.subresource == "scale") return answer{200, scale_of(*o).dump()};

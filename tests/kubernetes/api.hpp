@@ -50,6 +50,8 @@ struct log_request {
   std::string space, pod, container;
   bool previous = false, follow = false;
   std::optional<std::size_t> tail;
+  std::string begun{};  ///< with timestamps: when the container began; a line's time is that and its number
+                        ///< in nanoseconds, because nobody notes when a process writes
 };
 
 using response = std::variant<answer, watch, log_request>;

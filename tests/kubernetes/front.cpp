@@ -234,11 +234,36 @@ void front::stream(watch w, httplib::Response& to) {
   to.set_chunked_content_provider("application/json", next, [this](bool) { --watches_; });
 }
 
+namespace {
+
+/// Writes a time before each line.
+class line_clock {
+ public:
+  line_clock(std::string const& begun, std::size_t lines)
+      : begun_(begun.substr(0, begun.find('Z'))), line_(lines) {}
+  std::string operator()(std::string const& text) {
+    if (begun_.empty()) return text;
+    std::string out;
+    for (char const c : text) {
+      if (std::exchange(at_start_, c == '\n')) out += fmt::format("{}.{:09}Z ", begun_, line_++);
+      out += c;
+    }
+    return out;
+  }
+
+ private:
+  std::string begun_;
+  std::size_t line_;
+  bool at_start_ = true;
+};
+
+}  // namespace
+
 void front::stream(log_request const& l, httplib::Response& to) {
   std::string const path = from_.log_file(l);
   std::ifstream in(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  std::size_t const size = text.size();
+  std::string const all((std::istreambuf_iterator<char>(in)), {});
+  std::string text = all;
   if (l.tail) {
     std::size_t at = text.size(), lines = 0;
     while (at > 0 && (lines < *l.tail || text[at - 1] != '\n' || at == text.size()))
@@ -248,14 +273,17 @@ void front::stream(log_request const& l, httplib::Response& to) {
       }
     text = *l.tail ? text.substr(at) : "";
   }
-  if (!l.follow) return to.set_content(text, "text/plain");
-  auto const next = [this, path, first = text, at = size](std::size_t, httplib::DataSink& sink) mutable {
+  line_clock stamped(l.begun,
+                     std::size_t(std::count(all.begin(), all.end() - std::ptrdiff_t(text.size()), '\n')));
+  if (!l.follow) return to.set_content(stamped(text), "text/plain");
+  auto const next = [this, path, first = text, at = all.size(), stamped](std::size_t,
+                                                                         httplib::DataSink& sink) mutable {
     bool const ended = !from_.still_written(path);  // asked before the last look
     std::ifstream file(path, std::ios::binary);
     file.seekg(std::streamoff(at));
     std::string const more((std::istreambuf_iterator<char>(file)), {});
     at += more.size();
-    std::string const out = std::exchange(first, "") + more;
+    std::string const out = stamped(std::exchange(first, "") + more);
     if (!open_ || (!out.empty() && !sink.write(out.data(), out.size()))) return false;
     if (ended)
       sink.done();

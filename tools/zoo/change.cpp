@@ -33,6 +33,14 @@ bool remove_one(cluster& c, std::string const& path) {
   }
 }
 
+/// "workers=3,servers=" says nothing of servers.
+std::string without_blanks(std::string const& answer) {
+  std::string text;
+  for (std::string const& part : split(answer, ','))
+    if (!part.ends_with('=')) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
 char const* const scaled_at = "/metadata/annotations/elasticdl~1scaled";
 
 }  // namespace
@@ -108,7 +116,7 @@ int scale(words const& line) {
     if (std::string const answer = text_at(pod, scaled_at); answer.starts_with("refused"))
       throw error(fmt::format("the master of job '{}' {}", job, answer));
     else if (!answer.empty())
-      return fmt::print("job {}: {}\n", job, answer), done;
+      return fmt::print("job {}: {}\n", job, without_blanks(answer)), done;
     if (std::chrono::steady_clock::now() > until)
       throw error(fmt::format(
           "the master of job '{0}' did not answer within {1} s; it will when it runs: `edl explain {0}`", job,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -33,8 +32,7 @@ struct cluster {
 };
 
 /// As the flags of `cluster_flags()` say. Throws usage_error: no cluster is known, or the file is wrong.
-/// `patience`: how long a call is tried again where the server does not answer.
-cluster connect(command_line const& line, std::chrono::milliseconds patience = std::chrono::seconds(30));
+cluster connect(command_line const& line);
 
 /// The account of masters where no other is asked for: the one that `edl rbac` makes, where the namespace has
 /// it, otherwise "default".

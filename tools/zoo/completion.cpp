@@ -123,7 +123,7 @@ int completion(words const& line) {
 
 int print_completions(words const& line) try {
   auto const jobs = [] {
-    cluster c = connect(command_line("get", cluster_flags(), {}), std::chrono::seconds(2));
+    cluster c = connect(command_line("get", cluster_flags(), {"--request_timeout=2"}));
     words names;
     for (auto const& pod :
          c.api.get(c.path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}})

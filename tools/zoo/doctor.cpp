@@ -56,7 +56,7 @@ class examination {
  private:
   // A client cannot be moved, and is made in its place.
   struct connection {
-    explicit connection(command_line const& l) : to(connect(l, std::chrono::seconds(5))) {}
+    explicit connection(command_line const& l) : to(connect(l)) {}
     cluster to;
   };
 
@@ -97,7 +97,10 @@ class examination {
                          {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}});
       add("ok", "user", text_at(me, "/status/userInfo/username", "?"));
     } catch (k8s::api_error const& bad) {
-      add(bad.code() == 401 ? "fail" : "note", "user", bad.what());
+      if (bad.code() == 404)
+        add("note", "user", "the server does not say who you are");
+      else
+        add(bad.code() == 401 ? "fail" : "note", "user", bad.what());
     }
   }
 
@@ -143,7 +146,7 @@ class examination {
     try {
       c().api.get(c().path("serviceaccounts", account));
     } catch (k8s::api_error const& bad) {
-      if (bad.code() == 404) {
+      if (bad.code() == 404 && bad.message().find('"' + account + '"') != std::string::npos) {
         add("fail", "service account",
             fmt::format("there is no service account '{}' in namespace {}", account, c().space),
             fmt::format("`kubectl create serviceaccount {} -n {}`", account, c().space));

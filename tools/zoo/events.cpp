@@ -2,6 +2,7 @@
 #include "events.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "edl/platform/platform.hpp"
@@ -30,9 +31,11 @@ std::vector<happening> read_events(json const& items, std::string const& job) {
     for (char const* at : {"/count", "/series/count"})
       if (json::json_pointer const p(at); e.contains(p) && e.at(p).is_number_integer())
         h.count = e.at(p).get<int>();
+    std::string const version = text_at(e, "/metadata/resourceVersion");
+    std::from_chars(version.data(), version.data() + version.size(), h.order);
     all.push_back(std::move(h));
   }
-  std::ranges::stable_sort(all, {}, &happening::when);
+  std::ranges::stable_sort(all, {}, [](happening const& h) { return std::pair(h.when, h.order); });
   return all;
 }
 

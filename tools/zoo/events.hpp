@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct happening {
   std::string reason, message;
   bool warning = false;
   int count = 1;
+  std::uint64_t order = 0;  ///< of those within a second
 };
 
 /// The events of a job's pods, of those too that are gone, the oldest first.

@@ -119,19 +119,25 @@ int explain(words const& line) {
     fmt::print("{}", to_text(all, l.text("output")));
     return done;
   }
+  std::string nothing;
   if (pods.empty()) {
     fmt::print("job {} is gone; what is known of it:\n", job);
   } else {
     job_summary const s = summarise(pods).at(0);
-    fmt::print("job {} is {}: {} of {} workers and {} of {} servers run{}\n", job, s.status, s.workers,
-               s.workers_wanted, s.servers, s.servers_wanted, s.progress.empty() ? "" : "; " + s.progress);
+    bool const ended = s.status == "Finished" || s.status == "Failed";
+    fmt::print("job {} is {}", job, s.status);
+    if (!ended)
+      fmt::print(": {} of {} workers and {} of {} servers run{}", s.workers, s.workers_wanted, s.servers,
+                 s.servers_wanted, s.progress.empty() ? "" : "; " + s.progress);
+    fmt::print("\n");
+    nothing = ended ? "" : "  nothing waits\n";
   }
   std::vector<words> rows;
   for (entry const& e : x.now) rows.push_back({"  now", e.who, e.text});
   for (entry const& e : x.before) rows.push_back({"  " + (e.when.empty() ? "?" : e.when), e.who, e.text});
   std::ranges::rotate(rows, rows.begin() + std::ptrdiff_t(x.now.size()));  // oldest first, how it is now last
   fmt::print("{}", to_table(rows));
-  if (x.now.empty() && !pods.empty()) fmt::print("  nothing waits\n");
+  if (x.now.empty()) fmt::print("{}", nothing);
   if (!events.missing.empty()) fmt::print(stderr, "edl: {}\n", events.missing);
   return done;
 }

@@ -42,6 +42,12 @@ json const* first_container(json const& pod) {
   return pod.contains(at) ? &pod.at(at) : nullptr;
 }
 
+/// Of the end of a log, which is what a container's last words are when it left no others: the last line.
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
 void add_hindrance(json const& pod, pod_state& s) {
   if (json const* c = first_container(pod); c != nullptr && c->contains("state")) {
     json const& state = c->at("state");
@@ -53,7 +59,7 @@ void add_hindrance(json const& pod, pod_state& s) {
       s.exit_code = state.at("terminated").value("exitCode", 0);
       if (s.phase == "Failed")
         s.hinders = hindrance{text_at(state, "/terminated/reason", "Error"),
-                              text_at(state, "/terminated/message"), true};
+                              last_line(text_at(state, "/terminated/message")), true};
     }
     if (s.hinders) return;
   }

@@ -21,6 +21,9 @@ std::vector<flag> cluster_flags() {
        .fallback = "false",
        .help = "inside a pod: take the kubeconfig file and not the pod's service account",
        .what = flag::kind::truth},
+      {.name = "request_timeout",
+       .fallback = "10",
+       .help = "seconds that the cluster is asked again where it does not answer"},
   };
 }
 

@@ -166,6 +166,9 @@ TEST_CASE("a log is followed until the container has ended") {
   CHECK(client.Get(pods + "/w/log?tailLines=2", token)->body == "two\nthree\n");
   CHECK(client.Get(pods + "/w/log?tailLines=0", token)->body.empty());
   CHECK(client.Get(pods + "/w/log?tailLines=9", token)->body == "one\ntwo\nthree\n");
+  std::string const timed = client.Get(pods + "/w/log?tailLines=2&timestamps=true", token)->body;
+  CHECK(timed.find(".000000001Z two\n") != timed.npos);
+  CHECK(timed.find(".000000002Z three\n") != timed.npos);
   CHECK(client.Get(pods + "/v/log", token)->status == 404);
 }
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// `edl train`, `get`, `describe`, `delete`, and what they say when something is wrong.
+#include <fstream>
+
+#include "tools/edl.hpp"
+
+using namespace edl_command;
+using job::has;
+
+TEST_CASE("a job is submitted, runs, is listed and described, and goes as a whole") {
+  shell s;
+  auto const submitted = s.edl(shell::train({}, 2000));
+  CAPTURE(submitted.text);
+  REQUIRE(submitted.code == 0);
+  CHECK(has(submitted.text, "edl logs j -f"));
+  REQUIRE(s.runs("elasticdl-j-worker-1"));
+
+  json const master = s.cluster.get(pods + "/elasticdl-j-master");
+  for (char const* path : {"/api/v1/namespaces/default/services/elasticdl-j-master",
+                           "/api/v1/namespaces/default/secrets/elasticdl-j"}) {
+    json const owned = s.cluster.get(path);
+    CHECK(owned["metadata"]["ownerReferences"][0]["uid"] == master["metadata"]["uid"]);
+  }
+
+  auto const table = s.edl({"get", "jobs"});
+  CHECK(table.code == 0);
+  CHECK(has(table.text, "Running   2/2       1/1"));
+  auto const listed = s.edl({"get", "jobs", "-A", "-o", "json"});
+  json const list = json::parse(listed.text);
+  REQUIRE(list.size() == 1);
+  CHECK(list[0]["name"] == "j");
+  CHECK(list[0]["namespace"] == "default");
+  CHECK(list[0]["workers"] == json{{"running", 2}, {"wanted", 2}});
+  auto const described = s.edl({"describe", "j"});
+  for (char const* part :
+       {"elasticdl-j-ps-0", "elasticdl-j-worker-1", "tiny train --job_name=j", "cpu=1,memory=128Mi"})
+    CHECK(has(described.text, part));
+  CHECK(json::parse(s.edl({"describe", "j", "-o", "json"}).text)["pods"].size() == 4);
+
+  auto const again = s.edl(shell::train());
+  CHECK(again.code == 3);
+  CHECK(has(again.text, "there is a job 'j' in namespace 'default' already"));
+  CHECK(has(again.text, "edl delete j"));
+  CHECK(s.runs("elasticdl-j-master"));  // it has lost nothing
+
+  auto const gone = s.edl({"delete", "j", "--wait"});
+  CHECK(gone.code == 0);
+  CHECK(s.names("pods").empty());
+  CHECK(s.names("services").empty());
+  CHECK(s.names("secrets").empty());
+  auto const none = s.edl({"delete", "j"});
+  CHECK(none.code == 1);
+  CHECK(has(none.text, "there is no job 'j' in namespace 'default'"));
+}
+
+TEST_CASE("with --wait the command ends as the job does") {
+  shell s;
+  auto const good = s.edl(shell::train({"--wait"}), 120s);
+  CAPTURE(good.text);
+  CHECK(good.code == 0);
+  CHECK(has(good.text, "job j is done"));
+  auto const bad = s.edl(shell::train({"--job_name=k", "--wait", "--training_data=/data/none"}), 120s);
+  CAPTURE(bad.text);
+  CHECK(bad.code == 1);
+  CHECK(has(bad.text, "/train/../none") == false);
+  CHECK(has(bad.text, "none"));
+}
+
+TEST_CASE("what is only tried leaves nothing") {
+  shell s;
+  auto const server = s.edl(shell::train({"--dry_run=server"}));
+  CAPTURE(server.text);
+  CHECK(server.code == 0);
+  CHECK(s.edl(shell::train({"--dry-run=client"})).code == 0);
+  auto const printed = s.edl(shell::train({"--yaml=-"}));
+  CHECK(printed.code == 0);
+  CHECK(has(printed.text, "kind: Secret"));
+  CHECK(has(printed.text, "kind: Service"));
+  CHECK(has(printed.text, "kind: Pod"));
+  CHECK(s.names("pods").empty());
+  CHECK(s.names("secrets").empty());
+}
+
+TEST_CASE("what no time mends ends at once, in the cluster's words, and leaves nothing") {
+  shell s;
+  auto const never = s.edl(shell::train({"--image_name=tiny:2"}));
+  CHECK(never.code == 1);
+  CHECK(has(never.text, "Container image \"tiny:2\" is not present with pull policy of Never"));
+  CHECK(has(never.text, "--image_pull_policy=IfNotPresent"));
+  CHECK(s.cluster.wait([&] { return s.names("pods").empty(); }));
+  CHECK(s.names("secrets").empty());
+
+  auto const program = s.edl(shell::train({"--model_def=gigantic"}));
+  CHECK(program.code == 1);
+  CHECK(has(program.text, "executable file not found"));
+}
+
+TEST_CASE("a job that finds no room stays and waits, and explain says for what") {
+  lab::options o = usual();
+  o.nodes = {{.name = "small", .cpu = "2", .memory = "4Gi"}};
+  shell s(std::move(o));
+  auto const waits =
+      s.edl(shell::train({"--master_resource_request=cpu=3,memory=64Mi", "--start_timeout=1"}));
+  CHECK(waits.code == 1);
+  CHECK(has(waits.text, "Insufficient cpu"));
+  CHECK(has(waits.text, "the job stays"));
+  auto const why = s.edl({"explain", "j"});
+  CHECK(why.code == 0);
+  CHECK(has(why.text, "waits for room"));
+  CHECK(has(why.text, "Insufficient cpu"));
+  CHECK(has(s.edl({"get", "jobs"}).text, "Pending"));
+}
+
+TEST_CASE("a refusal is the server's own words, exit code 3, and nothing is left") {
+  lab::options o = usual();
+  o.forbidden = {{"create", "pods"}};
+  shell s(std::move(o));
+  auto const forbidden = s.edl(shell::train());
+  CAPTURE(forbidden.text);
+  CHECK(forbidden.code == 3);
+  CHECK(has(forbidden.text, "forbidden"));
+  CHECK(has(forbidden.text, "cannot create resource \"pods\""));
+  CHECK(s.names("secrets").empty());
+  CHECK(s.names("services").empty());
+
+  auto const priority = s.edl(shell::train({"--master_pod_priority=no-such"}));
+  CHECK(priority.code == 3);
+  auto const space = s.edl({"get", "jobs", "-n", "default", "--context=none"});
+  CHECK(space.code == 2);
+  CHECK(has(space.text, "none"));
+  s.cluster.rotate_token("another");
+  auto const unknown = s.edl({"get", "jobs"});
+  CHECK(unknown.code == 3);
+  CHECK(has(unknown.text, "Unauthorized"));
+}
+
+TEST_CASE("a server that is not there is exit code 4; a kubeconfig that is wrong is 2") {
+  shell s;
+  s.cluster.close();
+  auto const away = s.edl({"get", "jobs", "--request_timeout=1"});
+  CAPTURE(away.text);
+  CHECK(away.code == 4);
+  CHECK(has(away.text, "127.0.0.1"));
+
+  job::scratch const dir;
+  auto const with = [&](std::string const& content) {
+    std::ofstream(dir / "config") << content;
+    return s.edl({"get", "jobs", "--kubeconfig=" + (dir / "config")});
+  };
+  for (std::string const& content : {std::string("{"), std::string("apiVersion: v1\nkind: Config\n"),
+                                     std::string("apiVersion: v1\nkind: Config\ncurrent-context: "
+                                                 "a\ncontexts: [{name: a, context: {cluster: c}}]\n")}) {
+    auto const wrong = with(content);
+    CAPTURE(wrong.text);
+    CHECK(wrong.code == 2);
+    CHECK(has(wrong.text, "config"));
+    CHECK(job::count(wrong.text, "\n") == 1);
+  }
+  CHECK(s.edl({"get", "jobs", "--kubeconfig=/no/such"}).code == 2);
+}
+
+TEST_CASE("wrong usage is exit code 2 and one line") {
+  shell const s;
+  for (auto const& [line, part] : std::vector<std::pair<lines, std::string>>{
+           {{"trian"}, "did you mean train?"},
+           {{"get", "pods"}, "expected jobs"},
+           {{"get"}, "what to get"},
+           {{"logs"}, "the job's name is missing"},
+           {{"logs", "j", "--folow"}, "did you mean --follow?"},
+           {{"logs", "j", "--role=boss"}, "expected master, ps, worker"},
+           {{"scale", "j"}, "how many?"},
+           {{"scale", "j", "--num_workers=0"}, "--num_workers=0"},
+           {{"data", "inspct", "x"}, "did you mean inspect?"},
+           {{"completion", "tcsh"}, "expected bash, zsh or fish"},
+           {{"get", "jobs", "-o", "xml"}, "expected table, json, yaml"},
+       }) {
+    auto const a = s.edl(line);
+    CAPTURE(a.text);
+    CHECK(a.code == 2);
+    CHECK(has(a.text, part));
+    CHECK(job::count(a.text, "\n") == 1);
+  }
+  CHECK(s.edl({}).code == 2);
+  CHECK(s.edl({"--help"}).code == 0);
+  CHECK(has(s.edl({"--version"}).text, "edl "));
+}
