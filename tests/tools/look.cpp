@@ -51,12 +51,12 @@ TEST_CASE("rbac is applied, and applied again") {
   json const role = s.cluster.get("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/edl");
   CHECK(role["rules"].size() == 4);
   // A job takes the account that is there now.
-  REQUIRE(s.edl(shell::train()).code == 0);
+  REQUIRE(s.submit().code == 0);
   CHECK(s.cluster.get(pods + "/elasticdl-j-master")["spec"]["serviceAccountName"] == "edl");
 }
 
 TEST_CASE("data is inspected, converted and made") {
-  shell const s;
+  shell s;
   auto const seen = s.edl({"data", "inspect", job::data().training, "--verify"});
   CAPTURE(seen.text);
   CHECK(seen.code == 0);
@@ -65,7 +65,8 @@ TEST_CASE("data is inspected, converted and made") {
   json const all = json::parse(s.edl({"data", "inspect", job::data().training, "-o", "json"}).text);
   CHECK(all["shards"][0]["records"] == 512);
   CHECK(all["shards"][0]["chunks"] > 1);
-  CHECK(all["features"][0] == json{{"name", "x"}, {"kind", "floats"}, {"values", 8}});
+  CHECK(all["features"] == json{{{"name", "label"}, {"kind", "integers"}, {"values", 1}},
+                                {{"name", "x"}, {"kind", "floats"}, {"values", 8}}});
 
   job::scratch const out;
   auto const converted = s.edl({"data", "convert", "--from=" + job::data().training, "--to=" + (out / "c"),
@@ -99,7 +100,7 @@ TEST_CASE("a shell completes commands, flags, values and jobs") {
   CHECK(complete({"train", "--num_w"}) == "--num_workers=\n");
   CHECK(complete({"get", ""}) == "jobs\n");
   CHECK(complete({"get", "jobs", "-o", ""}) == "table\njson\nyaml\n");
-  REQUIRE(s.edl(shell::train({"--detach"})).code == 0);
+  REQUIRE(s.submit({"--detach"}).code == 0);
   CHECK(complete({"logs", ""}) == "j\n");
   s.cluster.close();
   CHECK(complete({"logs", ""}).empty());

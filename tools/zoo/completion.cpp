@@ -125,9 +125,9 @@ int print_completions(words const& line) try {
   auto const jobs = [] {
     cluster c = connect(command_line("get", cluster_flags(), {"--request_timeout=2"}));
     words names;
-    for (auto const& pod :
-         c.api.get(c.path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}})
-             .at("items"))
+    nlohmann::json const pods =
+        c.api.get(c.path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
+    for (auto const& pod : pods.at("items"))
       names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
     return names;
   };

@@ -71,12 +71,14 @@ json describe_shard(std::string const& path, data::shard const& s) {
 }
 
 json describe_features(example const& record) {
-  json all = json::array();
-  for (std::size_t i = 0; i < record.size(); ++i)
-    all.push_back({{"name", record.name(i)},
-                   {"kind", name_of(record.kind_of(i))},
-                   {"values", record.count(record.name(i))}});
-  return all;
+  std::map<std::string, json> all;  // in the files they stand in any order
+  for (std::size_t i = 0; i < record.size(); ++i) {
+    std::string const name(record.name(i));
+    all[name] = {{"name", name}, {"kind", name_of(record.kind_of(i))}, {"values", record.count(name)}};
+  }
+  json list = json::array();
+  for (auto& [name, f] : all) list.push_back(std::move(f));
+  return list;
 }
 
 std::uint64_t verify(data::source const& of, std::vector<std::string>& damage) {

@@ -228,6 +228,24 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
 
 void follow_logs(cluster& c, std::string const& job, log_options const& o) { follower(c, job, o).run(); }
 
+std::string last_words(cluster& c, json const& master) {
+  pod_state const state = state_of(master);
+  std::string message = state.hinders ? state.hinders->message : "";
+  if (message.empty()) try {
+      c.api.stream(
+          c.path("pods", text_at(master, "/metadata/name")) + "/log", {{"tailLines", "1"}},
+          [&](std::string_view piece) {
+            message.append(piece);
+            return message.size() < 4096;
+          },
+          5s, [] { return false; });
+    } catch (error const&) {
+      // A container that never began has no log.
+    }
+  std::string text = in_words(state.hinders ? state.hinders->reason : "Error", message);
+  return state.exit_code ? fmt::format("{} (exit code {})", text, *state.exit_code) : text;
+}
+
 int end_of(cluster& c, std::string const& job) {
   for (;; std::this_thread::sleep_for(1s)) try {
       json const pod = c.master_of(job);
@@ -237,9 +255,8 @@ int end_of(cluster& c, std::string const& job) {
         fmt::print("job {} is done\n", job);
         return done;
       }
-      fmt::print(stderr, "edl: job '{}' failed: {}{}; `edl logs {}` and `edl explain {}` tell more\n", job,
-                 state.hinders ? in_words(state.hinders->reason, state.hinders->message) : "its master ended",
-                 state.exit_code ? fmt::format(" (exit code {})", *state.exit_code) : "", job, job);
+      fmt::print(stderr, "edl: job '{}' failed: {}; `edl logs {}` and `edl explain {}` tell more\n", job,
+                 last_words(c, pod), job, job);
       return failed;
     } catch (k8s::unreachable const& away) {
       fmt::print(stderr, "edl: {}; the job goes on, and so does the waiting\n", away.what());

@@ -25,6 +25,9 @@ void print_logs(cluster& c, std::string const& job, log_options const& o);
 /// server that goes away does not end it: it goes on after the last line.
 void follow_logs(cluster& c, std::string const& job, log_options const& o);
 
+/// Why a job's master ended, on one line: the cluster's reason, the exit code, and the last words of its log.
+std::string last_words(cluster& c, nlohmann::json const& master);
+
 /// Waits until the job has ended; `done` or `failed`, and says so.
 int end_of(cluster& c, std::string const& job);
 

@@ -131,9 +131,8 @@ void await_start(cluster& c, submission const& s) {
     if (state.phase == "Running" || state.phase == "Succeeded") return;
     std::string const why = state.hinders ? in_words(state.hinders->reason, state.hinders->message) : "";
     if (state.phase == "Failed")
-      throw error(fmt::format("the master of job '{}' ended at once: {}{}; `edl logs {}` shows its log", job,
-                              why, state.exit_code ? fmt::format(" (exit code {})", *state.exit_code) : "",
-                              job));
+      throw error(fmt::format("the master of job '{0}' ended at once: {1}; `edl logs {0}` shows its log", job,
+                              last_words(c, pod)));
     if (state.hinders && state.hinders->hopeless) {
       delete_job(c, job);
       throw error(fmt::format("job '{}' cannot start, and was removed: {}", job, why));
