@@ -9,53 +9,20 @@
 #include <set>
 
 #include "kubernetes/schema.hpp"
+#include "platform/kubernetes/support.hpp"
 #include "platform/kubernetes/transcript.hpp"
-#include "platform/kubernetes/wire_server.hpp"
 
 namespace k8s = edl::platform::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
+using test::issued, test::says, test::thrown, test::to;
 
 namespace {
-
-test::authority const& issued() {
-  static test::authority const a;
-  return a;
-}
-
-k8s::access to(test::wire_server const& s) {
-  k8s::access a;
-  a.server = s.url();
-  a.ca = issued().self.certificate;
-  a.origin = "a test";
-  a.token = [](bool) { return std::string("secret"); };
-  return a;
-}
 
 std::string status(int code, std::string const& reason, std::string const& message) {
   return json{
       {"kind", "Status"}, {"status", "Failure"}, {"reason", reason}, {"message", message}, {"code", code}}
       .dump();
-}
-
-/// What it says when it throws an E; otherwise what it threw, or nothing.
-template <class E, class F>
-std::string thrown(F&& f) {
-  try {
-    f();
-    return "nothing was thrown";
-  } catch (E const& e) {
-    return e.what();
-  } catch (std::exception const& e) {
-    return std::string("something else was thrown: ") + e.what();
-  }
-}
-
-bool says(std::string const& text, std::initializer_list<char const*> parts) {
-  bool all = text.find('\n') == text.npos;
-  for (char const* part : parts) all = all && text.find(part) != text.npos;
-  if (!all) MESSAGE(text);
-  return all;
 }
 
 json const pod{{"kind", "Pod"}, {"metadata", {{"name", "x"}}}};
@@ -115,8 +82,9 @@ TEST_CASE("recorded answers of a real server are read") {
   auto const folder = edl::testing::kubernetes::recordings();
   if (!folder) return;
   auto const all = test::read_transcripts(*folder / "transcripts");
-  test::transcript const* now = nullptr;
-  test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) { w.send(now->bytes()); });
+  std::atomic<test::transcript const*> now{nullptr};
+  test::wire_server s(&issued().server,
+                      [&](test::request const&, test::wire& w) { w.send(now.load()->bytes()); });
   k8s::client c(to(s));
   int refusals = 0;
   for (auto const& t : all) {
@@ -244,7 +212,7 @@ TEST_CASE("a connection that the server has closed meanwhile is replaced without
     w.close();
   });
   k8s::client c(to(s), {.patience = 0ms});
-  for (int i = 0; i < 5; ++i) CHECK(c.replace("/x", pod) == json::object());
+  for (int i = 0; i < 5; ++i) CHECK(c.create("/x", pod) == json::object());
   CHECK(s.connections() == 5);
 }
 
@@ -297,117 +265,6 @@ TEST_CASE("a token that is refused is got anew, once") {
   best = 3;
   c.stream("/x", {}, [](std::string_view) { return true; }, 5s, {});
   CHECK(renewals == 3);
-}
-
-TEST_CASE(
-    "a server is trusted when its certificate is signed by the given authority, for its name or address") {
-  auto const answer = [](test::request const&, test::wire& w) { w.json(200, "{}"); };
-  auto const& ca = issued().self;
-  auto const outcome = [&](test::about const& about, auto&& change, test::identity const* issuer) {
-    auto const who = test::make_identity(about, issuer);
-    test::wire_server s(&who, answer);
-    auto a = to(s);
-    change(a, s);
-    k8s::client c(a, {.patience = 0ms});
-    auto const text = thrown<k8s::untrusted>([&] { c.get("/x"); });
-    bool const refused = text.find("is not trusted: ") != text.npos;
-    CHECK(s.requests() == (refused ? 0 : 1));  // nobody else gets to see a token
-    if (refused) CHECK(says(text, {"GET /x: the API server https://", "(a test) is not trusted: "}));
-    return text;
-  };
-  auto const as_is = [](k8s::access&, test::wire_server&) {};
-  auto const by_name = [](k8s::access& a, test::wire_server& s) {
-    a.server = "https://localhost:" + std::to_string(s.port());
-  };
-  std::string const good = "nothing was thrown";
-
-  CHECK(outcome({.alternatives = "IP:127.0.0.1"}, as_is, &ca) == good);
-  CHECK(outcome({.alternatives = "DNS:localhost"}, by_name, &ca) == good);
-  CHECK(outcome(
-            {.alternatives = "DNS:kubernetes"}, [](auto& a, auto&) { a.server_name = "kubernetes"; }, &ca) ==
-        good);
-
-  CHECK(says(outcome({.alternatives = "DNS:kubernetes,IP:10.0.0.1"}, as_is, &ca),
-             {"is for kubernetes, 10.0.0.1, not for 127.0.0.1", "tls-server-name"}));
-  CHECK(says(outcome({.alternatives = "DNS:kubernetes,IP:127.0.0.1"}, by_name, &ca), {"not for localhost"}));
-  CHECK(says(outcome({.alternatives = "DNS:127.0.0.1"}, as_is, &ca), {"not for 127.0.0.1"}));
-  CHECK(says(outcome({.name = "127.0.0.1"}, as_is, &ca), {"is for no name, not for 127.0.0.1"}));
-  CHECK(says(outcome({.name = "localhost"}, by_name, &ca), {"is for no name, not for localhost"}));
-  CHECK(says(outcome(
-                 {.alternatives = "IP:127.0.0.1"}, [](auto& a, auto&) { a.server_name = "other"; }, &ca),
-             {"not for other"}));
-
-  auto const foreign = test::make_identity({.name = "foreign authority", .authority = true});
-  CHECK(says(
-      outcome({.alternatives = "IP:127.0.0.1"}, as_is, &foreign),
-      {"signed by CN=foreign authority, an authority that is not trusted here", "certificate-authority"}));
-  auto const namesake = test::make_identity({.name = "test authority", .authority = true});
-  CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, &namesake), {"CN=test authority"}));
-  CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, nullptr),
-             {"CN=server, an authority that is not"}));
-  // Without an authority of one's own the system's are asked, which have not signed this.
-  CHECK(says(outcome(
-                 {.alternatives = "IP:127.0.0.1"}, [](auto& a, auto&) { a.ca.clear(); }, &ca),
-             {"not trusted"}));
-
-  CHECK(says(outcome({.alternatives = "IP:127.0.0.1", .from = -7200, .until = -3600}, as_is, &ca),
-             {"the certificate of CN=server expired on 20", "renewed"}));
-  CHECK(says(outcome({.alternatives = "IP:127.0.0.1", .from = 3600, .until = 7200}, as_is, &ca),
-             {"the certificate of CN=server is not valid before 20", "clock"}));
-
-  // Asked for in so many words, anybody is trusted.
-  CHECK(outcome(
-            {.name = "x", .from = -7200, .until = -3600}, [](auto& a, auto&) { a.insecure = true; },
-            nullptr) == good);
-}
-
-TEST_CASE("any given certificate is an authority, as a server's own") {
-  auto const self = test::make_identity({.alternatives = "IP:127.0.0.1"});
-  test::wire_server s(&self, [](test::request const&, test::wire& w) { w.json(200, "{}"); });
-  auto a = to(s);
-  a.ca = issued().self.certificate + self.certificate;
-  CHECK(k8s::client(a).get("/x") == json::object());
-
-  auto const between = test::make_identity({.name = "intermediate", .authority = true}, &issued().self);
-  auto const leaf = test::make_identity({.alternatives = "IP:127.0.0.1"}, &between);
-  test::wire_server t(&leaf, [](test::request const&, test::wire& w) { w.json(200, "{}"); });
-  a = to(t);
-  a.ca = between.certificate;
-  CHECK(k8s::client(a).get("/x") == json::object());
-}
-
-TEST_CASE("a client shows its certificate, and who has none is told so") {
-  auto const me = test::make_identity({.name = "me"}, &issued().self);
-  test::wire_server s(
-      &issued().server, [](test::request const&, test::wire& w) { w.json(200, "{}"); }, &issued().self);
-  auto a = to(s);
-  a.certificate = me.certificate;
-  a.key = me.key;
-  CHECK(k8s::client(a).get("/x") == json::object());
-  a.certificate = a.key = "";
-  CHECK(says(thrown<k8s::untrusted>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
-             {"refuses this side's certificate"}));
-}
-
-TEST_CASE("certificates that cannot be used are named") {
-  test::wire_server s(&issued().server, [](test::request const&, test::wire& w) { w.json(200, "{}"); });
-  auto const me = test::make_identity({.name = "me"}, &issued().self);
-  auto const text = [&](auto&& change) {
-    auto a = to(s);
-    a.certificate = me.certificate;
-    a.key = me.key;
-    change(a);
-    return thrown<k8s::untrusted>([&] { k8s::client(a).get("/x"); });
-  };
-  CHECK(says(text([](auto& a) { a.ca = "nothing"; }),
-             {"a test: its certificate-authority holds no certificate"}));
-  CHECK(says(text([](auto& a) { a.ca.resize(a.ca.size() / 2); }), {"its certificate-authority is damaged"}));
-  CHECK(says(text([](auto& a) { a.certificate = "x"; }), {"its client-certificate holds no certificate"}));
-  CHECK(says(text([](auto& a) { a.key = "x"; }), {"its client-key is no private key"}));
-  CHECK(says(text([](auto& a) { a.key = ""; }), {"a client-certificate, but no client-key"}));
-  CHECK(says(text([](auto& a) { a.certificate = ""; }), {"a client-key, but no client-certificate"}));
-  CHECK(says(text([](auto& a) { a.key = issued().server.key; }), {"does not belong to"}));
-  CHECK(s.requests() == 0);
 }
 
 TEST_CASE("an authority that is replaced is trusted from the next call on") {
@@ -508,15 +365,12 @@ TEST_CASE("nobody there") {
 }
 
 TEST_CASE("who speaks something else is told apart") {
-  std::string bytes;
-  test::wire_server s(nullptr, [&](test::request const&, test::wire& w) {
-    w.send(bytes);
-    w.close();
-  });
-  k8s::client c(to(s), {.patience = 0ms});
-  auto const text = [&](std::string what) {
-    bytes = std::move(what);
-    return thrown<edl::error>([&] { c.get("/x"); });
+  auto const text = [&](std::string const& bytes) {
+    test::wire_server s(nullptr, [&](test::request const&, test::wire& w) {
+      w.send(bytes);
+      w.close();
+    });
+    return thrown<edl::error>([&] { k8s::client(to(s), {.patience = 0ms}).get("/x"); });
   };
   CHECK(says(text("SSH-2.0-OpenSSH_9.2\r\n"), {"GET /x: the answer is no HTTP"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>"),
@@ -530,12 +384,45 @@ TEST_CASE("who speaks something else is told apart") {
              {"broke off"}));
   CHECK(says(text("HTTP/1.1 403 Forbidden\r\nContent-Length: 20\r\n\r\n<html>\n<body>\nsorry\n"),
              {"403: <html> <body> sorry"}));
+}
 
-  auto tls = to(s);
-  tls.server = "https://127.0.0.1:" + std::to_string(s.port());
-  bytes = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-  // Its own words are not seen: it waits for the end of a head that a handshake does not have.
-  CHECK_THROWS_AS(k8s::client(tls, {.timeout = 200ms, .patience = 0ms}).get("/x"), k8s::unreachable);
+TEST_CASE("http and https are told apart") {
+  SUBCASE("by what a server says at once") {
+    int const listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof here;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&here), size) == 0);
+    REQUIRE(::listen(listener, 5) == 0);
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&here), &size);
+    std::thread server([&] {
+      int const fd = ::accept(listener, nullptr, nullptr);
+      char buffer[4096];
+      std::string_view const answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+      CHECK(::recv(fd, buffer, sizeof buffer, 0) > 0);
+      CHECK(::send(fd, answer.data(), answer.size(), 0) > 0);
+      ::close(fd);
+    });
+    k8s::access a;
+    a.server = "https://127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+    a.origin = "a test";
+    CHECK(says(thrown<k8s::untrusted>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+               {"does not speak TLS: should its address begin with http://?"}));
+    server.join();
+    ::close(listener);
+    return;
+  }
+  auto const answer = [](test::request const&, test::wire& w) { w.json(200, "{}"); };
+  test::wire_server const plain(nullptr, answer), tls(&issued().server, answer);
+  auto a = to(plain);
+  a.server.replace(0, 4, "https");
+  // Its server waits for more of what it takes for a request, and so does this side.
+  CHECK(says(thrown([&] { k8s::client(a, {.timeout = 200ms, .patience = 0ms}).get("/x"); }),
+             {"has not answered"}));
+  a = to(tls);
+  a.server.replace(0, 5, "http");
+  CHECK_THROWS_AS(k8s::client(a, {.patience = 0ms}).get("/x"), edl::error);
 }
 
 TEST_CASE("an answer without an end is not kept in memory") {

@@ -9,27 +9,15 @@
 #include <random>
 
 #include "kubernetes/schema.hpp"
+#include "platform/kubernetes/support.hpp"
 #include "platform/kubernetes/transcript.hpp"
-#include "platform/kubernetes/wire_server.hpp"
 
 namespace k8s = edl::platform::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
+using test::issued, test::to;
 
 namespace {
-
-test::authority const& issued() {
-  static test::authority const a;
-  return a;
-}
-
-k8s::access to(test::wire_server const& s) {
-  k8s::access a;
-  a.server = s.url();
-  a.ca = issued().self.certificate;
-  a.origin = "a test";
-  return a;
-}
 
 /// What a watcher has told, in words: "listed a b", "ADDED c".
 struct seen {

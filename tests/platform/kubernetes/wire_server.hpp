@@ -80,6 +80,15 @@ class wire {
     return ::poll(&p, 1, 0) == 0;
   }
 
+  /// The common name of the client's certificate.
+  std::string peer() const {
+    auto* const x = SSL_get1_peer_certificate(tls_);
+    char name[100] = "";
+    if (x) X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, name, sizeof name);
+    X509_free(x);
+    return name;
+  }
+
   std::size_t receive(char* into, std::size_t size) {
     auto const n = tls_ ? SSL_read(tls_, into, int(size)) : int(::recv(fd_, into, size, 0));
     return n > 0 ? std::size_t(n) : 0;

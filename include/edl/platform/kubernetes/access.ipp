@@ -332,6 +332,8 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
   a.server = detail::text_of(cluster, cluster.value, "server");
   if (a.server.empty())
     throw error(cluster.what + ": it has no server: add its address, as https://host:port");
+  if (!detail::text_of(cluster, cluster.value, "proxy-url").empty())
+    throw error(cluster.what + ": edl does not use a proxy-url: name a server that it can reach itself");
   a.server_name = detail::text_of(cluster, cluster.value, "tls-server-name");
   a.insecure = detail::truth_of(cluster, cluster.value, "insecure-skip-tls-verify");
   // Without a user the server is asked anonymously.

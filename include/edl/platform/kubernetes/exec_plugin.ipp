@@ -51,7 +51,7 @@ inline std::vector<char*> pointers_to(std::vector<std::string> const& strings) {
 // A child, its output, and the promise that neither outlives a call.
 class child {
  public:
-  child(exec_plugin const& p, bool interactive) {
+  child(exec_plugin const& p, bool interactive) : group_(!interactive) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
       throw error(fmt::format("{}: pipe: {}", p.origin, std::strerror(errno)));
@@ -67,7 +67,10 @@ class child {
     ::posix_spawnattr_setsigmask(&attributes, &signals);
     for (int s : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) sigaddset(&signals, s);
     ::posix_spawnattr_setsigdefault(&attributes, &signals);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    // In a group of its own it can be ended with all that it started; only the terminal's group may read from
+    // it.
+    ::posix_spawnattr_setflags(&attributes, short(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                  (interactive ? 0 : POSIX_SPAWN_SETPGROUP)));
     auto words = p.arguments;
     words.insert(words.begin(), p.command);
     auto const variables = plugin_environment(p, interactive);
@@ -86,7 +89,7 @@ class child {
   child(child const&) = delete;
   ~child() {
     if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
+      ::kill(group_ ? -pid_ : pid_, SIGKILL);
       ::waitpid(pid_, nullptr, 0);
     }
     ::close(output_);
@@ -111,6 +114,7 @@ class child {
   }
 
  private:
+  bool group_;
   pid_t pid_ = 0;
   int output_ = -1;
 };
