@@ -241,8 +241,7 @@ command prepare(surroundings const& s, json const& container) try {
   }
   std::vector<std::string> words = container.value("command", from->entrypoint);
   for (json const& a : container.value("args", json::array())) words.push_back(a);
-  if (words.empty())
-    throw cannot{"terminated", "StartError", "failed to create containerd task: no command specified"};
+  if (words.empty()) words = {"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done"};
   for (std::string const& w : words) c.arguments.push_back(here(expanded(w, plain)));
   c.program = find_program(c.arguments[0], *from, c.environment["PATH"]);
   if (c.program.empty())

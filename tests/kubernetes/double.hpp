@@ -17,7 +17,7 @@ namespace edl::testing::kubernetes {
 /// What stands in for an image: pods' processes run on this machine, with its files.
 struct image {
   std::map<std::string, std::string> programs{};  ///< "mnist": "/path/to/mnist"; others are looked up in PATH
-  std::vector<std::string> entrypoint{};          ///< of containers without a command
+  std::vector<std::string> entrypoint{};          ///< of containers without a command; empty: they idle
 };
 
 struct node {

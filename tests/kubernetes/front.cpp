@@ -52,9 +52,16 @@ bool secure(SSL_CTX& context, std::string const& directory) {
     certified = good == 1;
     return good;
   });
-  return SSL_CTX_use_certificate_file(&context, file("server.crt").c_str(), SSL_FILETYPE_PEM) == 1 &&
-         SSL_CTX_use_PrivateKey_file(&context, file("server.key").c_str(), SSL_FILETYPE_PEM) == 1 &&
-         SSL_CTX_load_verify_locations(&context, file("ca.crt").c_str(), nullptr) == 1;
+  bool const loaded =
+      SSL_CTX_use_certificate_file(&context, file("server.crt").c_str(), SSL_FILETYPE_PEM) == 1 &&
+      SSL_CTX_use_PrivateKey_file(&context, file("server.key").c_str(), SSL_FILETYPE_PEM) == 1 &&
+      SSL_CTX_load_verify_locations(&context, file("ca.crt").c_str(), nullptr) == 1;
+  // The library notes what a certificate is when it first asks: here, before several threads do.
+  X509_check_purpose(SSL_CTX_get0_certificate(&context), -1, 0);
+  auto* const known = X509_STORE_get0_objects(SSL_CTX_get_cert_store(&context));
+  for (int i = 0; i < sk_X509_OBJECT_num(known); ++i)
+    X509_check_purpose(X509_OBJECT_get0_X509(sk_X509_OBJECT_value(known, i)), -1, 0);
+  return loaded;
 }
 
 // Ends all connections of this process to that port of its own, whatever they are doing.

@@ -175,7 +175,8 @@ void kubelet::start(pod& p, container& c, json const& o) {
     if (c.state.contains("terminated")) c.last = c.state;
     if (!c.id.empty()) ++c.restarts;
     run.log = c.log = fmt::format("{}/{}.{}.log", p.directory, name, c.restarts);
-    if (c.process = spawn(run, guard_); !c.process) throw cannot{"waiting", "RunContainerError", "no more processes"};
+    if (c.process = spawn(run, guard_); !c.process)
+      throw cannot{"waiting", "RunContainerError", "no more processes"};
     c.handle = int(::syscall(SYS_pidfd_open, c.process, 0));
     c.id = fmt::format("containerd://{}{:032x}", p.uid.substr(0, 8), std::uint64_t(c.process));
     c.ready = c.killed_for_memory = false;

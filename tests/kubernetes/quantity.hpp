@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <regex>
 #include <string>
+#include <string_view>
 
 #include "kubernetes/status.hpp"
 
@@ -13,16 +14,16 @@ namespace edl::testing::kubernetes {
 
 /// "100m", "1.5", "32Mi", "1e3" as a number; none when it is no quantity.
 inline std::optional<double> quantity(std::string const& text) {
-  static std::regex const form("([+-]?[0-9.]+)([eE][-+]?[0-9]+|m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?");
-  static std::map<std::string, double> const units{
+  static std::map<std::string, double, std::less<>> const units{
       {"", 1},        {"n", 1e-9},    {"u", 1e-6},    {"m", 1e-3},   {"k", 1e3},     {"M", 1e6},
       {"G", 1e9},     {"T", 1e12},    {"P", 1e15},    {"E", 1e18},   {"Ki", 0x1p10}, {"Mi", 0x1p20},
       {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}, {"Ei", 0x1p60}};
-  std::smatch m;
-  if (!std::regex_match(text, m, form)) return std::nullopt;
-  auto const unit = units.find(m[2]);
-  if (unit != units.end()) return std::stod(m[1]) * unit->second;
-  return std::stod(m[1].str() + m[2].str());
+  char const *const first = text.data() + text.starts_with('+'), *const last = text.data() + text.size();
+  double amount = 0;
+  auto const [end, wrong] = std::from_chars(first, last, amount, std::chars_format::general);
+  auto const unit = units.find(std::string_view(end, std::size_t(last - end)));
+  if (wrong != std::errc() || unit == units.end() || !std::isfinite(amount)) return std::nullopt;
+  return amount * unit->second;
 }
 
 inline double quantity(json const& value) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -72,6 +76,31 @@ TEST_CASE("paths of volumes and names of services are those of this machine") {
   REQUIRE(c.wait([&] { return phase(c, "w") == "Succeeded"; }));
   std::string const ip = c.get(pods + "/w")["status"]["podIP"];
   CHECK(c.log("default", "w") == "--to=" + ip + ":1 open\n");
+}
+
+TEST_CASE("a pod with a probe is ready once something listens") {
+  cluster c({.images = {{"nginx:1.7.9", {}}}});
+  int const elsewhere = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  REQUIRE(::bind(elsewhere, reinterpret_cast<sockaddr*>(&at), size) == 0);
+  ::getsockname(elsewhere, reinterpret_cast<sockaddr*>(&at), &size);  // a port that is free
+  json p = pod("w", "");
+  json& main = p["spec"]["containers"][0];
+  main.erase("command");  // idles
+  main["image"] = "nginx:1.7.9";
+  main["readinessProbe"] = {{"tcpSocket", {{"port", ntohs(at.sin_port)}}}};
+  c.post(pods, p);
+  REQUIRE(c.wait([&] { return phase(c, "w") == "Running"; }));
+  CHECK(container(c, "w")["ready"] == false);
+  ::inet_pton(AF_INET, status(c, "w")["podIP"].get<std::string>().c_str(), &at.sin_addr);
+  int const listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0);
+  REQUIRE(::listen(listener, 8) == 0);
+  CHECK(c.wait([&] { return container(c, "w")["ready"] == true; }));
+  ::close(listener), ::close(elsewhere);
 }
 
 TEST_CASE("who owns an object takes it along") {
