@@ -126,11 +126,11 @@ TEST_CASE("a refusal is the server's own words, exit code 3, and nothing is left
   auto const space = s.edl({"get", "jobs", "-n", "default", "--context=none"});
   CHECK(space.code == 2);
   CHECK(has(space.text, "none"));
-  std::string const nobody = s.cluster.directory() + "/nobody";  // certificates are named as seen from there
+  std::string const nobody = s.cluster.directory() + "/nobody";
   std::string config = job::slurp(s.cluster.kubeconfig());
   auto const token = config.find("tokenFile:");
   REQUIRE(token != config.npos);
-  std::ofstream(nobody) << config.replace(token, config.find('\n', token) - token, "token: nobody");
+  std::ofstream(nobody) << config.replace(token, config.find('}', token) - token, "token: nobody");
   auto const unknown = s.edl({"get", "jobs", "--kubeconfig=" + nobody});
   CHECK(unknown.code == 3);
   CHECK(has(unknown.text, "Unauthorized"));
