@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "advice.hpp"
+#include "events.hpp"
+#include "explain.hpp"
+#include "zoo/tool.hpp"
+
+using namespace edl::tool;
+using namespace std::chrono_literals;
+using nlohmann::json;
+using support::has;
+
+namespace {
+
+json pod(std::string const& type, int index, json const& status, json const& more = {}) {
+  std::string const name =
+      type == "master" ? "elasticdl-j-master" : "elasticdl-j-" + type + "-" + std::to_string(index);
+  json p{{"metadata",
+          {{"name", name},
+           {"namespace", "default"},
+           {"labels",
+            {{"elasticdl-job-name", "j"},
+             {"elasticdl-replica-type", type},
+             {"elasticdl-replica-index", std::to_string(index)}}}}},
+         {"status", status}};
+  p.merge_patch(more);
+  return p;
+}
+
+json waiting(std::string const& reason, std::string const& message) {
+  return {{"phase", "Pending"},
+          {"containerStatuses", {{{"state", {{"waiting", {{"reason", reason}, {"message", message}}}}}}}}};
+}
+
+json unschedulable() {
+  return {{"phase", "Pending"},
+          {"conditions",
+           {{{"type", "PodScheduled"},
+             {"status", "False"},
+             {"reason", "Unschedulable"},
+             {"message", "0/3 nodes are available: 3 Insufficient cpu."}}}}};
+}
+
+json event(std::string const& who, std::string const& reason, std::string const& at,
+           std::string const& type = "Normal", json const& more = {}) {
+  json e{{"metadata", {{"resourceVersion", "7"}}},
+         {"involvedObject", {{"kind", "Pod"}, {"name", "elasticdl-j-" + who}}},
+         {"reason", reason},
+         {"message", "text of " + reason},
+         {"type", type},
+         {"lastTimestamp", at}};
+  e.merge_patch(more);
+  return e;
+}
+
+}  // namespace
+
+TEST_CASE("a pod's name says which process of the job it is") {
+  CHECK(instance_of("j", "elasticdl-j-master")->what == edl::platform::role::master);
+  CHECK(instance_of("j", "elasticdl-j-ps-2")->id == 2);
+  CHECK(instance_of("j", "elasticdl-j-worker-13")->id == 13);
+  for (char const* other : {"elasticdl-j-k-master", "elasticdl-k-master", "elasticdl-j-worker-",
+                            "elasticdl-j-worker-x", "elasticdl-j-worker-1-2", "elasticdl-j-audit", "j", ""})
+    CHECK_FALSE(instance_of("j", other));
+  CHECK(instance_of("j-k", "elasticdl-j-k-master"));
+}
+
+TEST_CASE("recorded pods: what hinders them is said in the cluster's words") {
+  auto const folder = tool_test::shared("k8s");
+  if (folder.empty()) return;
+  auto const state = [&](char const* file) {
+    return state_of(json::parse(tool_test::recorded(folder / "transcripts" / file)));
+  };
+  auto const failed = state("12-pod-get-failed.http");
+  CHECK(failed.ended);
+  CHECK(failed.phase == "Failed");
+  CHECK(failed.exit_code.value() == 3);
+  CHECK(failed.status == "Error");
+  auto const killed = state("13-pod-get-oom-killed.http");
+  CHECK(killed.status == "OOMKilled");
+  CHECK(has(in_words(killed.hinders->reason, killed.hinders->message), "--worker_resource_limit"));
+  auto const pending = state("21-pod-get-pending-unschedulable.http");
+  CHECK(pending.status == "Pending");
+  CHECK(pending.hinders->reason == "Unschedulable");
+  CHECK(has(pending.hinders->message, "nodes are available"));
+  CHECK_FALSE(pending.hinders->hopeless);
+}
+
+TEST_CASE("what time does not mend is told from what it does") {
+  for (char const* never : {"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"})
+    CHECK(state_of(pod("master", 0, waiting(never, "m"))).hinders->hopeless);
+  for (char const* yet : {"ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"})
+    CHECK_FALSE(state_of(pod("master", 0, waiting(yet, "m"))).hinders->hopeless);
+  CHECK_FALSE(state_of(pod("master", 0, waiting("ContainerCreating", ""))).hinders);
+  CHECK(state_of(pod("master", 0, waiting("ContainerCreating", ""))).status == "ContainerCreating");
+  CHECK(state_of(pod("worker", 0, {{"phase", "Running"}},
+                     {{"metadata", {{"deletionTimestamp", "2026-11-20T10:39:00Z"}}}}))
+            .status == "Terminating");
+  // Last words that are the end of a log: the last line of it.
+  json const ended{
+      {"phase", "Failed"},
+      {"containerStatuses",
+       {{{"state", {{"terminated", {{"reason", "Error"}, {"exitCode", 1}, {"message", "one\ntwo\n"}}}}}}}}};
+  CHECK(state_of(pod("master", 0, ended)).hinders->message == "two");
+}
+
+TEST_CASE("jobs are summed up from their pods") {
+  json const env = {
+      {{"name", "EDL_JOB"}, {"value", R"({"job_name": "j", "num_workers": 4, "num_ps_pods": 2})"}}};
+  json const spec{{"containers", {{{"image", "i:1"}, {"env", env}}}}};
+  json const list{
+      pod("master", 0, {{"phase", "Running"}},
+          {{"spec", spec},
+           {"metadata",
+            {{"labels", {{"status", "Running"}}}, {"annotations", {{"elasticdl/progress", "tasks 1/2"}}}}}}),
+      pod("ps", 0, {{"phase", "Running"}}), pod("worker", 0, {{"phase", "Running"}}),
+      pod("worker", 1, unschedulable()),
+      json{{"metadata", {{"name", "other"}, {"labels", {{"app", "elasticdl-audit"}}}}}}};
+  auto const jobs = summarise(list);
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].status == "Running");
+  CHECK(jobs[0].progress == "tasks 1/2");
+  CHECK(jobs[0].workers == 1);
+  CHECK(jobs[0].workers_wanted == 4);
+  CHECK(jobs[0].servers == 1);
+  CHECK(jobs[0].servers_wanted == 2);
+  json scaled = list;
+  scaled[0]["metadata"]["annotations"]["elasticdl/num-workers"] = "6";
+  CHECK(summarise(scaled)[0].workers_wanted == 6);
+  scaled[0]["status"]["phase"] = "Succeeded";
+  CHECK(summarise(scaled)[0].status == "Finished");
+  CHECK(summarise(json::array({list[1]}))[0].status == "Orphaned");
+}
+
+TEST_CASE("explain tells what waits now, and what happened before, the oldest first") {
+  json const list{pod("master", 0, {{"phase", "Running"}}), pod("worker", 4, unschedulable()),
+                  pod("worker", 1,
+                      {{"phase", "Running"},
+                       {"conditions",
+                        {{{"type", "DisruptionTarget"},
+                          {"status", "True"},
+                          {"reason", "PreemptionByScheduler"},
+                          {"message", "default-scheduler: preempting"},
+                          {"lastTransitionTime", "2026-11-20T10:00:02Z"}}}}})};
+  json const events{
+      event("worker-4", "Scheduled", "2026-11-20T10:00:00Z"),
+      event("worker-4", "WorkerRelaunched", "2026-11-20T10:00:05Z"),
+      event("worker-0", "OutOfMemory", "2026-11-20T10:00:01Z", "Warning"),
+      event("worker-4", "FailedScheduling", "", "Warning",
+            {{"lastTimestamp", nullptr},
+             {"eventTime", "2026-11-20T10:00:06.123456Z"},
+             {"series", {{"count", 3}}}}),
+      json{{"involvedObject", {{"kind", "Pod"}, {"name", "elasticdl-k-master"}}}, {"reason", "Other"}},
+      json{{"involvedObject", {{"kind", "Job"}, {"name", "elasticdl-j-master"}}}, {"reason", "Other"}}};
+  auto const all = read_events(events, "j");
+  CHECK(all.size() == 4);
+  auto const x = explain_pods(list, all);
+  REQUIRE(x.now.size() == 1);
+  CHECK(x.now[0].who == "worker-4");
+  CHECK(has(x.now[0].text, "waits for room: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu;"));
+  CHECK(has(x.now[0].text, "--worker_resource_request"));
+  REQUIRE(x.before.size() == 4);
+  CHECK(has(x.before[0].text, "used more memory than its limit"));
+  CHECK(has(x.before[1].text, "must go: PreemptionByScheduler"));
+  CHECK(has(x.before[2].text, "a worker was replaced"));
+  CHECK(has(x.before[3].text, "(3 times)"));
+  CHECK(explain_pods(list, all, true).before.size() == 5);
+}
+
+TEST_CASE("times and ages") {
+  CHECK(*parse_time("2026-11-20T10:39:01.5Z") - *parse_time("2026-11-20T10:39:00Z") == 1500ms);
+  for (char const* none : {"", "2026-11-20", "2026-13-20T10:39:00Z", "2026-11-20T10:39:00", "yesterday"})
+    CHECK_FALSE(parse_time(none));
+  CHECK(age(33s) == "33s");
+  CHECK(age(119s) == "119s");
+  CHECK(age(123s) == "2m3s");
+  CHECK(age(20min) == "20m");
+  CHECK(age(5h + 7min) == "5h7m");
+  CHECK(age(30h) == "30h");
+  CHECK(age(75h) == "3d3h");
+  CHECK(age(-5s) == "0s");
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "yaml.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "zoo/tool.hpp"
+
+using edl::tool::from_yaml, edl::tool::to_yaml, edl::tool::read_small_file;
+using nlohmann::json;
+using support::has;
+using tool_test::refusal;
+
+TEST_CASE("what is written as YAML is read as what it was") {
+  json const all{{"text", "plain"},
+                 {"number like", "0.2"},
+                 {"truth like", "yes"},
+                 {"old truth", "Off"},
+                 {"nothing like", "null"},
+                 {"empty", ""},
+                 {"colon", "a: b"},
+                 {"hash", "a #b"},
+                 {"lines", "one\ntwo\n"},
+                 {"quotes", "\"'\\"},
+                 {"utf", "größer"},
+                 {"dash", "- a"},
+                 {"date", "2026-11-20"},
+                 {"whole", 3},
+                 {"negative", -5},
+                 {"real", 0.5},
+                 {"yes", true},
+                 {"none", nullptr},
+                 {"list", {1, "2", {{"a", json::array()}}}},
+                 {"map", {{"a.b/c", json::object()}, {"on", "1e3"}}}};
+  CHECK(from_yaml(to_yaml(all), "test") == all);
+  // Readers of YAML 1.1 take these without quotes for truth.
+  CHECK(has(to_yaml({{"a", "yes"}}), "\"yes\""));
+  CHECK(has(to_yaml({{"on", 1}}), "\"on\""));
+}
+
+TEST_CASE("JSON is read, too") {
+  CHECK(from_yaml(R"({"a": [1, "2"]})", "test") == json{{"a", {1, "2"}}});
+  CHECK(from_yaml("", "test").is_null());
+}
+
+TEST_CASE("what cannot be read is one line that says where") {
+  for (auto const& [text, part] :
+       std::vector<std::pair<std::string, std::string>>{{"a: [1", "line"},
+                                                        {"a: 1\na: 2", "line 2: 'a' stands there twice"},
+                                                        {"a: 1\n---\nb: 2", "several documents"}}) {
+    std::string const said = refusal([&] { from_yaml(text, "--file=x"); });
+    CAPTURE(said);
+    CHECK(has(said, "--file=x"));
+    CHECK(has(said, part));
+    CHECK_FALSE(has(said, "\n"));
+  }
+  std::string deep;
+  for (int i = 0; i < 200; ++i) deep += "[";
+  CHECK(refusal([&] { from_yaml(deep + std::string(200, ']'), "f"); }) != "accepted");
+  // A few lines that stand for a billion values.
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int k = 0; k < 10; ++k) bomb += "*a" + std::to_string(i - 1) + (k < 9 ? ", " : "]\n");
+  }
+  CHECK(has(refusal([&] { from_yaml(bomb, "f"); }), "too much"));
+}
+
+TEST_CASE("files are small, and are files") {
+  support::scratch const dir;
+  support::write(dir / "a", "text");
+  CHECK(read_small_file("--f", dir / "a") == "text");
+  support::write(dir / "big", std::string((1 << 20) + 1, 'x'));
+  CHECK(has(refusal([&] { read_small_file("--f", dir / "big"); }), "larger than 1 MiB"));
+  CHECK(has(refusal([&] { read_small_file("--f", dir.path()); }), "is a directory"));
+  CHECK(has(refusal([&] { read_small_file("--f", dir / "none"); }), "--f=" + (dir / "none")));
+  CHECK(has(refusal([&] { read_small_file("--f", "/dev/zero"); }), "larger than 1 MiB"));
+}
