@@ -61,7 +61,9 @@ TEST_CASE("an engine that is missing, does not run or may not be used is one lin
     std::string const refusal = engine.build();
     CAPTURE(refusal);
     CHECK(has(refusal, advice));
-    CHECK(has(refusal, says));
+    std::string quoted = says;
+    if (quoted.ends_with('?')) quoted.pop_back();  // a colon follows
+    CHECK(has(refusal, quoted));
     CHECK_FALSE(has(refusal, "\n"));
     CHECK(engine.asked() == "version\n");
   }
