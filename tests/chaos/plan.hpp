@@ -16,16 +16,18 @@ namespace chaos {
 struct plan {
   std::uint64_t seed = 0;
   bool allreduce = false, asynchronous = false, by_hand = false;
+  bool fixed = false;  ///< all-reduce: steps and the order of their sums do not depend on who is there
   int workers = 2, servers = 0, copies = 1, epochs = 1;
   bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
   std::vector<intent> faults;
 
-  /// One worker, whose gradients no order of sums changes; and one server at most, as of several some may
-  /// have made a step when the worker is killed, and the minibatch is computed again on what they have then.
-  bool deterministic() const { return workers == 1 && servers <= 1 && !by_hand; }
+  /// A fixed order of sums; or one worker, whose gradients no order changes, and one server at most, as of
+  /// several some may have made a step when the worker is killed, and the minibatch is computed again on what
+  /// they have then.
+  bool deterministic() const { return fixed || (workers == 1 && servers <= 1 && !by_hand); }
 
   std::string strategy() const {
-    if (allreduce) return "all-reduce";
+    if (allreduce) return fixed ? "all-reduce, fixed batch" : "all-reduce";
     return std::string(asynchronous ? "servers, asynchronous" : "servers, synchronous") +
            (copies > 1 ? ", 2 copies" : "");
   }
@@ -60,6 +62,7 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   if (p.servers > 1) p.copies = int(1 + below(2));
   p.epochs = o.epochs_per_worker * p.workers;
   p.to_the_end = below(2) == 0;
+  p.fixed = o.allreduce && random.child(1).below(2, 0) == 0;
 
   using weight = std::pair<kind, int>;
   std::vector<weight> weights;

@@ -123,6 +123,7 @@ class trial {
     else
       more.insert(more.end(), {"--num_ps_pods=" + std::to_string(p.servers),
                                "--ps_replicas=" + std::to_string(p.copies)});
+    if (p.fixed) more.push_back("--fixed_global_batch");
     if (p.asynchronous)
       more.push_back("--use_async");
     else if (!p.allreduce)

@@ -165,8 +165,9 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
   d.value("--records_per_task", records_per_task,
           "the same as --num_minibatches_per_task, in records; 0: by that flag");
   d.app.option_defaults()->group("Training");
-  d.truth("fixed_global_batch", j.fixed_global_batch,
-          "all-reduce: a step has --num_workers minibatches, however many workers there are");
+  d.truth(
+      "fixed_global_batch", j.fixed_global_batch,
+      "all-reduce: a step has --num_workers minibatches, and the same bits, however many workers there are");
   d.truth("use_async", j.use_async, "apply every gradient at once");
   d.value("--gradients", j.gradients,
           "how gradients travel to the servers: float32, or bfloat16: rounded, in half the bytes")
