@@ -87,7 +87,7 @@ class trial {
       watcher seen(j->log_path());
       job_ = j.get(), seen_ = &seen;
       disturb();
-      int const code = j->wait(120s);
+      int const code = j->wait(300s);
       if (code != 0) fail("exit code " + std::to_string(code));
       // Whoever is cut off hears of the end by its silence.
       if (!j->nothing_left(plan_.by_hand ? 40s : 2s)) fail("processes of the job still run");

@@ -195,7 +195,8 @@ TEST_CASE("a silent worker is lost after five seconds, and replaced when nobody 
   CHECK(m.ask(2).key == t.key);
 }
 
-TEST_CASE("a worker that the platform takes away keeps its tasks until it goes; another is started meanwhile") {
+TEST_CASE(
+    "a worker that the platform takes away keeps its tasks until it goes; another is started meanwhile") {
   master m(small());
   m.start();
   auto const t = m.ask();
@@ -648,6 +649,30 @@ TEST_CASE("a slow worker loses its task, or with replace_slow its place") {
     auto const r = m.take<replace_process>();
     CHECK(r.has_value() == replace);
   }
+}
+
+TEST_CASE("a worker that lives and gets no further is given up, and its task goes to another") {
+  master m(small());
+  m.start();
+  m.join(role::worker, 1);
+  auto const t = m.ask();
+  auto const live = [&](int time, std::uint64_t position, std::uint64_t other) {
+    for (int i = 0; i < time; ++i) {
+      m.now += seconds(1);
+      m.it.heartbeat(role::worker, 0, 1, {.position = position}, m.now);
+      m.it.heartbeat(role::worker, 1, 1, {.position = other}, m.now);
+      m.it.tick(m.now);
+    }
+  };
+  live(60, 5, 4);  // the other waits all the time
+  CHECK(m.it.workers().known(0, 1));
+  live(2, 5, 4);
+  CHECK_FALSE(m.it.workers().known(0, 1));
+  CHECK(m.it.workers().known(1, 1));
+  CHECK(m.said("worker 0 is lost: it lives, but has been at one minibatch for 61 s; 1 tasks go to others"));
+  CHECK(m.ask(1).key == t.key);
+  live(11, 5, 4);
+  CHECK(m.take<replace_process>()->id == 0);
 }
 
 TEST_CASE("max_step and stop end training early, as usual") {

@@ -77,3 +77,40 @@ TEST_CASE("what nobody could hear is no silence") {
   m.excuse(seconds(60), begin + seconds(62));  // never into the future
   CHECK(m.silent(begin + seconds(68)).size() == 1);
 }
+
+TEST_CASE("a member that is at one pass for too long may hang; not in its first, and not while it waits") {
+  membership all(seconds(5), seconds(60));
+  auto const beat = [&](std::uint32_t id, std::uint64_t position, int at) {
+    CHECK(all.heartbeat(id, 1, {.position = position}, start + seconds(at)));
+  };
+  auto const hanging = [&](int at) {
+    std::vector<std::uint32_t> ids;
+    for (auto const& m : all.hanging(start + seconds(at))) ids.push_back(m.id);
+    return ids;
+  };
+  using ids = std::vector<std::uint32_t>;
+  for (std::uint32_t const id : {1u, 2u, 3u}) all.join(id, 1, {}, start);
+  beat(1, 1, 1);  // at its first
+  beat(2, 7, 1);  // at its fourth
+  beat(3, 8, 1);  // waits for others
+  for (int at = 2; at <= 61; ++at) beat(1, 1, at), beat(2, 7, at), beat(3, 8, at);
+  CHECK(hanging(61) == ids{});
+  CHECK(hanging(62) == ids{2});
+  CHECK(hanging(1000) == ids{2});
+  // It gets on, and has shown how long a pass may take.
+  beat(2, 9, 70);
+  CHECK(hanging(70 + 20 * 69) == ids{});
+  CHECK(hanging(70 + 20 * 69 + 1) == ids{2});
+  all.excuse(seconds(100), start + seconds(200));
+  CHECK(hanging(170 + 20 * 69) == ids{});
+  CHECK(hanging(170 + 20 * 69 + 1) == ids{2});
+}
+
+TEST_CASE("passes that end between two signs of life leave the limit where it is") {
+  membership all(seconds(5), seconds(60));
+  all.join(1, 1, {}, start);
+  std::uint64_t position = 1;
+  for (int at = 1; at <= 100; ++at) all.heartbeat(1, 1, {.position = position += 20}, start + seconds(at));
+  CHECK(all.hanging(start + seconds(160)).empty());
+  CHECK(all.hanging(start + seconds(161)).size() == 1);
+}

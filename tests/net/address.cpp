@@ -53,6 +53,14 @@ TEST_CASE("what is no address is refused with the text and the reason") {
   CHECK_THROWS_AS(parse_address(std::string_view("unix:@a\0b", 9)), edl::error);
 }
 
+TEST_CASE("a list of texts is as many addresses, or the error of the first that is none") {
+  std::vector<std::string> texts{"tcp:h:7", "unix:@x"};
+  CHECK(edl::net::parse_addresses(texts) == std::vector{parse_address("tcp:h:7"), parse_address("unix:@x")});
+  CHECK(edl::net::parse_addresses(std::vector<std::string>{}).empty());
+  texts.push_back("nonsense");
+  CHECK_THROWS_AS(edl::net::parse_addresses(texts), edl::error);
+}
+
 TEST_CASE("any text is an address or an error") {
   edl::random_stream const random{3};
   char const letters[] = "tcpunix:@[]0189 .\n";

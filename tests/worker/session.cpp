@@ -228,6 +228,35 @@ TEST_CASE("a gradient that came too late is computed again on newer parameters")
   CHECK(b.master.outcomes.back().error.empty());
 }
 
+TEST_CASE("who looks on sees whether it is in the middle of a pass") {
+  bench b;
+  b.master.work = {b.task(0, 8), b.task(20, 24, task_kind::evaluation),
+                   b.task(40, 48, task_kind::prediction)};
+  struct looking : counting_trainer {
+    edl::worker::progress const* seen = nullptr;
+    std::vector<std::uint64_t> positions;
+    double train(edl::data::batch const& batch, std::uint64_t step,
+                 edl::worker::gradients_ready const& ready) override {
+      positions.push_back(seen->position);
+      return counting_trainer::train(batch, step, ready);
+    }
+    void evaluate(edl::data::batch const& batch, std::span<double> totals) override {
+      positions.push_back(seen->position);
+      counting_trainer::evaluate(batch, totals);
+    }
+    edl::view<float> predict(edl::data::batch const& batch) override {
+      positions.push_back(seen->position);
+      return counting_trainer::predict(batch);
+    }
+  } model;
+  edl::worker::session s(b.j, model, b.rule, {&b.from, &b.from, &b.from}, b.master, b.parameters,
+                         edl::logger(edl::severity::critical));
+  model.seen = &s.seen();
+  CHECK(s.run());
+  CHECK(model.positions == std::vector<std::uint64_t>{1, 3, 5, 7, 9});
+  CHECK(s.seen().position == 10);
+}
+
 TEST_CASE("a loss that is no number fails the task, and the next one goes on") {
   bench b;
   b.model.loss = std::numeric_limits<double>::quiet_NaN();

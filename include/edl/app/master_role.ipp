@@ -111,10 +111,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
               callbacks(), log) {
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
   auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port);
-  if (before_) {
-    where.clear();
-    for (std::string const& one : before_->addresses) where.push_back(net::parse_address(one));
-  }
+  if (before_) where = net::parse_addresses(before_->addresses);
   listener_ =
       std::make_unique<net::listener>(node_, where, [this](net::request& q) { return server_.handle(q); });
 }

@@ -127,6 +127,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
       beat.set_version(seen->version);
       beat.set_records(seen->records);
       beat.set_loss(seen->loss);
+      beat.set_position(seen->position);
     }
     if (version_) beat.set_version(version_());
     beat.set_resident_bytes(detail::resident_bytes());

@@ -122,14 +122,13 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   rank_ = -1;
   std::vector<collective::participant> all;
   for (auto const& m : w.members()) {
-    std::vector<net::address> where;
-    for (std::string const& a : m.addresses()) where.push_back(net::parse_address(a));
+    auto const where = net::parse_addresses(m.addresses());
     std::string const name = fmt::format("worker-{}", m.id());
     bool const self = m.id() == self_.id;
     if (self) rank_ = int(members_.size());
     members_.push_back(
         {m.id(), m.current(), self ? nullptr : std::make_unique<net::channel>(around_.node, where, name)});
-    all.push_back({name, std::move(where)});
+    all.push_back({name, where});
   }
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
   if (members_[std::size_t(rank_)].current) of_ = w.number();

@@ -78,7 +78,7 @@ EDL_INLINE running_job::contact running_job::find(std::string const& name) {
     auto const job = nlohmann::json::parse(detail::slurp(path));
     auto const journal = nlohmann::json::parse(detail::slurp(job.at("journal").get<std::string>()));
     contact c{.token = job.at("token"), .master = {}};
-    for (std::string const one : journal.at("addresses")) c.master.push_back(net::parse_address(one));
+    c.master = net::parse_addresses(journal.at("addresses").get<std::vector<std::string>>());
     return c;
   } catch (nlohmann::json::exception const&) {
     throw error(

@@ -50,7 +50,7 @@ inline char const* name(role of) { return of == role::worker ? "worker" : "serve
 
 EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional<memory> const& before)
     : options_(std::move(o)),
-      workers_(options_.silence),
+      workers_(options_.silence, options_.hang),
       servers_(options_.silence),
       worker_lines_({.count = options_.num_workers,
                      .budget = options_.worker_failures,
@@ -245,6 +245,12 @@ EDL_INLINE void coordinator::tick(time_point now) {
 }
 
 EDL_INLINE void coordinator::recover_slow(time_point now) {
+  for (member const& m : workers_.hanging(now))
+    if (!over() && workers_.find(m.id))
+      give_up(role::worker, m.id,
+              fmt::format("it lives, but has been at one minibatch for {} s",
+                          std::chrono::duration_cast<std::chrono::seconds>(now - m.moved).count()),
+              now);
   auto slow = tasks_ ? tasks_->expired(now) : std::vector<expired_lease>{};
   auto const more = evaluation_.expired(now);
   slow.insert(slow.end(), more.begin(), more.end());

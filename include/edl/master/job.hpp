@@ -53,6 +53,9 @@ struct job_options {
   /// A process without a sign of life for so long is lost: with the beats and the ticks, it is found within 5
   /// s.
   duration silence = std::chrono::milliseconds(4500);
+  /// A worker that lives and is at one minibatch for so long may hang (`membership::hanging`): it is
+  /// replaced.
+  duration hang = std::chrono::seconds(60);
   duration gathering = std::chrono::seconds(3);    ///< the first world waits so long for all workers
   duration absence = std::chrono::seconds(60);     ///< who lets the others wait so long for a world is lost
   duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after

@@ -20,6 +20,7 @@ struct vitals {
   std::uint64_t records = 0;  ///< trained since the process started
   float loss = 0;
   std::uint64_t resident_bytes = 0;
+  std::uint64_t position = 0;  ///< passes over a minibatch begun and ended: odd in the middle of one
 };
 
 /// A process that takes part. Its id is its place in the job; its incarnation, drawn at random, is the
@@ -30,6 +31,7 @@ struct member {
   std::vector<std::string> addresses;
   time_point joined, seen;
   time_point measured;  ///< when `rate` was
+  time_point moved;     ///< when another position was heard of
   vitals last;
   double rate = 0;  ///< records a second, smoothed over some heartbeats
 };
@@ -44,8 +46,10 @@ class membership {
     given_up,  ///< was one, was given up, and never comes back
   };
 
-  /// `silence`: a member that gives no sign for so long is lost.
-  explicit membership(duration silence = std::chrono::seconds(5)) : silence_(silence) {}
+  /// `silence`: a member that gives no sign for so long is lost; `pass`: one that is at one pass for so long
+  /// may hang.
+  explicit membership(duration silence = std::chrono::seconds(5), duration pass = std::chrono::seconds(60))
+      : silence_(silence), pass_(pass) {}
 
   /// What `join` would answer.
   verdict check(std::uint32_t id, std::uint64_t incarnation) const;
@@ -66,7 +70,12 @@ class membership {
   /// Members without a sign of life for longer than `silence`, by id. Changes nothing.
   std::vector<member> silent(time_point now) const;
 
-  /// Nobody can have been heard for `pause`: it does not count as anybody's silence.
+  /// Members that give signs of life and get no further: in the middle of a pass for longer than `pass`, and
+  /// than 20 times the longest of anybody's that has come to an end. A process' first pass takes as long as
+  /// it takes: kernels are measured in it. Changes nothing.
+  std::vector<member> hanging(time_point now) const;
+
+  /// Nobody can have been heard for `pause`: it does not count as anybody's silence, or pass.
   void excuse(duration pause, time_point now);
 
   /// Null: no such member.
@@ -79,7 +88,7 @@ class membership {
   bool all_gone() const { return members_.empty(); }
 
  private:
-  duration silence_;
+  duration silence_, pass_, longest_pass_{};
   std::map<std::uint32_t, member> members_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> given_up_;
 };

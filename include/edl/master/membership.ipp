@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "edl/core/inline.hpp"
 #include "edl/master/membership.hpp"
 
@@ -29,6 +31,7 @@ EDL_INLINE membership::verdict membership::join(std::uint32_t id, std::uint64_t 
                   .joined = now,
                   .seen = now,
                   .measured = now,
+                  .moved = now,
                   .last = {}};
   return v;
 }
@@ -49,6 +52,10 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
     m.rate = m.measured == m.joined ? rate : 0.7 * m.rate + 0.3 * rate;
     m.measured = now;
   }
+  if (v.position != m.last.position) {
+    if (m.last.position % 2 == 1) longest_pass_ = std::max(longest_pass_, now - m.moved);
+    m.moved = now;
+  }
   m.last = v;
   m.seen = now;
   return true;
@@ -63,13 +70,24 @@ EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation) {
 }
 
 EDL_INLINE void membership::excuse(duration pause, time_point now) {
-  for (auto& [id, m] : members_) m.seen = std::min(m.seen + pause, now);
+  for (auto& [id, m] : members_) {
+    m.seen = std::min(m.seen + pause, now);
+    m.moved = std::min(m.moved + pause, now);
+  }
 }
 
 EDL_INLINE std::vector<member> membership::silent(time_point now) const {
   std::vector<member> out;
   for (auto const& [id, m] : members_)
     if (now - m.seen > silence_) out.push_back(m);
+  return out;
+}
+
+EDL_INLINE std::vector<member> membership::hanging(time_point now) const {
+  std::vector<member> out;
+  duration const limit = std::max(pass_, 20 * longest_pass_);
+  for (auto const& [id, m] : members_)
+    if (m.last.position % 2 == 1 && m.last.position > 1 && now - m.moved > limit) out.push_back(m);
   return out;
 }
 

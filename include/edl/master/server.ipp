@@ -82,8 +82,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  m.layout(),
                                  m.held(),
                                  {m.ranges().begin(), m.ranges().end()}};
-      std::vector<net::address> where;
-      for (std::string const& a : request.addresses) where.push_back(net::parse_address(a));
+      auto const where = net::parse_addresses(request.addresses);
       join_reply const answer = coordinator_.join(request, now);
       bool const keeps = request.of == role::server || options_.job.replicas;
       if (answer.accepted && keeps && servers_[m.id()].incarnation != m.incarnation())
@@ -117,7 +116,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  {.version = m.version(),
                                   .records = m.records(),
                                   .loss = m.loss(),
-                                  .resident_bytes = m.resident_bytes()},
+                                  .resident_bytes = m.resident_bytes(),
+                                  .position = m.position()},
                                  now);
       wire::HeartbeatReply out;
       out.set_known(answer.known);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace edl::net {
 
@@ -22,6 +23,14 @@ struct address {
 
 /// Throws `edl::error` that quotes the text and says what is wrong with it.
 address parse_address(std::string_view text);
+
+/// Of every text of a range, in its order. Throws as `parse_address`.
+template <class Texts>
+std::vector<address> parse_addresses(Texts const& texts) {
+  std::vector<address> all;
+  for (std::string const& one : texts) all.push_back(parse_address(one));
+  return all;
+}
 
 std::string to_string(address const& a);
 

@@ -21,12 +21,6 @@
 namespace edl::ps {
 namespace detail {
 
-inline std::vector<net::address> parse(auto const& texts) {
-  std::vector<net::address> all;
-  for (std::string const& one : texts) all.push_back(net::parse_address(one));
-  return all;
-}
-
 inline constexpr std::chrono::seconds copy_in{600};
 inline constexpr std::chrono::milliseconds copy_pause{2};
 
@@ -87,7 +81,7 @@ EDL_INLINE asio::awaitable<std::string> server::ask_holder(net::channel& holder,
 EDL_INLINE asio::awaitable<std::shared_ptr<store>> server::fetch(std::uint64_t generation,
                                                                  std::uint32_t range,
                                                                  std::vector<std::string> const& from) {
-  net::channel holder(node_, detail::parse(from), fmt::format("the holder of range {}", range));
+  net::channel holder(node_, net::parse_addresses(from), fmt::format("the holder of range {}", range));
   if (auto const it = shards_.find(range); it != shards_.end()) {
     wire::CompareRequest request;
     request.set_generation(generation);
@@ -161,7 +155,7 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
     s.state->forget_frozen();
     s.state->freeze(a.primary());
     if (a.backup_size() > 0)
-      s.backup = std::make_shared<net::channel>(node_, detail::parse(a.backup()),
+      s.backup = std::make_shared<net::channel>(node_, net::parse_addresses(a.backup()),
                                                 fmt::format("the backup of range {}", a.range()));
   }
   generation_ = generation;

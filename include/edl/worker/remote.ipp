@@ -42,11 +42,9 @@ EDL_INLINE bool remote_parameters::refresh() {
   auto const count = std::uint32_t(now.ranges_size());
   for (std::uint32_t range = 0; range < count; ++range) {
     auto const& s = now.ranges(int(range));
-    std::vector<net::address> where;
-    for (std::string const& a : s.addresses()) where.push_back(net::parse_address(a));
-    std::string const name = fmt::format("ps-{}", s.server());
-    servers_.push_back(
-        {std::make_unique<net::channel>(node_, where, name), range, partition(elements_, count, range)});
+    servers_.push_back({std::make_unique<net::channel>(node_, net::parse_addresses(s.addresses()),
+                                                       fmt::format("ps-{}", s.server())),
+                        range, partition(elements_, count, range)});
   }
   generation_ = now.generation();
   return true;

@@ -26,6 +26,7 @@ namespace edl::worker {
 /// What others may see of a session while it runs. Thread safety: safe.
 struct progress {
   std::atomic<std::uint64_t> version{0}, records{0};
+  std::atomic<std::uint64_t> position{0};  ///< passes begun and ended: odd in the middle of one
   std::atomic<float> loss{0};
 };
 

@@ -18,6 +18,14 @@ namespace detail {
 inline constexpr int most_stale_retries = 64;  // ElasticDL's DEFAULT_MAX_MINIBATCH_RETRY_NUM
 inline constexpr auto poll_interval = std::chrono::milliseconds(100);
 
+/// A pass over a minibatch, for others to see.
+struct seen_pass {
+  explicit seen_pass(progress& of) : shown(of) { ++shown.position; }
+  seen_pass(seen_pass const&) = delete;
+  ~seen_pass() { ++shown.position; }
+  progress& shown;
+};
+
 }  // namespace detail
 
 EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rule, sources from,
@@ -192,9 +200,11 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
       parameters_.pull_frozen(l.task.version, model_.variables());
       frozen_ = l.task.version;
     }
+    detail::seen_pass const shown(seen_);
     model_.evaluate(b, l.totals);
   } else {
     if (steps_since_pull_ < 0) pull();
+    detail::seen_pass const shown(seen_);
     view<float> const outputs = model_.predict(b);
     l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
   }
@@ -226,7 +236,10 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
   for (int attempt = 0;; ++attempt) {
     if (steps_since_pull_ < 0 || steps_since_pull_ >= job_.get_model_steps || frozen_) pull();
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
-    loss = model_.train(b, step, ready_);
+    {
+      detail::seen_pass const shown(seen_);
+      loss = model_.train(b, step, ready_);
+    }
     if (!std::isfinite(loss)) {
       end(
           fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning "
