@@ -26,22 +26,22 @@ json pod(std::string const& type, int index, json const& status, json const& mor
              {"elasticdl-replica-type", type},
              {"elasticdl-replica-index", std::to_string(index)}}}}},
          {"status", status}};
-  p.merge_patch(more);
+  if (!more.is_null()) p.merge_patch(more);
   return p;
 }
 
 json waiting(std::string const& reason, std::string const& message) {
   return {{"phase", "Pending"},
-          {"containerStatuses", {{{"state", {{"waiting", {{"reason", reason}, {"message", message}}}}}}}}};
+          {"containerStatuses",
+           json::array({{{"state", {{"waiting", {{"reason", reason}, {"message", message}}}}}}})}};
 }
 
 json unschedulable() {
   return {{"phase", "Pending"},
-          {"conditions",
-           {{{"type", "PodScheduled"},
-             {"status", "False"},
-             {"reason", "Unschedulable"},
-             {"message", "0/3 nodes are available: 3 Insufficient cpu."}}}}};
+          {"conditions", json::array({{{"type", "PodScheduled"},
+                                       {"status", "False"},
+                                       {"reason", "Unschedulable"},
+                                       {"message", "0/3 nodes are available: 3 Insufficient cpu."}}})}};
 }
 
 json event(std::string const& who, std::string const& reason, std::string const& at,
@@ -52,7 +52,7 @@ json event(std::string const& who, std::string const& reason, std::string const&
          {"message", "text of " + reason},
          {"type", type},
          {"lastTimestamp", at}};
-  e.merge_patch(more);
+  if (!more.is_null()) e.merge_patch(more);
   return e;
 }
 
@@ -103,22 +103,25 @@ TEST_CASE("what time does not mend is told from what it does") {
   json const ended{
       {"phase", "Failed"},
       {"containerStatuses",
-       {{{"state", {{"terminated", {{"reason", "Error"}, {"exitCode", 1}, {"message", "one\ntwo\n"}}}}}}}}};
+       json::array(
+           {{{"state",
+              {{"terminated", {{"reason", "Error"}, {"exitCode", 1}, {"message", "one\ntwo\n"}}}}}}})}};
   CHECK(state_of(pod("master", 0, ended)).hinders->message == "two");
 }
 
 TEST_CASE("jobs are summed up from their pods") {
-  json const env = {
-      {{"name", "EDL_JOB"}, {"value", R"({"job_name": "j", "num_workers": 4, "num_ps_pods": 2})"}}};
-  json const spec{{"containers", {{{"image", "i:1"}, {"env", env}}}}};
-  json const list{
-      pod("master", 0, {{"phase", "Running"}},
-          {{"spec", spec},
-           {"metadata",
-            {{"labels", {{"status", "Running"}}}, {"annotations", {{"elasticdl/progress", "tasks 1/2"}}}}}}),
-      pod("ps", 0, {{"phase", "Running"}}), pod("worker", 0, {{"phase", "Running"}}),
-      pod("worker", 1, unschedulable()),
-      json{{"metadata", {{"name", "other"}, {"labels", {{"app", "elasticdl-audit"}}}}}}};
+  json const variable{{"name", "EDL_JOB"},
+                      {"value", R"({"job_name": "j", "num_workers": 4, "num_ps_pods": 2})"}};
+  json const container{{"image", "i:1"}, {"env", json::array({variable})}};
+  json const spec{{"containers", json::array({container})}};
+  json const list = json::array(
+      {pod("master", 0, {{"phase", "Running"}},
+           {{"spec", spec},
+            {"metadata",
+             {{"labels", {{"status", "Running"}}}, {"annotations", {{"elasticdl/progress", "tasks 1/2"}}}}}}),
+       pod("ps", 0, {{"phase", "Running"}}), pod("worker", 0, {{"phase", "Running"}}),
+       pod("worker", 1, unschedulable()),
+       json{{"metadata", {{"name", "other"}, {"labels", {{"app", "elasticdl-audit"}}}}}}});
   auto const jobs = summarise(list);
   REQUIRE(jobs.size() == 1);
   CHECK(jobs[0].status == "Running");
@@ -136,25 +139,24 @@ TEST_CASE("jobs are summed up from their pods") {
 }
 
 TEST_CASE("explain tells what waits now, and what happened before, the oldest first") {
-  json const list{pod("master", 0, {{"phase", "Running"}}), pod("worker", 4, unschedulable()),
-                  pod("worker", 1,
-                      {{"phase", "Running"},
-                       {"conditions",
-                        {{{"type", "DisruptionTarget"},
-                          {"status", "True"},
-                          {"reason", "PreemptionByScheduler"},
-                          {"message", "default-scheduler: preempting"},
-                          {"lastTransitionTime", "2026-11-20T10:00:02Z"}}}}})};
-  json const events{
-      event("worker-4", "Scheduled", "2026-11-20T10:00:00Z"),
-      event("worker-4", "WorkerRelaunched", "2026-11-20T10:00:05Z"),
-      event("worker-0", "OutOfMemory", "2026-11-20T10:00:01Z", "Warning"),
-      event("worker-4", "FailedScheduling", "", "Warning",
-            {{"lastTimestamp", nullptr},
-             {"eventTime", "2026-11-20T10:00:06.123456Z"},
-             {"series", {{"count", 3}}}}),
-      json{{"involvedObject", {{"kind", "Pod"}, {"name", "elasticdl-k-master"}}}, {"reason", "Other"}},
-      json{{"involvedObject", {{"kind", "Job"}, {"name", "elasticdl-j-master"}}}, {"reason", "Other"}}};
+  json const disrupted{{"type", "DisruptionTarget"},
+                       {"status", "True"},
+                       {"reason", "PreemptionByScheduler"},
+                       {"message", "default-scheduler: preempting"},
+                       {"lastTransitionTime", "2026-11-20T10:00:02Z"}};
+  json const list =
+      json::array({pod("master", 0, {{"phase", "Running"}}), pod("worker", 4, unschedulable()),
+                   pod("worker", 1, {{"phase", "Running"}, {"conditions", json::array({disrupted})}})});
+  json const events = json::array(
+      {event("worker-4", "Scheduled", "2026-11-20T10:00:00Z"),
+       event("worker-4", "WorkerRelaunched", "2026-11-20T10:00:05Z"),
+       event("worker-0", "OutOfMemory", "2026-11-20T10:00:01Z", "Warning"),
+       event("worker-4", "FailedScheduling", "", "Warning",
+             {{"lastTimestamp", nullptr},
+              {"eventTime", "2026-11-20T10:00:06.123456Z"},
+              {"series", {{"count", 3}}}}),
+       json{{"involvedObject", {{"kind", "Pod"}, {"name", "elasticdl-k-master"}}}, {"reason", "Other"}},
+       json{{"involvedObject", {{"kind", "Job"}, {"name", "elasticdl-j-master"}}}, {"reason", "Other"}}});
   auto const all = read_events(events, "j");
   CHECK(all.size() == 4);
   auto const x = explain_pods(list, all);

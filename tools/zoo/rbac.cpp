@@ -29,7 +29,8 @@ json object(std::string const& version, std::string const& kind, std::string con
 json role(std::string const& space, std::string const& name, std::vector<permission> const& rules) {
   json o = object(std::string(group) + "/v1", "Role", name, space);
   for (permission const& p : rules)
-    o["rules"].push_back({{"apiGroups", {p.group}}, {"resources", {p.resource}}, {"verbs", p.verbs}});
+    o["rules"].push_back(
+        {{"apiGroups", words{p.group}}, {"resources", words{p.resource}}, {"verbs", p.verbs}});
   return o;
 }
 
@@ -71,7 +72,7 @@ json rbac_objects(std::string const& space, std::string const& account, bool use
   }
   all.push_back(role(space, "edl", master_permissions()));
   json binding = object(std::string(group) + "/v1", "RoleBinding", "edl", space);
-  binding["subjects"] = {{{"kind", "ServiceAccount"}, {"name", account}}};
+  binding["subjects"] = json::array({json{{"kind", "ServiceAccount"}, {"name", account}}});
   if (!space.empty()) binding["subjects"][0]["namespace"] = space;
   binding["roleRef"] = {{"apiGroup", group}, {"kind", "Role"}, {"name", "edl"}};
   all.push_back(binding);

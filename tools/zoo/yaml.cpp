@@ -99,6 +99,8 @@ void emit(YAML::Emitter& to, json const& v) {
     auto const& t = v.get_ref<std::string const&>();
     if (!bare(t)) to << YAML::DoubleQuoted;
     to << t;
+  } else if (v.is_null()) {
+    to << YAML::Null;  // as a text it would be quoted
   } else {
     to << v.dump();
   }
