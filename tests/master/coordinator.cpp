@@ -661,6 +661,7 @@ TEST_CASE("a worker that lives and gets no further is given up, and its task goe
       m.now += seconds(1);
       m.it.heartbeat(role::worker, 0, 1, {.position = position}, m.now);
       m.it.heartbeat(role::worker, 1, 1, {.position = other}, m.now);
+      for (std::uint32_t const id : {0, 1}) m.it.heartbeat(role::server, id, 1, {}, m.now);
       m.it.tick(m.now);
     }
   };
