@@ -246,7 +246,9 @@ TEST_CASE(
   CHECK(commanded(servers, "--distribution_strategy=ParameterServerStrategy"));
   CHECK(servers.spec.num_servers == 2);
   auto const local = with("train", {"--distribution_strategy=Local"});
-  CHECK(local.spec.num_workers == 0);
+  CHECK(local.spec.num_workers == 1);
+  CHECK(commanded(local, "--distribution_strategy=AllreduceStrategy"));
+  CHECK(has(local.notes.at(0), "Local"));
 }
 
 TEST_CASE("the tutorials' command lines make the tutorials' pods") {

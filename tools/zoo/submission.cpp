@@ -72,14 +72,17 @@ std::vector<std::string> model_line(std::string const& command, command_line con
           "--num_ps_pods=0: no servers, so the workers train with AllreduceStrategy; for servers give "
           "--num_ps_pods, or --distribution_strategy=ParameterServerStrategy for one");
   }
-  words line{command, "--job_name=" + l.text("job_name"), "--distribution_strategy=" + how};
   if (how == "Local") {
-    if (l.given("num_workers") || l.given("num_ps_pods"))
-      notes.push_back("--distribution_strategy=Local is one pod: --num_workers and --num_ps_pods do nothing");
-  } else {
-    line.push_back("--num_workers=" + workers);
-    line.push_back("--num_ps_pods=" + servers);
+    // One process that nobody watches would be lost with its pod.
+    how = "AllreduceStrategy";
+    workers = "1";
+    servers = "0";
+    notes.push_back(
+        "--distribution_strategy=Local: in a cluster a job of one worker, which a master replaces when it is "
+        "lost (AllreduceStrategy, --num_workers=1)");
   }
+  words line{command, "--job_name=" + l.text("job_name"), "--distribution_strategy=" + how,
+             "--num_workers=" + workers, "--num_ps_pods=" + servers};
   std::set<std::string> const settled{"job_name", "distribution_strategy", "num_workers", "num_ps_pods"};
   std::set<std::string> own;
   for (flag const& f : model_flags(command)) own.insert(f.name);
@@ -220,16 +223,13 @@ submission read_submission(std::string const& command, words const& line, std::s
   j.worker_image = l.text("worker_image");
   j.command = {program_of(l.text("model_def"))};
   j.command.insert(j.command.end(), program.begin(), program.end());
-  if (parsed.job.how != strategy::local) {
-    j.num_workers = std::uint32_t(parsed.job.num_workers);
-    j.num_servers = std::uint32_t(parsed.job.num_ps_pods);
-    // As the program's parser settled them.
-    for (std::string& word : j.command)
-      if (word.starts_with("--num_ps_pods="))
-        word = fmt::format("--num_ps_pods={}", j.num_servers);
-      else if (word.starts_with("--num_workers="))
-        word = fmt::format("--num_workers={}", j.num_workers);
-  }
+  j.num_workers = std::uint32_t(parsed.job.num_workers);
+  j.num_servers = std::uint32_t(parsed.job.num_ps_pods);
+  for (std::string& word : j.command)  // as the program's parser settled them
+    if (word.starts_with("--num_ps_pods="))
+      word = fmt::format("--num_ps_pods={}", j.num_servers);
+    else if (word.starts_with("--num_workers="))
+      word = fmt::format("--num_workers={}", j.num_workers);
   if (parsed.job.how == strategy::allreduce) j.command.erase(std::ranges::find(j.command, "--num_ps_pods=0"));
   j.master = read_role(l, "master");
   j.server = read_role(l, "ps");
