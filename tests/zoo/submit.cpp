@@ -18,6 +18,7 @@ namespace {
 struct server {
   std::function<int(json const& pod)> pods;
   std::string message = "refused";
+  json there = json::object();  ///< what is got
   std::mutex mutex;
   words asked;
   test::wire_server wire{nullptr, [this](test::request const& r, test::wire& w) { answer(r, w); }};
@@ -36,7 +37,7 @@ struct server {
                            : ""));
     }
     int const code = is_pod && pods ? pods(body) : 200;
-    json made = body;
+    json made = r.method == "GET" ? there : body;
     made["metadata"]["uid"] = "uid-of-" + name;
     json const status{{"kind", "Status"},
                       {"reason", code == 409 ? "AlreadyExists" : "Invalid"},
@@ -95,5 +96,15 @@ TEST_CASE("what was made is removed when the rest is refused") {
     said = taken.what();
   }
   CHECK(has(said, "`edl delete j -n default`"));
-  CHECK(s.asked.size() == 5);
+  CHECK(s.asked.size() == 6);  // it has looked whose the pod is
+}
+
+TEST_CASE("a pod that was made by a request whose answer was lost is taken as made") {
+  server s;
+  s.message = "pods \"elasticdl-j-master\" already exists";
+  s.pods = [&](json const& pod) { return s.there = pod, 409; };
+  k8s::client c(k8s::access{.server = s.wire.url()});
+  json const master = create_job(c, spec(), "token", [](std::string const&) {});
+  CHECK(master["metadata"]["uid"] == "uid-of-elasticdl-j-master");
+  CHECK(s.asked.back() == "PATCH elasticdl-j-master uid-of-elasticdl-j-master");
 }

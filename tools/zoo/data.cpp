@@ -153,11 +153,14 @@ int inspect(words const& line) {
   all["shards"] = json::array();
   for (data::shard const& s : source->shards()) all["shards"].push_back(describe_shard(path, s));
   all["features"] = json::array();
-  if (data::records(*source) > 0) {
-    example first;
-    source->open()->read(0, 0, first);
-    all["features"] = describe_features(first);
-  }
+  std::string other;  // what else the records are
+  if (data::records(*source) > 0) try {
+      example first;
+      source->open()->read(0, 0, first);
+      all["features"] = describe_features(first);
+    } catch (data_error const& none) {
+      other = none.what();
+    }
   if (l.truth("verify")) all["readable"] = verify(*source, damage);
   all["damage"] = damage;
   if (l.text("output") != "table") {
@@ -176,6 +179,7 @@ int inspect(words const& line) {
   fmt::print("{}\n",
              all.contains("readable") ? fmt::format(", {} of them read", text_at(all, "/readable")) : "");
   std::fflush(stdout);
+  if (!other.empty()) fmt::print(stderr, "edl: the features are not known: {}\n", other);
   for (std::string const& what : damage) fmt::print(stderr, "edl: damaged: {}\n", what);
   return damage.empty() ? done : failed;
 }

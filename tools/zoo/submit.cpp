@@ -90,23 +90,41 @@ class made {
         // The first failure is what the user hears of; `edl delete` removes what is left.
       }
   }
-  json add(json const& object) {
+  json add(json object) {
     std::string const kind = object.at("kind");
     std::string const path = fmt::format("/api/v1/namespaces/{}/{}", space_,
                                          kind == "Pod"       ? "pods"
                                          : kind == "Service" ? "services"
                                                              : "secrets");
-    json answer = api_.create(path, object, try_only_ ? k8s::query{{"dryRun", "All"}} : k8s::query{});
-    if (!try_only_) paths_.push_back(path + "/" + object.at("metadata").at("name").get<std::string>());
+    std::string const own = path + "/" + object.at("metadata").at("name").get<std::string>();
+    object["metadata"]["annotations"]["elasticdl/submission"] = id_;
+    json answer;
+    try {
+      answer = api_.create(path, object, try_only_ ? k8s::query{{"dryRun", "All"}} : k8s::query{});
+    } catch (k8s::api_error const& bad) {
+      if (bad.reason() != "AlreadyExists" || !find_own(own, answer)) throw;
+    }
+    if (!try_only_) paths_.push_back(own);
     return answer;
   }
   words const& paths() const { return paths_; }
   void keep() { paths_.clear(); }
 
  private:
+  /// Whether it is this submission's: made by a request whose answer was lost.
+  bool find_own(std::string const& path, json& into) {
+    try {
+      into = api_.get(path);
+    } catch (k8s::api_error const&) {
+      return false;  // it may not be looked at
+    }
+    return text_at(into, "/metadata/annotations/elasticdl~1submission") == id_;
+  }
+
   k8s::client& api_;
   std::string space_;
   bool try_only_;
+  std::string id_ = net::token::random().secret().substr(0, 16);
   words paths_;
 };
 
