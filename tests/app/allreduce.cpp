@@ -322,6 +322,22 @@ TEST_CASE("a worker killed in the last evaluation, when all has been trained: th
   }
 }
 
+TEST_CASE("the master killed in the last evaluation: the end is evaluated all the same") {
+  job::scratch const dir;
+  job::run j(replicas(2, {"--num_epochs=1", "--validation_data=" + job::data().validation,
+                          "--evaluation_steps=1000", "--checkpoint_dir=" + dir / "checkpoints"}),
+             {.env = {{"TINY_EVALUATION_DELAY_US", "5000"}}});
+  REQUIRE(j.says(" completed, 0 remaining"));
+  REQUIRE(j.says("Checkpoint of version "));
+  pid_t const process = j.find("master");
+  REQUIRE(process);
+  ::kill(process, SIGKILL);
+  check_end(j, dir / "checkpoints", 1);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "this one takes its place"));
+  CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
+}
+
 TEST_CASE("more workers than tasks: those without work take part in the others' steps") {
   job::scratch const dir;
   job::run j(replicas(4, {"--num_epochs=2", "--num_minibatches_per_task=64", "--minibatch_size=512",

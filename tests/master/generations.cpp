@@ -187,3 +187,44 @@ TEST_CASE("a master that takes another's place goes on with servers that have th
     CHECK_FALSE(m.configured().keep);
   }
 }
+
+TEST_CASE(
+    "an evaluation of the end that the master before has not completed begins again, a complete one not") {
+  auto o = options();
+  o.type = job_type::training_with_evaluation;
+  o.validation = {{"v", 8}};
+  o.evaluation_steps = 100;
+  ledger all;
+  all.set_closed(0, 0, 5);
+  // A master until all has been trained, and some tasks of the last evaluation are reported.
+  auto const until_the_end = [&](master& m, std::uint64_t generation, int reports) {
+    for (std::uint32_t id = 0; id < 3; ++id) CHECK(m.join(id, 1, generation, {id, (id + 2) % 3}));
+    CHECK(m.it.join({role::worker, 0, 1, {}, 5}, m.now).accepted);
+    CHECK(m.configured(all, 7).keep == (generation > 0));
+    if (generation == 0)
+      for (auto t = m.it.request_task(0, 1, m.now); t.kind == task_kind::training;
+           t = m.it.request_task(0, 1, m.now))
+        CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease}, m.now));
+    REQUIRE(m.take<ask_version>());
+    m.it.version_told(m.it.generation(), 7, m.now);
+    int done = 0;
+    for (; done < reports; ++done) {
+      auto const t = m.it.request_task(0, 1, m.now);
+      if (t.kind != task_kind::evaluation) break;
+      CHECK(t.version == 7);
+      CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .metrics = {1}}, m.now));
+    }
+    return done;
+  };
+  for (int const reported : {0, 1, 2}) {
+    CAPTURE(reported);
+    master first(o);
+    CHECK(until_the_end(first, 0, reported) == reported);
+    memory const left = first.it.remembered();
+    CHECK(left.evaluated.has_value() == (reported == 2));
+    master second(o, left);
+    CHECK(until_the_end(second, left.generation, 10) == (reported == 2 ? 0 : 2));
+    CHECK(second.it.finished());
+    CHECK(second.take<evaluation_done>().has_value() == (reported < 2));
+  }
+}

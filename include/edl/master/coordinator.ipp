@@ -98,7 +98,7 @@ EDL_INLINE memory coordinator::remembered() const {
   return {.generation = generation_,
           .members = std::uint32_t(workers_.all().size()),
           .wanted_servers = wanted_servers_,
-          .evaluated = evaluation_.begun(),
+          .evaluated = evaluation_.completed(),
           .workers = worker_lines_.now(),
           .servers = server_lines_.now(),
           .addresses = {}};
@@ -110,7 +110,7 @@ EDL_INLINE std::array<std::uint64_t, 6> coordinator::remembers() const {
           wanted_servers_,
           worker_lines_.changes(),
           server_lines_.changes(),
-          evaluation_.begun().value_or(~std::uint64_t{0})};
+          evaluation_.completed().value_or(~std::uint64_t{0})};
 }
 
 EDL_INLINE void coordinator::say(severity level, std::string text) {

@@ -73,9 +73,10 @@ class evaluation {
   /// The result of the version that has just been completed, once; the next one begins.
   std::optional<evaluation_result> take_result();
 
-  /// The newest version that was taken; `resume_after` it, a master that follows takes newer ones only.
-  std::optional<std::uint64_t> begun() const { return last_version_; }
-  void resume_after(std::uint64_t version) { last_version_ = version; }
+  /// The newest version that has been completed; `resume_after` it, a master that follows takes newer ones
+  /// only.
+  std::optional<std::uint64_t> completed() const { return last_completed_; }
+  void resume_after(std::uint64_t version) { last_version_ = last_completed_ = version; }
 
   /// Whether a frozen version is being evaluated, or is to be.
   bool wants_frozen(std::uint64_t version) const;

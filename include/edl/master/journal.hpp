@@ -17,7 +17,7 @@ struct memory {
   std::uint64_t generation = 0;
   std::uint32_t members = 0;  ///< workers that took part
   std::uint32_t wanted_servers = 0;
-  std::optional<std::uint64_t> evaluated;  ///< the newest version that an evaluation was begun on
+  std::optional<std::uint64_t> evaluated;  ///< the newest version whose evaluation is complete
   lineages::record workers, servers;
   std::uint64_t events = 0;            ///< of the platform that have been dealt with
   std::vector<std::string> addresses;  ///< where the master listens
