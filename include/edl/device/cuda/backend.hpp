@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "edl/core/random.hpp"
+#include "edl/core/span.hpp"
+#include "edl/device/activation.hpp"
+#include "edl/device/cuda/options.hpp"
+#include "edl/device/geometry.hpp"
+
+namespace edl {
+
+/// What computes on a GPU: a stream of work, its memory, and the operations of `concept device`. It lives in
+/// a library of its own (`libedl-cuda.so`), opened when a GPU is asked for, so that programs need neither the
+/// toolkit to be built nor a driver to start.
+///
+/// Spans named `host` are host memory, all others the GPU's, from `allocate`. Memory of activations has room
+/// for a float32 each; in `precision::bfloat16` it holds a bfloat16 each at its beginning: `store` and `load`
+/// convert. Variables, gradients and statistics are float32 always.
+///
+/// Calls return before the work is done, unless they say otherwise. Errors are edl::error with the place and
+/// the words of CUDA; those of work under way come with a later call. Thread safety: one thread.
+class cuda_backend {
+ public:
+  using in = view<float>;
+  using out = std::span<float>;
+
+  virtual ~cuda_backend() = default;
+
+  /// "NVIDIA H200, 139.8 GiB, CUDA 13.0, cuDNN 9.19.0"
+  virtual std::string describe() const = 0;
+
+  // ---- Memory ----
+
+  virtual float* allocate(std::size_t floats) = 0;  ///< zeroed; throws std::bad_alloc
+  virtual void release(float* memory) noexcept = 0;
+
+  /// Host memory that copies need not wait for, until `unpin`; it is somebody else's.
+  virtual void pin(std::span<std::byte const> host) = 0;
+  virtual void unpin(std::byte const* host) noexcept = 0;
+
+  /// Copies. What is not pinned has been read, or written, on return.
+  virtual void upload(std::span<std::byte const> host, void* to) = 0;
+  virtual void download(void const* from, std::span<std::byte> host) = 0;
+
+  /// float32 to activations, and back.
+  virtual void store(in from, out to) = 0;
+  virtual void load(in from, out to) = 0;
+
+  /// Waits until all is done.
+  virtual void synchronize() = 0;
+
+  // ---- Steps ----
+
+  /// Variables that are factors of products: in bfloat16 they are kept in that precision, too. They are read
+  /// anew by `refresh`, and by `step`s of an optimiser.
+  virtual void bind(in parameters) = 0;
+  virtual void refresh() = 0;
+
+  /// Does `work`, which issues operations: the first time for a key as they come, from the second on as one
+  /// graph, recorded then. Streams of random numbers take `step` for theirs. Work of one key is the same
+  /// operations on the same memory, sizes and all. It throws what `work` throws.
+  virtual void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) = 0;
+
+  // ---- Products ----
+
+  virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
+                              out y) = 0;
+  virtual void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
+                               out dbias) = 0;
+  virtual void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x,
+                             in kernel, in bias, out y) = 0;
+  virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
+                              in dy, out dx, out dkernel, out dbias) = 0;
+  virtual std::string describe_conv2d(conv_geometry const& g, int batch) = 0;
+  virtual std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) = 0;
+
+  // ---- Windows ----
+
+  virtual void max_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
+  virtual void max_pool_backward(pool_geometry const& g, int batch, in x, in y, in dy, out dx) = 0;
+  virtual void average_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
+  virtual void average_pool_backward(pool_geometry const& g, int batch, in dy, out dx) = 0;
+
+  // ---- Normalisation ----
+
+  virtual void batch_norm_train(norm_chain const& c, int batch, float momentum, float epsilon, in x, in gamma,
+                                in beta, in more, out running_mean, out running_variance, out y,
+                                out kept) = 0;
+  virtual void batch_norm_evaluate(norm_chain const& c, int batch, float epsilon, in x, in gamma, in beta,
+                                   in more, in running_mean, in running_variance, out y, out kept) = 0;
+  virtual void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) = 0;
+  virtual void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta,
+                                   in dy, in kept, out dx, out dgamma, out dbeta) = 0;
+
+  // ---- Element by element ----
+
+  enum class function : std::uint8_t { relu, leaky_relu, sigmoid, tanh };
+  virtual void forward(function f, float slope, in x, out y) = 0;
+  virtual void backward(function f, float slope, in y, in dy, out dx) = 0;
+  virtual void dropout_forward(float rate, random_stream const& random, in x, out y,
+                               std::span<std::byte> mask) = 0;
+  virtual void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx) = 0;
+  virtual void copy(in x, out y) = 0;
+  virtual void add(activation f, in a, in b, out y) = 0;
+  virtual void add_masked(in a, in b, in x, out y) = 0;
+  virtual void halve(in x, std::span<std::byte> to) = 0;
+  virtual void restore(std::span<std::byte const> from, out y) = 0;
+
+  /// Columns [x_first, x_first + columns) of rows of `x_stride`, to those from `y_first` of rows of `y_stride`.
+  virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
+                            std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
+
+  // ---- Rows ----
+
+  virtual void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
+  virtual void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
+
+  /// The losses of edl/nn/losses.hpp: gradients (may be empty) of the mean, and `loss[0]`, the mean itself.
+  virtual void softmax_cross_entropy(std::size_t rows, std::size_t classes, float label_smoothing, in outputs,
+                                     std::int32_t const* labels, out gradients, out loss) = 0;
+  virtual void sigmoid_cross_entropy(std::size_t rows, std::size_t outputs_of_a_row, in outputs, in labels,
+                                     out gradients, out loss) = 0;
+  virtual void mean_squared_error(std::size_t rows, std::size_t outputs_of_a_row, in outputs, in labels,
+                                  out gradients, out loss) = 0;
+
+  // ---- Optimisers: one step over a whole arena, as the rules of edl/optim say ----
+
+  virtual void sgd(out weights, in gradients, out velocity, float rate, float momentum, float weight_decay,
+                   bool nesterov) = 0;
+  virtual void adam(out weights, in gradients, out m, out v, out largest, float alpha, float keep, float beta_1,
+                    float beta_2, float epsilon) = 0;
+  virtual void adagrad(out weights, in gradients, out accumulator, float rate, float keep,
+                       float epsilon) = 0;
+};
+
+/// Opens the library (`libedl-cuda.so`, beside the program, where the package is installed, or as
+/// EDL_CUDA_LIBRARY names it) and a GPU. Throws edl::error that says what is missing: the library, the driver, a GPU,
+/// or another library, and the way out.
+std::shared_ptr<cuda_backend> open_cuda(cuda_options const& o);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/cuda/backend.ipp"
+#endif
