@@ -74,7 +74,7 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
     return found.exact() ? 0 : 1;
   }
   if (a.job.explain_plan) {
-    p.explain(std::cout, trainer_options_of(a.job, std::max(1, a.job.num_workers)));
+    p.explain(std::cout, trainer_options_of(a.job, std::max(1, a.job.num_workers), 0));
     return 0;
   }
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name

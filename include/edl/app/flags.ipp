@@ -12,8 +12,10 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/device/cpu/options.hpp"
+#include "edl/device/cuda/options.hpp"
 #include "edl/nn/storage.hpp"
 #include "edl/version.hpp"
+#include "edl/worker/trainer.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -120,6 +122,12 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.value("--num_threads", j.num_threads,
           "threads that a worker computes with; 0: as many as it is granted cores, or its share of them")
       ->check(CLI::Range(0, 1024));
+  d.value("--device", j.device, "what computes: auto: a GPU where there is one; cpu; cuda")
+      ->check(CLI::IsMember(worker::device_names));
+  d.value("--precision", j.precision,
+          "of a GPU: float32; tf32: factors of products are rounded to 11 bits; bfloat16: what lies between "
+          "layers, and weights in products, is rounded to 8 bits (variables, sums and steps stay float32)")
+      ->check(CLI::IsMember(precision_names));
   d.value("--kernels", j.kernels,
           "what computes: measured: the fastest for every shape; fixed: a rule instead of the clock; direct: "
           "the "

@@ -25,7 +25,7 @@ namespace detail {
 /// The master's decisions and the only store, as the worker of this process sees them.
 class local_links final : public worker::master_link, public worker::parameter_link {
  public:
-  local_links(program& p, job const& j, records const& r, logger log)
+  local_links(program& p, job const& j, records const& r, worker::trainer& trainer, logger log)
       : program_(p),
         job_(j),
         manifest_(describe(j, r)),
@@ -36,6 +36,11 @@ class local_links final : public worker::master_link, public worker::parameter_l
         master_(options_, now()),
         view_(log_, ::isatty(2) == 1) {
     configure(store_, job_, program_, options_.start.directory);
+    // Not what would need host memory between steps: --get_model_steps, and servers' differing histories.
+    if (arena* const there = trainer.arena(); there && store_.segments() == 1 && j.get_model_steps == 1) {
+      store_.move_to(*there);
+      moved_ = true;
+    }
     if (!master_.over())
       master_.join({.of = master::role::worker, .layout = wire::layout_digest(p.layout)}, now());
     obey();
@@ -68,14 +73,19 @@ class local_links final : public worker::master_link, public worker::parameter_l
     return accepted;
   }
 
+  std::optional<std::uint64_t> in_place() const override {
+    return moved_ ? std::optional(store_.version()) : std::nullopt;
+  }
+
   std::uint64_t pull(std::span<float> variables) override {
     std::ranges::copy(store_.current(), variables.begin());
     return store_.version();
   }
 
   void pull_frozen(std::uint64_t version, std::span<float> variables) override {
+    auto const newest = store_.current();  // before a device's memory is another version's
     if (version == store_.version())
-      std::ranges::copy(store_.current(), variables.begin());
+      std::ranges::copy(newest, variables.begin());
     else
       std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
   }
@@ -199,6 +209,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   logger log_;
   std::unique_ptr<ps::policy> policy_;
   ps::store store_;
+  bool moved_ = false;  // to the trainer
   master::job_options options_;
   master::coordinator master_;
   progress_view view_;
@@ -214,8 +225,9 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log,
                          std::function<bool()> const& interrupted) {
   make_directories(j);
   records const r = open_records(j, log);
-  detail::local_links links(p, j, r, log);
-  auto const trainer = p.make_trainer(trainer_options_of(j, 1));
+  auto const trainer = p.make_trainer(trainer_options_of(j, 1, 0));
+  if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  detail::local_links links(p, j, r, *trainer, log);
   worker::session session(j, *trainer, *p.rule, r.view(), links, links, log, predictions_of(j, p, 0));
   links.watch(session.seen());
   session.stop_when(interrupted);

@@ -213,6 +213,7 @@ struct model_traits {
   static_assert(sizeof(detail::metrics_take<judged, label>) > 0);
 
   static constexpr loss_type loss = detail::loss_of<Model>();
+  static constexpr optimizer_type optimizer = detail::optimizer_of<Model>();
 
   /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise).
   static rule_type make_rule() { return {detail::optimizer_of<Model>(), detail::schedule_of<Model>()}; }

@@ -212,7 +212,9 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   using namespace detail;
   job const& j = a.job;
   records const r = open_records(j, log);
-  auto const trainer = p.make_trainer(trainer_options_of(j, s.platform == "process" ? j.num_workers : 1));
+  auto const trainer =
+      p.make_trainer(trainer_options_of(j, s.platform == "process" ? j.num_workers : 1, int(s.id)));
+  if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);

@@ -2,13 +2,33 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "edl/app/command.hpp"
+#include "edl/app/cuda_trainer.hpp"
 #include "edl/app/model_trainer.hpp"
 #include "edl/app/model_traits.hpp"
 #include "edl/nn/explain.hpp"
 
 namespace edl {
+namespace app {
+
+/// Does `gpu()`, or `processor(why)` where that is asked for or no GPU is to be had; `why` is empty unless
+/// somebody may have expected one.
+template <class Result, class Gpu, class Processor>
+Result on_device(worker::device_kind on, Gpu gpu, Processor processor) {
+  std::string why;
+  if (on != worker::device_kind::cpu) try {
+      return gpu();
+    } catch (cuda_unavailable const& e) {
+      if (on == worker::device_kind::cuda) throw;
+      if (e.installed) why = e.what();
+    }
+  return processor(std::move(why));
+}
+
+}  // namespace app
 
 /// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says, or, without
 /// it, the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags). Returns the
@@ -23,11 +43,14 @@ int run(int argc, char** argv) {
   p.outputs = network::output.size();
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
   p.make_trainer = [](worker::trainer_options const& o) -> std::unique_ptr<worker::trainer> {
-    return std::make_unique<app::model_trainer<Model>>(o);
+    return app::on_device<std::unique_ptr<worker::trainer>>(
+        o.on, [&] { return std::make_unique<app::cuda_trainer<Model>>(o); },
+        [&](std::string why) { return std::make_unique<app::model_trainer<Model>>(o, std::move(why)); });
   };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
-    cpu device(o.device);
-    nn::explain<Model::network>(to, device, {o.max_batch, o.keep});
+    auto const on = [&](auto device) { nn::explain<Model::network>(to, device, {o.max_batch, o.keep}); };
+    app::on_device<void>(
+        o.on, [&] { on(cuda(o.cuda)); }, [&](std::string) { on(cpu(o.device)); });
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);

@@ -41,9 +41,9 @@ master::job_options master_options(job const& j, records const& r, logger const&
 /// The part of a manifest that says which job a checkpoint is of.
 wire::manifest describe(job const& j, records const& r);
 
-/// How a worker computes. Its threads are what the command line says, or its share of the cores that are
-/// granted to it and to `workers` − 1 others.
-worker::trainer_options trainer_options_of(job const& j, int workers);
+/// How worker number `id` computes. Its threads are what the command line says, or its share of the cores that
+/// are granted to it and to `workers` − 1 others; these take the GPUs that they see in turn.
+worker::trainer_options trainer_options_of(job const& j, int workers, int id);
 
 /// With --profile: where the time of this process's passes went, as `name`.txt and `name`.json. Throws error
 /// where they cannot be written.

@@ -177,13 +177,17 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
   return o;
 }
 
-EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers) {
+EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers, int id) {
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,
+          .on = detail::named<worker::device_kind>(worker::device_names, j.device),
           .device = {.threads = j.num_threads > 0 ? j.num_threads
                                                   : std::max(1, granted_cores() / std::max(1, workers)),
                      .kernels = detail::kernels_of(j),
                      .kernel_cache = detail::kernel_cache_of(j)},
+          .cuda = {.index = workers > 1 ? id : 0,
+                   .precision = detail::named<precision>(precision_names, j.precision),
+                   .measured = detail::kernels_of(j) == kernels::measured},
           .keep = detail::named<nn::storage>(nn::storage_names, j.activations),
           .profile = !j.profile.empty()};
 }

@@ -31,8 +31,10 @@ struct job {
   std::uint64_t max_step = 0;  ///< 0: no limit
   std::uint64_t evaluation_steps = 0;
   std::uint64_t log_loss_steps = 100;
-  int loader_threads = 0;  ///< of its own; 0: those that compute
-  int num_threads = 0;     ///< that a worker computes with; 0: by the cores that it is granted
+  int loader_threads = 0;             ///< of its own; 0: those that compute
+  int num_threads = 0;                ///< that a worker computes with; 0: by the cores that it is granted
+  std::string device = "auto";        ///< that workers compute on
+  std::string precision = "float32";  ///< of a GPU's products
   std::string kernels = "measured";
   std::string kernel_cache;
   bool deterministic = false;

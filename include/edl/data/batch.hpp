@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct batch {
   std::vector<std::uint64_t> records;  ///< the record of each row, ascending
   int skipped = 0;                     ///< records left out because they are damaged
   std::string error;  ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted
+
+  std::shared_ptr<void> guard;  ///< of whoever made it: let go before the memory is
 
   std::span<float> feature_row(int row) {
     return {features.data() + std::size_t(row) * feature_size, feature_size};

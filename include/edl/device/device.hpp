@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -31,7 +32,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
                           norm_chain const& norm) {
   typename D::scalar;
   typename D::options;  // D(options): what of the machine it may use
-  typename D::buffer;   // memory the device computes on: buffer(size), .span(), movable
+  typename D::buffer;   // memory the device computes on: .span(), movable. The host looks into a cpu's only
   // x, kernel, bias (may be empty) → y
   conv2d_forward(d, conv, batch, f, in, in, in, out);
   // x, kernel, dy before the activation → dx (may be empty), dkernel, dbias (may be empty)
@@ -64,11 +65,16 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   dropout_forward(d, s, random, in, out, mask);
   dropout_backward(d, s, kept, in, out);
   copy(d, in, out);
-  add(d, f, in, in, out);                // y = f(a + b); y may be either
-  add_masked(d, in, in, in, out);        // y = x > 0 ? a + b : 0; a, b, x → y; y may be a or b
-  halve(d, in, mask);                    // x → bfloat16
-  restore(d, kept, out);                 // and back
-  copy_columns(d, n, n, in, n, out, n);  // rows, columns; x, its stride → y, its stride
+  add(d, f, in, in, out);                      // y = f(a + b); y may be either
+  add_masked(d, in, in, in, out);              // y = x > 0 ? a + b : 0; a, b, x → y; y may be a or b
+  halve(d, in, mask);                          // x → bfloat16
+  restore(d, kept, out);                       // and back
+  copy_columns(d, n, n, in, n, n, out, n, n);  // rows, columns; x, its first and its stride → y, likewise
+  { allocate(d, n) } -> std::same_as<typename D::buffer>;  // zeroed
+  upload(d, in, out);                                      // variables from host memory
+  download(d, in, out);                                    // and to it
+  bind_parameters(d, in);                                             // the variables that will be factors of products
+  finish(d);                                               // waits until all is done
 };
 
 }  // namespace edl

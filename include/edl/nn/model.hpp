@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "edl/core/layout.hpp"
+#include "edl/device/buffer.hpp"
 #include "edl/device/device.hpp"
 #include "edl/nn/plan.hpp"
 #include "edl/nn/sequential.hpp"
@@ -41,9 +44,9 @@ void check_range(std::size_t first, std::size_t count, std::size_t variables);
 
 }  // namespace nn::detail
 
-/// A network (a constexpr object with static storage) bound to memory on a device. All variables are one
-/// arena, all gradients another; a pass allocates nothing. Movable, spans stay valid. Thread safety: distinct
-/// objects: safe. Shared objects: unsafe. Static functions: safe.
+/// A network (a constexpr object with static storage) bound to memory on a device, which all spans are in.
+/// All variables are one arena, all gradients another; a pass allocates nothing. Movable, spans stay valid.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe. Static functions: safe.
 template <auto const& Net, device Device>
 class model {
   static constexpr nn::misfit wrong = nn::find_misfit(Net.body, Net.input);
@@ -68,12 +71,13 @@ class model {
   explicit model(options o = {}) : device_(o.device), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep) {
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
-    variables_ = buffer(parameter_count + state_count);
-    gradients_ = buffer(parameter_count);
-    workspace_ = buffer(Net.body.workspace(input, {max_batch_, keep_}));
-    y_ = buffer(batch * output.size());
-    dy_ = buffer(batch * output.size());
+    variables_ = allocate(device_, parameter_count + state_count);
+    gradients_ = allocate(device_, parameter_count);
+    workspace_ = allocate(device_, Net.body.workspace(input, {max_batch_, keep_}));
+    y_ = allocate(device_, batch * output.size());
+    dy_ = allocate(device_, batch * output.size());
     initialise(o.seed);
+    bind_parameters(device_, parameters());
   }
 
   /// Names, extents and offsets of the variables.
@@ -84,9 +88,19 @@ class model {
   std::span<scalar> state() { return variables().subspan(parameter_count); }
   std::span<scalar> gradients() { return gradients_.span(); }
 
-  void initialise(std::uint64_t seed) { initialise(seed, 0, variables()); }
+  /// Draws the variables anew.
+  void initialise(std::uint64_t seed) {
+    if constexpr (std::same_as<buffer, aligned_buffer<scalar>>) {
+      initialise(seed, 0, variables());
+    } else {
+      std::vector<scalar> host(variables().size());
+      initialise(seed, 0, host);
+      upload(device_, host, variables());
+    }
+  }
 
-  /// Elements [first, first + range.size()) of the variables' arena alone: the same bits as in the whole.
+  /// Elements [first, first + range.size()) of the variables' arena alone, in host memory: the same bits as
+  /// in the whole.
   static void initialise(std::uint64_t seed, std::size_t first, std::span<scalar> range) {
     nn::detail::check_range(first, range.size(), parameter_count + state_count);
     nn::draw(Net.body, input, random_stream{mix(seed, 0)}, first, range);

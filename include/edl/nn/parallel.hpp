@@ -62,7 +62,7 @@ struct parallel {
       forward_child(p, index, b, shares.next(b, a.in, a.x, y));
       if constexpr (How == merge::concat) {
         auto const c = std::size_t(out.channels);
-        copy_columns(p.device, y.size() / c, c, y, c, a.y.subspan(channel), std::size_t(a.out.channels));
+        copy_columns(p.device, y.size() / c, c, y, 0, c, a.y, channel, std::size_t(a.out.channels));
         channel += c;
       } else if (index == 0) {
         copy(p.device, y, a.y);
@@ -88,7 +88,7 @@ struct parallel {
       call.dy = a.dy;
       if constexpr (How == merge::concat) {
         auto const c = std::size_t(out.channels);
-        copy_columns(p.device, y.size() / c, c, a.dy.subspan(channel), std::size_t(a.out.channels), slice, c);
+        copy_columns(p.device, y.size() / c, c, a.dy, channel, std::size_t(a.out.channels), slice, 0, c);
         call.dy = slice.first(y.size());
         channel += c;
       } else if (nn::spends_dy<std::remove_cvref_t<decltype(b)>>) {

@@ -11,6 +11,7 @@
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
+#include "edl/optim/arena.hpp"
 #include "edl/optim/update_rule.hpp"
 #include "edl/ps/buffer.hpp"
 #include "edl/ps/frozen.hpp"
@@ -91,6 +92,11 @@ class store {
   /// `push` does, and for one minibatch twice.
   push_result step(std::span<contribution const> minibatches, std::span<float> sums);
 
+  /// From now on variables and slots are in `there`, which outlives this, and steps are made there: a push
+  /// brings a minibatch's identity, and its spans are not looked at. Throws edl::error where that cannot be:
+  /// steps of several minibatches, histories that have not become one.
+  void move_to(arena& there);
+
   /// Whether no element has counted a minibatch.
   bool lacks(contribution const& c) const;
 
@@ -124,10 +130,16 @@ class store {
   std::size_t state() const { return options_.elements.size() - parameters_; }
 
   /// The variables now, until the next push.
-  view<float> current() const { return variables_.read(); }
+  view<float> current() const {
+    fetch();
+    return variables_.read();
+  }
 
   /// The variables now, for ever: to be sent, evaluated, written.
-  ps::snapshot snapshot() const { return {version_, variables_.hold()}; }
+  ps::snapshot snapshot() const {
+    fetch();
+    return {version_, variables_.hold()};
+  }
 
   /// Everything now. Gradients accumulated but not applied are neither in the variables nor in the ledgers.
   ps::cut cut() const;
@@ -156,6 +168,8 @@ class store {
   };
 
   void start(std::vector<wire::segment> segments);
+  void place();
+  void fetch() const;
   void step(segment& s, view<float> gradients, view<float> state_change, float rate);
   void apply_waiting(segment& s);
   void merge();
@@ -166,7 +180,9 @@ class store {
   store_options options_;
   std::size_t parameters_ = 0, slot_stride_ = 0;
   std::vector<std::string> slot_names_;
-  copy_on_write variables_, slots_;
+  arena* there_ = nullptr;
+  mutable bool behind_ = false;              // what is here is older than what is there
+  mutable copy_on_write variables_, slots_;  // here
   std::vector<segment> segments_;
   std::vector<float> sums_;  // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;

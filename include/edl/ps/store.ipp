@@ -60,6 +60,24 @@ EDL_INLINE void store::start(std::vector<wire::segment> segments) {
   }
   evaluations_.clear();
   checkpoints_.clear();
+  place();
+}
+
+EDL_INLINE void store::place() {
+  behind_ = false;
+  if (there_) there_->place(variables_.read(), slots_.read(), slot_stride_);
+}
+
+EDL_INLINE void store::fetch() const {
+  if (!std::exchange(behind_, false)) return;
+  there_->fetch(variables_.write(), slots_.write());
+}
+
+EDL_INLINE void store::move_to(arena& there) {
+  if (segments_.size() > 1 || options_.when.group() > 1 || options_.elements.size() != options_.layout.size())
+    throw error("a store whose steps are of several minibatches, or that keeps a part, cannot be moved");
+  there_ = &there;
+  place();
 }
 
 EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float>)> const& initialise) {
@@ -110,7 +128,7 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
                             key.task.index, key.task.epoch, what));
   };
   if (key.index >= key.count) fail("there is no such minibatch");
-  if (gradients.size() != parameters() || state_change.size() != state())
+  if (!there_ && (gradients.size() != parameters() || state_change.size() != state()))
     fail(fmt::format("{} gradients and {} changes of state, this server keeps {} and {}", gradients.size(),
                      state_change.size(), parameters(), state()));
   bool missing = false;
@@ -127,6 +145,14 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   float const rate = when.rate(version_, computed_on);
   for (segment& s : segments_) {
     if (s.counted.check(key) != edl::ledger::verdict::next) continue;
+    if (there_) {
+      there_->step(rate * options_.rule.learning_rate(s.steps), s.steps);
+      behind_ = true;
+      s.counted.apply(c);
+      s.applied.apply(c);
+      ++s.steps;
+      continue;
+    }
     auto const change = change_of(s, state_change), slope = gradients_of(s, gradients);
     s.counted.apply(c);
     if (when.group() <= 1) {
@@ -150,9 +176,8 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
 }
 
 EDL_INLINE bool store::lacks(contribution const& c) const {
-  return std::ranges::none_of(segments_, [&](segment const& s) {
-    return s.counted.check(c.key) == edl::ledger::verdict::repeat;
-  });
+  return std::ranges::none_of(
+      segments_, [&](segment const& s) { return s.counted.check(c.key) == edl::ledger::verdict::repeat; });
 }
 
 EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values) const {
@@ -237,6 +262,7 @@ EDL_INLINE task_position store::position(task_key const& task) const {
 }
 
 EDL_INLINE ps::cut store::cut() const {
+  fetch();
   ps::cut all{.variables = snapshot(),
               .slots = slots_.hold(),
               .slot_stride = slot_stride_,

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -83,6 +84,10 @@ class parameter_link {
 
   /// Copies the newest variables into `variables` and returns their version.
   virtual std::uint64_t pull(std::span<float> variables) = 0;
+
+  /// The version of the variables where they are both kept and computed with, so that nothing is to be
+  /// pulled.
+  virtual std::optional<std::uint64_t> in_place() const { return {}; }
 
   /// Copies those of a frozen version.
   virtual void pull_frozen(std::uint64_t version, std::span<float> variables) = 0;

@@ -198,6 +198,7 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
   } else if (l.task.what == task_kind::evaluation) {
     if (frozen_ != l.task.version) {
       parameters_.pull_frozen(l.task.version, model_.variables());
+      model_.variables_written();
       frozen_ = l.task.version;
     }
     detail::seen_pass const shown(seen_);
@@ -218,8 +219,13 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
 }
 
 EDL_INLINE void session::pull() {
-  version_ = parameters_.pull(model_.variables());
-  std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
+  if (auto const here = parameters_.in_place(); here && !frozen_) {
+    version_ = *here;
+  } else {
+    version_ = parameters_.pull(model_.variables());
+    model_.variables_written();
+    std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
+  }
   frozen_.reset();
   steps_since_pull_ = 0;
   seen_.version = version_;
@@ -278,6 +284,7 @@ EDL_INLINE void session::local_step() {
   std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
   rule_.apply(model_.variables().first(model_.gradients().size()), model_.gradients(), slots,
               rule_.learning_rate(version_), local_steps_++);
+  model_.variables_written();
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
 }
 

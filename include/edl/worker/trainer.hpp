@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "edl/core/mode.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/batch.hpp"
 #include "edl/device/cpu/options.hpp"
+#include "edl/device/cuda/options.hpp"
 #include "edl/nn/storage.hpp"
 
 namespace edl {
 
+class arena;
 class example;
 
 namespace nn {
@@ -23,10 +28,18 @@ class trace;
 
 namespace worker {
 
+/// What computes. `any`: a GPU where there is one.
+enum class device_kind { any, cpu, cuda };
+
+/// Their names as flags say them, in order.
+constexpr std::array<std::string_view, 3> device_names{"auto", "cpu", "cuda"};
+
 struct trainer_options {
   int max_batch = 1;       ///< records of a minibatch at most
   std::uint64_t seed = 1;  ///< of dropout
+  device_kind on = device_kind::cpu;
   cpu_options device{};
+  cuda_options cuda{};
   nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
   bool profile = false;                        ///< time the passes, layer by layer
 };
@@ -48,8 +61,16 @@ class trainer {
   /// label is out of range.
   virtual void feed(example const& record, data::batch& b, int row, mode m) const = 0;
 
-  /// Parameters, then state.
+  /// What computes, for the log: empty for the processor.
+  virtual std::string device() const { return {}; }
+
+  /// Parameters, then state. Who has written there says so: `variables_written`.
   virtual std::span<float> variables() = 0;
+  virtual void variables_written() {}
+
+  /// Where variables, slots and steps can be while it trains, instead of with whoever pulls and pushes; null:
+  /// nowhere. From the arena's first `place` on, `variables` and `gradients` are not written any more.
+  virtual edl::arena* arena() { return nullptr; }
 
   /// One per parameter, of the minibatch last trained on.
   virtual view<float> gradients() const = 0;

@@ -109,4 +109,23 @@ class basic_cpu {
   std::unique_ptr<detail::kernel_store> store_;
 };
 
+// Host memory is the processor's: what other devices do besides is next to nothing here.
+
+template <class T>
+aligned_buffer<T> allocate(basic_cpu<T>&, std::size_t n) {
+  return aligned_buffer<T>(n);
+}
+template <class T>
+void upload(basic_cpu<T>&, reads<T> host, writes<T> to) {
+  std::ranges::copy(host, to.begin());
+}
+template <class T>
+void download(basic_cpu<T>&, reads<T> from, writes<T> host) {
+  std::ranges::copy(from, host.begin());
+}
+template <class T>
+void bind_parameters(basic_cpu<T>&, reads<T>) {}
+template <class T>
+void finish(basic_cpu<T>&) {}
+
 }  // namespace edl

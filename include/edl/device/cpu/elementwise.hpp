@@ -25,11 +25,11 @@ void halve(basic_cpu<T>& cpu, reads<T> x, std::span<std::byte> to);
 template <class T>
 void restore(basic_cpu<T>& cpu, std::span<std::byte const> from, writes<T> y);
 
-/// Copies a matrix of `rows` × `columns` whose rows stand `x_stride` and `y_stride` elements apart: the
-/// channels of one branch into or out of a concatenation.
+/// Copies a matrix of `rows` × `columns` whose rows begin at elements `x_first` and `y_first`, and stand
+/// `x_stride` and `y_stride` apart: the channels of one branch into or out of a concatenation.
 template <class T>
-void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_stride,
-                  writes<T> y, std::size_t y_stride);
+void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_first,
+                  std::size_t x_stride, writes<T> y, std::size_t y_first, std::size_t y_stride);
 
 }  // namespace edl
 

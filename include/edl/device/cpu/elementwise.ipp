@@ -62,11 +62,11 @@ void restore(basic_cpu<T>& cpu, std::span<std::byte const> from, writes<T> y) {
 }
 
 template <class T>
-void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_stride,
-                  writes<T> y, std::size_t y_stride) {
+void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_first,
+                  std::size_t x_stride, writes<T> y, std::size_t y_first, std::size_t y_stride) {
   cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i)
-      std::copy_n(x.data() + i * x_stride, columns, y.data() + i * y_stride);
+      std::copy_n(x.data() + x_first + i * x_stride, columns, y.data() + y_first + i * y_stride);
   });
 }
 
@@ -79,12 +79,12 @@ template void add(basic_cpu<float>&, activation, view<float>, view<float>, std::
 template void add(basic_cpu<double>&, activation, view<double>, view<double>, std::span<double>);
 template void halve(basic_cpu<float>&, view<float>, std::span<std::byte>);
 template void restore(basic_cpu<float>&, std::span<std::byte const>, std::span<float>);
-template void copy_columns(basic_cpu<float>&, std::size_t, std::size_t, view<float>, std::size_t,
-                           std::span<float>, std::size_t);
+template void copy_columns(basic_cpu<float>&, std::size_t, std::size_t, view<float>, std::size_t, std::size_t,
+                           std::span<float>, std::size_t, std::size_t);
 template void halve(basic_cpu<double>&, view<double>, std::span<std::byte>);
 template void restore(basic_cpu<double>&, std::span<std::byte const>, std::span<double>);
 template void copy_columns(basic_cpu<double>&, std::size_t, std::size_t, view<double>, std::size_t,
-                           std::span<double>, std::size_t);
+                           std::size_t, std::span<double>, std::size_t, std::size_t);
 #endif
 
 }  // namespace edl

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
 #include "edl/core/span.hpp"
 #include "edl/device/activation.hpp"
@@ -38,10 +39,10 @@ class cuda_backend {
 
   // ---- Memory ----
 
-  virtual float* allocate(std::size_t floats) = 0;  ///< zeroed; throws std::bad_alloc
+  virtual float* allocate(std::size_t floats) = 0;  ///< zeroed
   virtual void release(float* memory) noexcept = 0;
 
-  /// Host memory that copies need not wait for, until `unpin`; it is somebody else's.
+  /// Host memory that copies need not wait for, until `unpin`; it is somebody else's. Safe on any thread.
   virtual void pin(std::span<std::byte const> host) = 0;
   virtual void unpin(std::byte const* host) noexcept = 0;
 
@@ -113,7 +114,8 @@ class cuda_backend {
   virtual void halve(in x, std::span<std::byte> to) = 0;
   virtual void restore(std::span<std::byte const> from, out y) = 0;
 
-  /// Columns [x_first, x_first + columns) of rows of `x_stride`, to those from `y_first` of rows of `y_stride`.
+  /// Columns [x_first, x_first + columns) of rows of `x_stride`, to those from `y_first` of rows of
+  /// `y_stride`.
   virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
                             std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
 
@@ -134,15 +136,20 @@ class cuda_backend {
 
   virtual void sgd(out weights, in gradients, out velocity, float rate, float momentum, float weight_decay,
                    bool nesterov) = 0;
-  virtual void adam(out weights, in gradients, out m, out v, out largest, float alpha, float keep, float beta_1,
-                    float beta_2, float epsilon) = 0;
-  virtual void adagrad(out weights, in gradients, out accumulator, float rate, float keep,
-                       float epsilon) = 0;
+  virtual void adam(out weights, in gradients, out m, out v, out largest, float alpha, float keep,
+                    float beta_1, float beta_2, float epsilon) = 0;
+  virtual void adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) = 0;
 };
 
-/// Opens the library (`libedl-cuda.so`, beside the program, where the package is installed, or as
-/// EDL_CUDA_LIBRARY names it) and a GPU. Throws edl::error that says what is missing: the library, the driver, a GPU,
-/// or another library, and the way out.
+/// No GPU is to be had. `installed`: the library is there, so that somebody may have expected one.
+struct cuda_unavailable : error {
+  cuda_unavailable(std::string const& why, bool with_library) : error(why), installed(with_library) {}
+  bool installed;
+};
+
+/// Opens the library (`libedl-cuda.so`, beside the program, in ../lib, where its own libraries are, or as
+/// EDL_CUDA_LIBRARY names it) and a GPU. Throws cuda_unavailable, which says what is missing: the library,
+/// one that it needs, the driver, or a GPU.
 std::shared_ptr<cuda_backend> open_cuda(cuda_options const& o);
 
 }  // namespace edl

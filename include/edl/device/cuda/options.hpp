@@ -19,9 +19,10 @@ enum class precision {
 constexpr std::array<std::string_view, 3> precision_names{"float32", "tf32", "bfloat16"};
 
 struct cuda_options {
-  int index = 0;  ///< of the GPU, among those that this process sees
+  int index = 0;  ///< of the GPU, counted round and round those that this process sees
   edl::precision precision = precision::float32;
-  bool measured = true;  ///< kernels of libraries by measurement; otherwise by their rule, the same in every run
+  bool measured =
+      true;  ///< kernels of libraries by measurement; otherwise by their rule, the same in every run
 };
 
 }  // namespace edl

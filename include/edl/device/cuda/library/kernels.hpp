@@ -12,16 +12,16 @@
 #include "edl/device/geometry.hpp"
 
 /// Kernels of our own, as functions that put them into a stream. Pointers are the GPU's. `void` is
-/// activations (float32, or bfloat16 where `queue::half`), `float` is float32 always. What an operation means is
-/// said by its counterpart under edl/device/cpu; a null pointer is an empty span.
+/// activations (float32, or bfloat16 where `queue::half`), `float` is float32 always. What an operation means
+/// is said by its counterpart under edl/device/cpu; a null pointer is an empty span.
 namespace edl::cuda_kernels {
 
 /// Where operations go.
 struct queue {
   cudaStream_t stream = nullptr;
-  bool half = false;                     ///< activations are bfloat16
-  std::uint64_t const* step = nullptr;   ///< of random streams, where it is read when the kernel runs
-  int processors = 1;                    ///< multiprocessors of the GPU
+  bool half = false;                    ///< activations are bfloat16
+  std::uint64_t const* step = nullptr;  ///< of random streams, where it is read when the kernel runs
+  int processors = 1;                   ///< multiprocessors of the GPU
 };
 
 // ---- elementwise.cu ----
@@ -41,6 +41,9 @@ void dropout_forward(queue const& q, float rate, random_stream const& random, vo
                      std::byte* mask, std::size_t n);
 void dropout_backward(queue const& q, float rate, std::byte const* mask, void const* dy, void* dx,
                       std::size_t n);
+
+/// *to = step: the step of random streams in work that has been recorded.
+void set_step(queue const& q, std::uint64_t* to, std::uint64_t step);
 
 // ---- pool.cu ----
 void max_pool_forward(queue const& q, pool_geometry const& g, int batch, void const* x, void* y);
@@ -70,7 +73,8 @@ void softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void
 void softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y, void const* dy,
                       void* dx);
 
-/// sums[column] = Σ over the rows of x: the gradient of a bias. `scratch` as `sum_rows_scratch` says, in floats.
+/// sums[column] = Σ over the rows of x: the gradient of a bias. `scratch` as `sum_rows_scratch` says, in
+/// floats.
 std::size_t sum_rows_scratch(queue const& q, std::size_t rows, std::size_t columns);
 void sum_rows(queue const& q, std::size_t rows, std::size_t columns, void const* x, float* sums,
               float* scratch);
@@ -95,8 +99,8 @@ void adagrad(queue const& q, std::size_t n, float* weights, float const* gradien
              std::uint16_t* rounded, float rate, float keep, float epsilon);
 void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n);
 
-// ---- transpose.cu ---- kernels of convolutions, {height, width, in, out} and cuDNN's {out, height, width, in}:
-// a matrix of `inputs` (height · width · in) rows and `outputs` columns, and its transpose.
+// ---- transpose.cu ---- kernels of convolutions, {height, width, in, out} and cuDNN's {out, height, width,
+// in}: a matrix of `inputs` (height · width · in) rows and `outputs` columns, and its transpose.
 
 /// `from`: float32, or bfloat16 where `from_half`; `to` is as activations are.
 void transpose_weights(queue const& q, std::size_t inputs, std::size_t outputs, void const* from,

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "edl/app/model_trainer.hpp"
+#include "edl/app/model_feeder.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::app::detail {

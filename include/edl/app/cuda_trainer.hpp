@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/app/model_feeder.hpp"
+#include "edl/device/cuda.hpp"
+#include "edl/nn/loss/on_cuda.hpp"
+#include "edl/nn/model.hpp"
+#include "edl/nn/trace.hpp"
+#include "edl/optim/arena.hpp"
+#include "edl/optim/on_cuda.hpp"
+
+namespace edl::app {
+
+/// A user's Model as the runtime's `trainer`, on a GPU. A step is one graph there, from the minibatch's
+/// features to the gradients; in the `arena`, a second piece of work makes the optimiser's step. A loss or an
+/// optimiser that the GPU does not know is computed on the processor, between two graphs and by whoever keeps
+/// the variables.
+template <class Model>
+class cuda_trainer final : public model_feeder<Model>, private arena {
+  using feeder = model_feeder<Model>;
+  using traits = model_traits<Model>;
+  using network = model<Model::network, cuda>;
+  using feeder::features, feeder::truth, feeder::output, feeder::classes, feeder::labels;
+  static constexpr bool knows_loss = nn::computes_on_cuda<typename traits::loss_type>;
+  static constexpr bool knows_optimizer = optimizes_on_cuda<typename traits::optimizer_type>;
+
+ public:
+  /// Throws cuda_unavailable where no GPU is to be had.
+  explicit cuda_trainer(worker::trainer_options const& o)
+      : feeder(o),
+        net_({.max_batch = o.max_batch, .seed = o.seed, .device = o.cuda, .keep = o.keep}),
+        gpu_(net_.device()),
+        given_(samples(network::input.size())),
+        x_(samples(network::input.size())),
+        labels_(samples(labels)),
+        outputs_(samples(output.size())),
+        loss_(allocate(gpu_, 1)),
+        variables_(gpu_.backend(), net_.variables().size()),
+        gradients_(gpu_.backend(), network::parameter_count),
+        results_(gpu_.backend(), std::size_t(o.max_batch) * output.size()),
+        mean_(gpu_.backend(), 1) {
+    download(gpu_, net_.variables(), variables_.span());
+    if (o.profile) net_.set_trace(&trace_.emplace(traced_calls));
+  }
+
+  std::string device() const override { return gpu_->describe(); }
+
+  data::batch make_batch() const override {
+    auto b = feeder::make_batch();
+    auto const all = {pin(gpu_.backend(), std::as_bytes(std::span(b.features))),
+                      pin(gpu_.backend(), std::as_bytes(std::span(b.targets))),
+                      pin(gpu_.backend(), std::as_bytes(std::span(b.classes)))};
+    b.guard = std::make_shared<std::vector<std::shared_ptr<void>>>(all);
+    return b;
+  }
+
+  std::span<float> variables() override { return variables_.span(); }
+  view<float> gradients() const override { return gradients_.span(); }
+  void variables_written() override {
+    gpu_->upload(std::as_bytes(variables_.span()), net_.variables().data());
+    gpu_->refresh();
+    gpu_->synchronize();
+  }
+
+  edl::arena* arena() override { return knows_optimizer ? this : nullptr; }
+  nn::trace const* profile() const override { return trace_ ? &*trace_ : nullptr; }
+
+  double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const&) override {
+    if (b.rows == 0) {
+      std::ranges::fill(gradients_.span(), 0.0f);
+      upload(gpu_, gradients_.span(), net_.gradients());
+      return 0;
+    }
+    give(b);
+    double loss = 0;
+    if constexpr (knows_loss) {
+      run(mode::training, b.rows, step, [&] {
+        forward(b.rows, mode::training, step);
+        nn::compute_loss(gpu_, traits::loss, output, b.rows, last_, labels_of(b.rows), net_.output_gradient(),
+                         loss_.span());
+        net_.backward(x_of(b.rows), b.rows);
+      });
+      gpu_->download(loss_.span().data(), std::as_writable_bytes(mean_.span()));
+      fetch_gradients();
+      gpu_->synchronize();
+      loss = double(mean_.span()[0]);
+    } else {
+      auto const y = results(b, mode::training, step);
+      std::vector<float> slope(y.size());
+      loss = traits::loss(output, b.rows, y, truth(b), std::span(slope));
+      if (!std::isfinite(loss)) return loss;
+      auto const there = outputs_.span().first(slope.size());
+      upload(gpu_, slope, there);
+      run(backward_alone, b.rows, step, [&] {
+        gpu_->store(there, net_.output_gradient());
+        net_.backward(x_of(b.rows), b.rows);
+      });
+      fetch_gradients();
+      gpu_->synchronize();
+    }
+    return loss;
+  }
+
+  void evaluate(data::batch const& b, std::span<double> sums) override {
+    if (b.rows == 0) return;
+    give(b);
+    view<float> const y = results(b, mode::evaluation, 0);
+    double const loss = traits::loss(output, b.rows, y, truth(b), std::span<float>{});
+    traits::metrics::update(sums, output, b.rows, y, truth(b), loss);
+  }
+
+  view<float> predict(data::batch const& b) override {
+    if (b.rows == 0) return {};
+    give(b);
+    return results(b, mode::prediction, 0);
+  }
+
+ private:
+  static constexpr std::size_t traced_calls = 20'000;
+  static constexpr int backward_alone = 3;  // beside the modes
+
+  cuda_buffer samples(std::size_t of_one) { return allocate(gpu_, std::size_t(net_.max_batch()) * of_one); }
+  view<float> x_of(int rows) { return x_.span().first(std::size_t(rows) * network::input.size()); }
+  view<float> labels_of(int rows) { return labels_.span().first(std::size_t(rows) * labels); }
+
+  /// Features, and labels if there are any, to the GPU.
+  void give(data::batch const& b) {
+    gpu_->upload(std::as_bytes(features(b)), given_.span().data());
+    gpu_->upload(std::as_bytes(truth(b)), labels_.span().data());
+  }
+
+  void forward(int rows, mode what, std::uint64_t step) {
+    auto const x = x_.span().first(std::size_t(rows) * network::input.size());
+    gpu_->store(given_.span().first(x.size()), x);
+    last_ = net_.forward(x, rows, what, step);
+  }
+
+  /// What the network says, on the host.
+  view<float> results(data::batch const& b, mode what, std::uint64_t step) {
+    auto const y = outputs_.span().first(std::size_t(b.rows) * output.size());
+    run(what, b.rows, step, [&] {
+      forward(b.rows, what, step);
+      gpu_->load(last_, y);
+    });
+    auto const host = results_.span().first(y.size());
+    download(gpu_, y, host);
+    return host;
+  }
+
+  /// As a graph, unless layers are timed.
+  template <class What>
+  void run(What what, int rows, std::uint64_t step, std::function<void()> const& work) {
+    if (trace_)
+      work();
+    else
+      gpu_->replay(std::uint64_t(rows) << 8 | std::uint64_t(what), step, work);
+  }
+
+  /// For those who keep the variables.
+  void fetch_gradients() {
+    if (resident_) return;
+    auto const state = variables_.span().subspan(network::parameter_count);
+    gpu_->download(net_.gradients().data(), std::as_writable_bytes(gradients_.span()));
+    gpu_->download(net_.state().data(), std::as_writable_bytes(state));
+  }
+
+  void place(view<float> variables, view<float> slots, std::size_t stride) override {
+    upload(gpu_, variables, net_.variables());
+    gpu_->refresh();
+    slots_ = allocate(gpu_, slots.size());
+    upload(gpu_, slots, slots_.span());
+    gpu_->synchronize();
+    slot_views_.clear();
+    for (std::size_t at = 0; at < slots.size(); at += stride)
+      slot_views_.push_back(slots_.span().subspan(at, network::parameter_count));
+    resident_ = true;
+  }
+
+  void fetch(std::span<float> variables, std::span<float> slots) override {
+    download(gpu_, net_.variables(), variables);
+    download(gpu_, slots_.span(), slots);
+  }
+
+  void step(float learning_rate, std::uint64_t step) override {
+    if constexpr (knows_optimizer)
+      edl::apply(gpu_, traits::optimizer, net_.parameters(), net_.gradients(), slot_views_, learning_rate,
+                 step);
+  }
+
+  network net_;
+  cuda& gpu_;
+  cuda_buffer given_, x_, labels_, outputs_, loss_, slots_;
+  pinned_buffer variables_, gradients_, results_, mean_;
+  std::vector<std::span<float>> slot_views_;
+  view<float> last_;
+  bool resident_ = false;
+  std::optional<nn::trace> trace_;
+};
+
+}  // namespace edl::app

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "edl/core/error.hpp"
+
+namespace edl::cuda_library {
+
+/// Throws edl::error with CUDA's words unless all is well. Also for errors of work that was given before.
+inline void check(cudaError_t code, char const* doing) {
+  if (code == cudaSuccess) return;
+  (void)cudaGetLastError();  // it stays otherwise
+  throw error(fmt::format("GPU: {}: {} ({})", doing, cudaGetErrorString(code), cudaGetErrorName(code)));
+}
+
+}  // namespace edl::cuda_library

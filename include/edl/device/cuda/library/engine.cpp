@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/device/cuda/library/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "edl/device/cuda/library/check.hpp"
+
+namespace edl::cuda_library {
+namespace {
+
+constexpr std::size_t least_scratch = std::size_t(1) << 20;  // floats
+
+}  // namespace
+
+engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision) {
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "looking for GPUs");
+  if (count < 1) throw error("GPU: this process sees none");
+  index_ = std::max(index_, 0) % count;
+  use();
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
+  if (properties.major < 8)
+    throw error(
+        fmt::format("GPU: {} has compute capability {}.{}; 8.0 (A100) is the least that this library "
+                    "was built for",
+                    properties.name, properties.major, properties.minor));
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  queue_ = {.stream = stream_,
+            .half = precision_ == precision::bfloat16,
+            .step = nullptr,
+            .processors = properties.multiProcessorCount};
+  step_ = reinterpret_cast<std::uint64_t*>(allocate(2));
+  products_.emplace(queue_, products::surroundings{
+                                .precision = precision_,
+                                .measured = o.measured,
+                                .scratch = [this](std::size_t n) { return scratch(n); },
+                                .rounded = [this](float const* w) { return rounded(w); },
+                            });
+}
+
+engine::~engine() {
+  (void)cudaSetDevice(index_);
+  (void)cudaStreamSynchronize(stream_);
+  products_.reset();
+  for (auto& [key, r] : recordings_)
+    if (r.graph) (void)cudaGraphExecDestroy(r.graph);
+  for (float* s : scratches_) (void)cudaFree(s);
+  (void)cudaFree(rounded_);
+  (void)cudaFree(step_);
+  (void)cudaStreamDestroy(stream_);
+}
+
+void engine::use() { check(cudaSetDevice(index_), "taking the GPU"); }
+
+std::string engine::describe() const {
+  cudaDeviceProp properties;
+  int runtime = 0;
+  check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
+  check(cudaRuntimeGetVersion(&runtime), "asking for CUDA's version");
+  return fmt::format("{}, {:.1f} GiB, CUDA {}.{}, {}, {}", properties.name,
+                     double(properties.totalGlobalMem) / double(1u << 30), runtime / 1000,
+                     runtime % 1000 / 10, products::libraries(), precision_names[std::size_t(precision_)]);
+}
+
+// ---- Memory ----
+
+float* engine::allocate(std::size_t floats) {
+  use();
+  void* memory = nullptr;
+  cudaError_t const code = cudaMalloc(&memory, std::max<std::size_t>(floats, 1) * sizeof(float));
+  if (code == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw error(
+        fmt::format("GPU: no memory for {:.1f} MiB more; a smaller --minibatch_size or "
+                    "--precision=bfloat16 needs less",
+                    double(floats) * sizeof(float) / (1 << 20)));
+  }
+  check(code, "allocating memory");
+  check(cudaMemsetAsync(memory, 0, floats * sizeof(float), stream_), "zeroing memory");
+  return static_cast<float*>(memory);
+}
+
+void engine::release(float* memory) noexcept {
+  (void)cudaSetDevice(index_);
+  (void)cudaStreamSynchronize(stream_);
+  (void)cudaFree(memory);
+}
+
+void engine::pin(std::span<std::byte const> host) {
+  use();
+  check(cudaHostRegister(const_cast<std::byte*>(host.data()), host.size(), cudaHostRegisterDefault),
+        "pinning memory");
+}
+
+void engine::unpin(std::byte const* host) noexcept {
+  (void)cudaSetDevice(index_);
+  (void)cudaHostUnregister(const_cast<std::byte*>(host));
+}
+
+void engine::upload(std::span<std::byte const> host, void* to) {
+  check(cudaMemcpyAsync(to, host.data(), host.size(), cudaMemcpyHostToDevice, stream_), "copying to the GPU");
+}
+
+void engine::download(void const* from, std::span<std::byte> host) {
+  check(cudaMemcpyAsync(host.data(), from, host.size(), cudaMemcpyDeviceToHost, stream_),
+        "copying from the GPU");
+}
+
+void engine::synchronize() { check(cudaStreamSynchronize(stream_), "computing"); }
+
+float* engine::scratch(std::size_t floats) {
+  if (floats <= scratch_size_) return scratches_.back();
+  std::size_t const size = std::max({floats, 2 * scratch_size_, least_scratch});
+  scratches_.push_back(allocate(size));
+  scratch_size_ = size;
+  return scratches_.back();
+}
+
+// ---- Steps ----
+
+void engine::bind(in parameters) {
+  synchronize();
+  bound_ = parameters;
+  if (!queue_.half) return;
+  check(cudaFree(rounded_), "freeing memory");
+  rounded_ = nullptr;
+  rounded_ = reinterpret_cast<std::uint16_t*>(allocate((parameters.size() + 1) / 2));
+  refresh();
+}
+
+void engine::refresh() {
+  if (rounded_) cuda_kernels::round(queue_, bound_.data(), rounded_, bound_.size());
+}
+
+std::uint16_t* engine::rounded(float const* weights) const {
+  bool const within = rounded_ && weights >= bound_.data() && weights < bound_.data() + bound_.size();
+  return within ? rounded_ + (weights - bound_.data()) : nullptr;
+}
+
+cudaGraphExec_t engine::record(std::function<void()> const& work) {
+  cudaGraph_t graph = nullptr;
+  queue_.step = step_;
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording a step");
+  try {
+    work();
+  } catch (...) {
+    queue_.step = nullptr;
+    (void)cudaStreamEndCapture(stream_, &graph);
+    if (graph) (void)cudaGraphDestroy(graph);
+    throw;
+  }
+  queue_.step = nullptr;
+  check(cudaStreamEndCapture(stream_, &graph), "recording a step");
+  cudaGraphExec_t made = nullptr;
+  cudaError_t const code = cudaGraphInstantiate(&made, graph, 0);
+  (void)cudaGraphDestroy(graph);
+  check(code, "making a graph of a step");
+  return made;
+}
+
+void engine::replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) {
+  recording& r = recordings_[key];
+  if (r.times++ == 0) return work();  // kernels are chosen, and memory is taken, as the work asks for it
+  if (!r.graph) r.graph = record(work);
+  cuda_kernels::set_step(queue_, step_, step);
+  check(cudaGraphLaunch(r.graph, stream_), "starting a step");
+}
+
+}  // namespace edl::cuda_library

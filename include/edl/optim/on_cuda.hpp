@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "edl/core/span.hpp"
+#include "edl/device/cuda.hpp"
+#include "edl/optim/adagrad.hpp"
+#include "edl/optim/adam.hpp"
+#include "edl/optim/sgd.hpp"
+
+namespace edl {
+
+// The optimisers' rules on a GPU: what their `apply` does, on its memory.
+
+inline void apply(cuda& d, sgd const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t) {
+  d->sgd(weights, gradients, slots.empty() ? std::span<float>() : slots[0], rate, o.momentum, o.weight_decay,
+         o.nesterov);
+}
+
+inline void apply(cuda& d, adam const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  double const t = double(step) + 1;
+  double const corrected = std::sqrt(1 - std::pow(double(o.beta_2), t)) / (1 - std::pow(double(o.beta_1), t));
+  d->adam(weights, gradients, slots[0], slots[1], o.amsgrad ? slots[2] : std::span<float>(),
+          float(double(rate) * corrected), 1 - rate * o.weight_decay, o.beta_1, o.beta_2, o.epsilon);
+}
+
+inline void apply(cuda& d, adagrad const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t) {
+  d->adagrad(weights, gradients, slots[0], rate, 1 - rate * o.weight_decay, o.epsilon);
+}
+
+/// An optimiser that a GPU knows.
+template <class Optimizer>
+concept optimizes_on_cuda = requires(cuda& d, Optimizer const& o, std::span<float> w, view<float> g,
+                                     std::span<std::span<float> const> slots) {
+  edl::apply(d, o, w, g, slots, 0.0f, std::uint64_t{});
+};
+
+}  // namespace edl
