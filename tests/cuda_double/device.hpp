@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+/// The double of a GPU, for doubles of CUDA's libraries and for tests. It computes on the processor, in the
+/// thread that calls, one piece of work at a time, and it is as strict as a GPU, or stricter:
+/// - device memory can be touched only while work of a stream runs: elsewhere, beyond its end and after it
+/// was freed
+///   the program crashes. Fresh memory is full of NaN;
+/// - work is done as late as can be: when somebody waits for it. What was not waited for has not happened.
+///   EDL_CUDA_DOUBLE=eager in the environment does it at once, so that a debugger shows who asked for it;
+/// - what a GPU would leave undefined ends the program with a message that begins with "cuda double:".
+/// Thread safety: safe.
+namespace edl::cuda_double {
+
+/// Puts work into a stream, where device memory can be touched; or into the graph that the stream records, to
+/// be done as often as that is launched. What of the host's it needs it must hold by value.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+
+/// Ends the program: something that a GPU would leave undefined.
+[[noreturn]] void fail(std::string const& what);
+
+/// Whether all of it lies in one piece of device memory that was not freed.
+bool on_device(void const* memory, std::size_t size);
+
+bool capturing(cudaStream_t stream);
+
+/// Whether calls that allocate or wait are forbidden to this thread, since something is recorded. They spoil
+/// it.
+bool forbidden();
+
+/// Pieces of device memory that were not freed.
+std::size_t allocations();
+
+/// While it lives, device memory can be touched by everybody.
+class access {
+ public:
+  access();
+  ~access();
+  access(access const&) = delete;
+  access& operator=(access const&) = delete;
+};
+
+/// Whether blocks, and the threads of a block, run from the last to the first. Results must not depend on it.
+void reverse(bool backwards);
+
+/// A kernel: `thread` is called once per thread of the grid.
+cudaError_t launch(cudaLaunchConfig_t const& config, std::function<void()> thread);
+
+}  // namespace edl::cuda_double
