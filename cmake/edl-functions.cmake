@@ -1,3 +1,6 @@
+get_filename_component(edl_here "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+set_property(GLOBAL PROPERTY EDL_LIBRARY_DIR ${edl_here})
+
 # edl_add_model(name sources…): one binary that is master, parameter server and worker of the model it defines.
 function(edl_add_model name)
   if(NOT ARGN)
@@ -5,4 +8,7 @@ function(edl_add_model name)
   endif()
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE edl::edl)
+  # Where libedl-cuda.so is, which the program opens when a GPU is asked for.
+  get_property(where GLOBAL PROPERTY EDL_LIBRARY_DIR)
+  set_property(TARGET ${name} APPEND PROPERTY BUILD_RPATH ${where})
 endfunction()

@@ -1,0 +1,37 @@
+# The library for GPUs, libedl-cuda.so: programs open it when one is asked for, so that they need none of this to be
+# built or to start.
+find_program(EDL_NVCC nvcc HINTS ENV CUDACXX PATHS /usr/local/cuda/bin)
+find_library(EDL_CUDNN_LIBRARY cudnn HINTS /usr/local/cuda/lib64)
+if(EDL_NVCC AND EDL_CUDNN_LIBRARY)
+  set(edl_cuda_found ON)
+else()
+  set(edl_cuda_found OFF)
+endif()
+option(EDL_CUDA "Build the library for GPUs (CUDA Toolkit 12.8 or newer, cuDNN 9)" ${edl_cuda_found})
+message(STATUS "CUDA: ${EDL_CUDA}")
+if(NOT EDL_CUDA)
+  return()
+endif()
+if(NOT edl_cuda_found)
+  message(FATAL_ERROR "EDL_CUDA=ON, but nvcc or cuDNN is not found: put nvcc into PATH and name cuDNN's library with -DEDL_CUDNN_LIBRARY=...")
+endif()
+
+# A100, H100 and H200, and as PTX whatever follows.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+endif()
+set(CMAKE_CUDA_COMPILER ${EDL_NVCC})
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+
+file(GLOB edl_cuda_units CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/edl/device/cuda/library/*.cu
+     ${PROJECT_SOURCE_DIR}/include/edl/device/cuda/library/*.cpp)
+add_library(edl-cuda SHARED ${edl_cuda_units})
+target_include_directories(edl-cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${CUDAToolkit_INCLUDE_DIRS})
+target_compile_features(edl-cuda PRIVATE cxx_std_20 cuda_std_20)
+target_compile_options(edl-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Werror=all-warnings>
+                       $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers>)
+target_link_libraries(edl-cuda PRIVATE CUDA::cudart_static CUDA::cublasLt ${EDL_CUDNN_LIBRARY} fmt::fmt-header-only)
+set_target_properties(edl-cuda PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+                      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+install(TARGETS edl-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

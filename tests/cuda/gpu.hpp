@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/device/cuda.hpp"
+
+/// The GPU of these tests, opened anew for each: a real one, or the double, as EDL_CUDA_LIBRARY says. Null
+/// where none is to be had; the test says so, and ends.
+inline std::shared_ptr<edl::cuda_backend> gpu_or_skip(edl::cuda_options const& o = {}) try {
+  return edl::open_cuda(o);
+} catch (edl::cuda_unavailable const& none) {
+  MESSAGE("skipped: " << none.what());
+  return {};
+}
+
+/// ‖a − b‖ / ‖b‖; what is no number is infinitely far from everything.
+inline double distance(edl::view<float> a, edl::view<float> b) {
+  double off = 0, all = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    double const d = double(a[i]) - double(b[i]);
+    if (!std::isfinite(d)) return INFINITY;
+    off += d * d;
+    all += double(b[i]) * double(b[i]);
+  }
+  return all > 0 ? std::sqrt(off / all) : std::sqrt(off);
+}
+
+/// What `precision` may cost: the bounds for gradients of whole networks.
+inline double bound(edl::precision p) {
+  return p == edl::precision::float32 ? 1e-5 : p == edl::precision::tf32 ? 2e-3 : 1e-2;
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole networks: what a GPU computes beside what the processor does.
+#include "edl/nn/model.hpp"
+
+#include "cuda/gpu.hpp"
+#include "device/draw.hpp"
+#include "edl/nn/loss/on_cuda.hpp"
+#include "nn/networks.hpp"
+
+namespace nn = edl::nn;
+using edl::cuda, edl::cpu, edl::mode, edl::precision, edl::view;
+
+namespace {
+
+constexpr auto dense = nn::sequential(nn::features{.count = 20}, nn::dense{.units = 33}, nn::relu{},
+                                      nn::dropout{.rate = 0.3f}, nn::dense{.units = 10});
+
+constexpr auto residual = nn::sequential(
+    nn::image{.height = 8, .width = 8, .channels = 3},
+    nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same, .use_bias = false}, nn::batch_norm{},
+    nn::relu{},
+    nn::residual(
+        nn::sequential(nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same, .use_bias = false},
+                       nn::batch_norm{}, nn::relu{},
+                       nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same, .use_bias = false},
+                       nn::batch_norm{})),
+    nn::relu{},
+    nn::residual(
+        nn::sequential(nn::conv2d{.filters = 16, .kernel = 3, .stride = 2, .padding = nn::padding::same},
+                       nn::batch_norm{}),
+        nn::conv2d{.filters = 16, .kernel = 1, .stride = 2, .padding = nn::padding::same}),
+    nn::relu{}, nn::global_average_pool{}, nn::dense{.units = 10});
+
+constexpr auto images =
+    nn::sequential(nn::image{.height = 10, .width = 10, .channels = 1}, nn::conv2d{.filters = 8, .kernel = 3},
+                   nn::relu{}, nn::conv2d{.filters = 16, .kernel = 3}, nn::relu{}, nn::batch_norm{},
+                   nn::max_pool{.window = 2}, nn::dropout{.rate = 0.25f}, nn::dense{.units = 10});
+
+/// One step's loss, results, gradients and state.
+struct step {
+  double loss = 0;
+  std::vector<float> y, gradients, state;
+};
+
+template <auto const& Net>
+step on_cpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> const& labels,
+            nn::storage keep) {
+  edl::model<Net, cpu> m({.max_batch = batch, .seed = 3, .keep = keep});
+  step s;
+  auto const y = m.forward(x, batch, mode::training, 5);
+  s.loss = nn::softmax_cross_entropy{}(m.output, batch, y, view<std::int32_t>(labels), m.output_gradient());
+  m.backward(x, batch);
+  s.y.assign(y.begin(), y.end());
+  s.gradients.assign(m.gradients().begin(), m.gradients().end());
+  s.state.assign(m.state().begin(), m.state().end());
+  return s;
+}
+
+/// `times`: the step after the first is recorded, those after that are replayed.
+template <auto const& Net>
+step on_gpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> const& labels, nn::storage keep,
+            precision p, int times) {
+  edl::model<Net, cuda> m({.max_batch = batch, .seed = 3, .device = {.precision = p}, .keep = keep});
+  cuda& gpu = m.device();
+  auto raw = allocate(gpu, x.size()), given = allocate(gpu, x.size()), classes = allocate(gpu, labels.size()),
+       loss = allocate(gpu, 1), out = allocate(gpu, std::size_t(batch) * m.output.size());
+  upload(gpu, x, raw.span());
+  gpu->upload(std::as_bytes(std::span(labels)), classes.span().data());
+  std::vector<float> const start(m.state().size(), 0);
+  std::vector<float> state(m.state().size());
+  download(gpu, m.state(), state);
+  for (int i = 0; i < times; ++i) {
+    upload(gpu, state, m.state());
+    gpu->replay(1, 5, [&] {
+      gpu->store(raw.span(), given.span());
+      auto const y = m.forward(given.span(), batch, mode::training, 5);
+      nn::compute_loss(gpu, nn::softmax_cross_entropy{}, m.output, batch, y, classes.span(),
+                       m.output_gradient(), loss.span());
+      m.backward(given.span(), batch);
+      gpu->load(y, out.span());
+    });
+  }
+  step s{.y = std::vector<float>(out.span().size()),
+         .gradients = std::vector<float>(m.gradients().size()),
+         .state = std::vector<float>(m.state().size())};
+  std::vector<float> mean(1);
+  download(gpu, loss.span(), mean);
+  s.loss = double(mean[0]);
+  download(gpu, out.span(), s.y);
+  download(gpu, m.gradients(), s.gradients);
+  download(gpu, m.state(), s.state);
+  return s;
+}
+
+template <auto const& Net>
+void check_network(int batch) {
+  if (!gpu_or_skip()) return;
+  auto const x = numbers<float>(std::size_t(batch) * Net.input.size(), 1);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    labels[i] = std::int32_t(i * 7 % edl::model<Net, cpu>::output.size());
+  for (auto const keep : {nn::storage::recomputed, nn::storage::whole}) {
+    step const want = on_cpu<Net>(batch, x, labels, keep);
+    for (auto const p : {precision::float32, precision::tf32, precision::bfloat16})
+      for (int const times : {1, 3}) {
+        CAPTURE(int(keep)), CAPTURE(int(p)), CAPTURE(times);
+        step const got = on_gpu<Net>(batch, x, labels, keep, p, times);
+        // A small network's rounding does not average out: bfloat16 gets the bound of one product besides.
+        double const most = bound(p) * (p == precision::bfloat16 ? 4 : 1);
+        CHECK(std::abs(got.loss - want.loss) <= most * want.loss);
+        CHECK(distance(got.y, want.y) <= most);
+        CHECK(distance(got.gradients, want.gradients) <= most);
+        CHECK(distance(got.state, want.state) <= most);
+      }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("dense layers and dropout") { check_network<dense>(9); }
+TEST_CASE("convolutions, pooling and what is done with them in one pass") { check_network<images>(5); }
+TEST_CASE("residual blocks with batch normalisation") { check_network<residual>(4); }
+TEST_CASE("one of every layer") { check_network<zoo>(3); }
