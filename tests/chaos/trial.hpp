@@ -2,14 +2,11 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -19,41 +16,13 @@
 
 #include "app/job.hpp"
 #include "chaos/fault.hpp"
+#include "chaos/handle.hpp"
+#include "chaos/outcome.hpp"
 #include "chaos/plan.hpp"
 #include "chaos/subject.hpp"
 #include "chaos/watcher.hpp"
 
 namespace chaos {
-
-/// What became of a job.
-struct outcome {
-  std::vector<std::string> failures;  ///< empty: all is as promised
-  std::vector<fault> faults;
-  std::vector<sample> samples;
-  std::uint64_t lost = 0, repeated = 0;
-  int restarted = 0;              ///< bystanders that did not stay
-  int paused_lost = 0;            ///< workers that a silence below 5 s has cost their place
-  std::optional<bool> same_bits;  ///< as an undisturbed run's; nothing: not compared
-  double accuracy = 0, undisturbed = 0;
-  double seconds = 0;
-  std::string log;
-};
-
-/// A process that no other is taken for once it has ended.
-class handle {
- public:
-  explicit handle(pid_t pid) : fd_(int(::syscall(SYS_pidfd_open, pid, 0))) {}
-  handle(handle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  ~handle() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  bool send(int signal) const {
-    return fd_ >= 0 && ::syscall(SYS_pidfd_send_signal, fd_, signal, nullptr, 0) == 0;
-  }
-
- private:
-  int fd_;
-};
 
 /// What an undisturbed job of a plan's configuration results in; such jobs run once.
 class reference {
@@ -315,6 +284,7 @@ class trial {
       if (!seen_->has(account)) fail("the log's account of epoch " + std::to_string(e) + " is not exact");
     }
     check_bystanders(lines);
+    if (!plan_.allreduce) check_progress(lines);
     check_audit();
     out_.accuracy = last_accuracy(out_.log);
     if (!compare_) return;
@@ -326,6 +296,26 @@ class trial {
     }
     if (std::abs(out_.accuracy - wanted.accuracy) > 0.05)
       fail("accuracy " + std::to_string(out_.accuracy) + ", undisturbed " + std::to_string(wanted.accuracy));
+  }
+
+  // What servers have acknowledged stays, or the master says that it goes back. A push that some servers had
+  // and others not may be undone, one for each worker.
+  void check_progress(std::vector<line> const& lines) {
+    std::uint64_t most = 0;
+    auto const number = [](line const& l, std::string_view after) {
+      auto const at = l.text.rfind(after);
+      return at == std::string::npos ? 0 : std::stoull(l.text.substr(at + after.size()));
+    };
+    for (line const& l : lines) {
+      if (watcher::is_step(l)) most = std::max<std::uint64_t>(most, number(l, "steps = "));
+      if (l.process != "master") continue;
+      if (l.text.starts_with("Going back to version ")) most = number(l, "Going back to version ");
+      if (!l.text.starts_with("Going on at version ")) continue;
+      auto const now = number(l, "Going on at version ");
+      if (now + std::uint64_t(plan_.workers) < most)
+        fail("acknowledged pushes were undone: from version " + std::to_string(most) + ", " + l.text);
+      most = std::min<std::uint64_t>(most, now);
+    }
   }
 
   void check_bystanders(std::vector<line> const& lines) {

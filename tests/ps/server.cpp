@@ -233,6 +233,26 @@ TEST_CASE("a holder that is as far as the source keeps its state, one that is no
   CHECK(c.pull(second, 3) == c.pull(first, 3));
 }
 
+TEST_CASE("what a server had before, and others may have copied, is not its own any more") {
+  caller c;
+  process first, second;
+  c.ask<edl::wire::ConfigureReply>(first, method::configure, configuration(1, part::primary, false));
+  CHECK(first.it.held() == std::vector<std::uint32_t>{0});
+  // The range moves to the second: the first keeps what is copied, but has no part of the generation.
+  edl::wire::ConfigureRequest source;
+  source.set_generation(2);
+  source.set_keep(true);
+  source.add_holds(0);
+  c.ask<edl::wire::ConfigureReply>(first, method::configure, source);
+  c.ask<edl::wire::ConfigureReply>(second, method::configure,
+                                   configuration(2, part::primary, true, nullptr, &first));
+  c.push(second, 2, 0);
+  CHECK(first.it.held().empty());
+  CHECK(first.it.version() == 0);
+  CHECK(second.it.held() == std::vector<std::uint32_t>{0});
+  CHECK(second.it.version() == 1);
+}
+
 TEST_CASE("what makes no sense is refused and changes nothing") {
   caller c;
   process p;

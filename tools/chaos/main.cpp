@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   app.add_option("--first", first, "number of the first job, to repeat one of a longer run");
   app.add_option("--jobs", jobs, "run so many jobs at most; 0: no limit");
   app.add_option("--out", out, "file for the report, as JSON; written after each job");
-  app.add_option("--logs", logs, "directory for the logs of jobs that fail");
+  app.add_option("--logs", logs,
+                 "directory for the logs of jobs that fail, and of the only one with --jobs=1");
   app.add_option("--program", program, "the small model's binary of the tests");
   app.add_flag("--networks", networks, "workers behind networks that are cut; needs root and ip");
   app.add_flag("--bare", bare, "do not compare with undisturbed jobs");
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
                 o.accuracy, o.failures.empty() ? "good" : "FAILED", all.faults());
     for (std::string const& why : o.failures) std::printf("  %s\n", why.c_str());
     std::fflush(stdout);
-    if (!o.failures.empty() && !logs.empty()) {
+    if (!logs.empty() && (!o.failures.empty() || jobs == 1)) {
       std::ofstream log(logs + "/job-" + std::to_string(i) + ".log");
       log << o.log;
       for (chaos::fault const& f : o.faults) {

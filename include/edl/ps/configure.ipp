@@ -29,7 +29,7 @@ inline constexpr std::chrono::milliseconds copy_pause{2};
 EDL_INLINE void server::configured(std::uint64_t generation, std::uint32_t range,
                                    std::shared_ptr<store> state) {
   generation_ = configuring_ = generation;
-  shards_[range] = shard{.state = std::move(state), .backup = {}};
+  shards_[range] = shard{.state = std::move(state), .backup = {}, .since = generation};
 }
 
 // Everything of a store, for another that becomes its copy. While generations change, from one that rests.

@@ -66,8 +66,10 @@ class server {
   void stepped() { advanced_.notify(); }
 
   std::uint64_t generation() const { return generation_; }  ///< 0: nothing to serve yet
-  std::vector<std::uint32_t> held() const;                  ///< ranges whose state is here
-  std::uint64_t version() const;                            ///< of the first of them; 0: none
+  /// Ranges that are its own in this generation. What it had before may still be there, for others to copy as
+  /// the generation began, and grows old.
+  std::vector<std::uint32_t> held() const;
+  std::uint64_t version() const;  ///< of the first of them; 0: none
 
  private:
   class gradient_buffer;

@@ -80,12 +80,14 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
 
 EDL_INLINE std::vector<std::uint32_t> server::held() const {
   std::vector<std::uint32_t> all;
-  for (auto const& [range, s] : shards_) all.push_back(range);
+  for (auto const& [range, s] : shards_)
+    if (s.since == generation_) all.push_back(range);
   return all;
 }
 
 EDL_INLINE std::uint64_t server::version() const {
-  return shards_.empty() ? 0 : shards_.begin()->second.state->version();
+  auto const ranges = held();
+  return ranges.empty() ? 0 : shards_.at(ranges.front()).state->version();
 }
 
 EDL_INLINE void server::check(std::uint64_t generation) const {
