@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps beside those of peers: every contestant is a process, and they take turns, so that what else
 // the machine does falls on all of them alike.
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -14,6 +9,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "../contestant.hpp"
 #include "measured.hpp"
 
 namespace {
@@ -52,62 +48,6 @@ double peak() {
   return __builtin_cpu_supports("avx512f") ? std::max(peak_512(), peak_of_one_core<lanes_8>())
                                            : peak_of_one_core<lanes_8>();
 }
-
-/// A process that is asked by lines and answers by lines.
-class contestant {
- public:
-  contestant(std::string name, std::vector<std::string> const& command) : name(std::move(name)) {
-    int to[2], from[2];
-    if (::pipe(to) != 0 || ::pipe(from) != 0) throw std::runtime_error("no pipe");
-    id_ = ::fork();
-    if (id_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::dup2(to[0], 0), ::dup2(from[1], 1);
-      for (int end : {to[0], to[1], from[0], from[1]}) ::close(end);
-      std::vector<char*> arguments;
-      for (auto const& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-      arguments.push_back(nullptr);
-      ::execvp(arguments[0], arguments.data());
-      std::perror(arguments[0]);
-      ::_exit(127);
-    }
-    ::close(to[0]), ::close(from[1]);
-    to_ = ::fdopen(to[1], "w");
-    from_ = ::fdopen(from[0], "r");
-  }
-  contestant(contestant const&) = delete;
-  ~contestant() {
-    std::fclose(to_), std::fclose(from_);
-    ::kill(id_, SIGKILL);
-    ::waitpid(id_, nullptr, 0);
-  }
-
-  std::string line() {
-    std::string text;
-    for (int letter; (letter = std::fgetc(from_)) != EOF && letter != '\n';) text += char(letter);
-    return text;
-  }
-  std::string ask(std::string const& what) {
-    std::fprintf(to_, "%s\n", what.c_str());
-    std::fflush(to_);
-    return line();
-  }
-  void measure(int steps) {
-    std::istringstream answer(ask("steps " + std::to_string(steps)));
-    for (double t; answer >> t;) times.push_back(t);
-  }
-  double quantile(double q) {
-    std::sort(times.begin(), times.end());
-    return times.empty() ? 0 : times[std::min(times.size() - 1, std::size_t(q * double(times.size())))];
-  }
-
-  std::string name;
-  std::vector<double> times;
-
- private:
-  pid_t id_;
-  std::FILE *to_, *from_;
-};
 
 int serve(std::string const& name, int batch, bench::contest const& how, bool profile) {
   for (auto const& w : bench::workloads()) {
@@ -187,10 +127,10 @@ int main(int argc, char** argv) {
       for (int const n : threads) {
         std::vector<std::string> const rest{"--workload",      w.name,      "--batch",
                                             std::to_string(b), "--threads", std::to_string(n)};
-        std::vector<std::unique_ptr<contestant>> all;
+        std::vector<std::unique_ptr<bench::contestant>> all;
         auto const add = [&](std::string const& name, std::vector<std::string> command) {
           command.insert(command.end(), rest.begin(), rest.end());
-          all.push_back(std::make_unique<contestant>(name, command));
+          all.push_back(std::make_unique<bench::contestant>(name, command));
           if (all.back()->line() != "ready") {
             std::fprintf(stderr, "%s does not answer and is left out\n", name.c_str());
             all.pop_back();

@@ -8,26 +8,6 @@
 namespace bench {
 namespace {
 
-/// Multiplications of a forward pass over one sample.
-template <edl::nn::layer L>
-constexpr double forward_of(L const& l, edl::shape in) {
-  if constexpr (edl::nn::container<L>) {
-    double sum = 0;
-    l.children(in, [&](auto const& child, edl::shape s, std::string_view) {
-      sum += forward_of(child, s);
-      return true;
-    });
-    return sum;
-  } else if constexpr (std::same_as<L, nn::conv2d>) {
-    auto const g = l.geometry(in);
-    return double(g.positions()) * double(g.patch()) * double(g.out.channels);
-  } else if constexpr (std::same_as<L, nn::dense>) {
-    return double(in.size()) * double(l.units);
-  } else {
-    return 0;
-  }
-}
-
 template <auto const& Net>
 class step_of final : public trainer {
  public:

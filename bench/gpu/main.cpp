@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps on a GPU beside those of peers: every contestant is a process, and they take turns. A turn
+// is as many steps as are told, one after the other, with one wait at their end; samples lie on the GPU.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <edl/edl.hpp>
+#include <functional>
+#include <iostream>
+#include <memory>
+
+#include "../contestant.hpp"
+#include "edl/device/cuda.hpp"
+#include "edl/nn/loss/on_cuda.hpp"
+#include "edl/optim/on_cuda.hpp"
+#include "networks.hpp"
+
+namespace {
+
+namespace nn = edl::nn;
+using clock_type = std::chrono::steady_clock;
+using edl::cuda, edl::precision, edl::precision_names;
+
+double microseconds_since(clock_type::time_point begin) {
+  return std::chrono::duration<double, std::micro>(clock_type::now() - begin).count();
+}
+
+class trainer {
+ public:
+  virtual ~trainer() = default;
+  virtual void step() = 0;
+  virtual void wait() = 0;
+  /// Prints where the time of some steps goes; each layer is waited for.
+  virtual void trace(int steps) = 0;
+};
+
+template <auto const& Net>
+class step_of final : public trainer {
+ public:
+  step_of(int batch, precision p)
+      : batch_(batch),
+        model_({.max_batch = batch, .device = {.precision = p}}),
+        gpu_(model_.device()),
+        given_(allocate(gpu_, std::size_t(batch) * Net.input.size())),
+        x_(allocate(gpu_, std::size_t(batch) * Net.input.size())),
+        labels_(allocate(gpu_, std::size_t(batch))),
+        loss_(allocate(gpu_, 1)),
+        velocity_(allocate(gpu_, model_.gradients().size())) {
+    edl::random_stream const random(1, 0);
+    std::vector<float> x(given_.span().size());
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = random.uniform(i);
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = std::int32_t(i % 10);
+    upload(gpu_, x, given_.span());
+    gpu_->upload(std::as_bytes(std::span(labels)), labels_.span().data());
+    gpu_->synchronize();
+  }
+
+  void step() override {
+    gpu_->replay(1, step_, [this] { pass(); });
+    std::span<float> const slots[] = {velocity_.span()};
+    edl::apply(gpu_, edl::sgd{.momentum = 0.9f}, model_.parameters(), model_.gradients(), slots, 0.01f,
+               step_);
+    ++step_;
+  }
+  void wait() override { gpu_->synchronize(); }
+
+  void trace(int steps) override {
+    nn::trace all;
+    model_.set_trace(&all);
+    for (int i = 0; i < steps; ++i) pass();
+    all.write_table(std::cout);
+  }
+
+ private:
+  void pass() {
+    gpu_->store(given_.span(), x_.span());
+    auto const y = model_.forward(x_.span(), batch_, edl::mode::training, step_);
+    nn::compute_loss(gpu_, nn::softmax_cross_entropy{}, model_.output, batch_, y, labels_.span(),
+                     model_.output_gradient(), loss_.span());
+    model_.backward(x_.span(), batch_);
+  }
+
+  int batch_;
+  edl::model<Net, cuda> model_;
+  cuda& gpu_;
+  edl::cuda_buffer given_, x_, labels_, loss_, velocity_;
+  std::uint64_t step_ = 0;
+};
+
+struct workload {
+  std::string name;
+  std::vector<int> batches;
+  double multiplications;  // of a step, per sample: what products and convolutions must compute
+  std::function<std::unique_ptr<trainer>(int, precision)> make;
+};
+
+template <auto const& Net>
+workload one(std::string name, std::vector<int> batches) {
+  double first = 0;
+  Net.body.children(Net.input, [&](auto const& child, edl::shape s, std::string_view) {
+    first = bench::forward_of(child, s);
+    return first == 0;
+  });
+  return {std::move(name), std::move(batches), 3 * bench::forward_of(Net.body, Net.input) - first,
+          [](int batch, precision p) { return std::make_unique<step_of<Net>>(batch, p); }};
+}
+
+std::vector<workload> workloads() {
+  return {one<bench::mnist>("mnist", {64, 1024}), one<bench::mlp>("mlp", {256, 4096}),
+          one<bench::cifar>("cifar", {128, 1024}), one<resnet::of_20_layers>("resnet20", {128, 1024}),
+          one<resnet::of_18_layers>("resnet18", {128, 1024})};
+}
+
+precision named(std::string const& name) {
+  return precision(std::find(precision_names.begin(), precision_names.end(), name) - precision_names.begin());
+}
+
+/// Multiplications and additions of a large product in a nanosecond: what the card gives to this library.
+double matrix_rate(precision p) {
+  constexpr std::size_t n = 8192;
+  cuda gpu({.precision = p});
+  auto a = allocate(gpu, n * n), b = allocate(gpu, n * n), c = allocate(gpu, n * n);
+  std::vector<float> host(n * n);
+  edl::random_stream const random(1, 0);
+  for (std::size_t i = 0; i < host.size(); ++i) host[i] = random.uniform(i) - 0.5f;
+  upload(gpu, host, c.span());
+  gpu->store(c.span(), a.span());
+  upload(gpu, host, b.span());
+  bind_parameters(gpu, b.span());
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    gpu->synchronize();
+    auto const begin = clock_type::now();
+    for (int k = 0; k < 10; ++k)
+      dense_forward(gpu, n, n, n, edl::activation::none, a.span(), b.span(), {}, c.span());
+    gpu->synchronize();
+    best = std::max(best, 2.0 * n * n * n * 10 / (microseconds_since(begin) * 1e3));
+  }
+  return best;
+}
+
+int serve(std::string const& name, int batch, precision p, bool profile) {
+  for (auto const& w : workloads()) {
+    if (w.name != name) continue;
+    auto const t = w.make(batch, p);
+    if (profile) return t->trace(50), 0;
+    for (int i = 0; i < 5; ++i) t->step();
+    t->wait();
+    std::cout << "ready" << std::endl;
+    for (std::string line; std::getline(std::cin, line);) {
+      int const steps = std::max(1, std::atoi(line.substr(line.find(' ') + 1).c_str()));
+      auto const begin = clock_type::now();
+      for (int i = 0; i < steps; ++i) t->step();
+      t->wait();
+      std::cout << microseconds_since(begin) / 1e3 / steps << std::endl;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  CLI::App app("Training steps of this project on a GPU beside those of peers, in turns");
+  std::vector<std::string> peers, only, precisions{"tf32", "bfloat16"};
+  int rounds = 9;
+  double turn = 200;
+  app.add_option("--peer", peers,
+                 "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)");
+  app.add_option("--workload", only, "these alone: mnist, mlp, cifar, resnet20, resnet18");
+  app.add_option("--precision", precisions, "these: float32, tf32, bfloat16")
+      ->check(CLI::IsMember(precision_names));
+  app.add_option("--rounds", rounds, "turns of each");
+  app.add_option("--turn", turn, "milliseconds that a turn takes, about");
+  std::string served;
+  int batch = 0;
+  bool profile = false;
+  auto* const server = app.add_subcommand("serve", "be a contestant");
+  server->add_option("--workload", served)->required();
+  server->add_option("--batch", batch)->required();
+  server->add_option("--precision", precisions)->required();
+  server->add_flag("--profile", profile, "print where the time goes, layer by layer, and end");
+  CLI11_PARSE(app, argc, argv);
+  if (*server) return serve(served, batch, named(precisions.front()), profile);
+
+  std::printf("%s\n\n", cuda()->describe().c_str());
+  std::printf(
+      "| network | batch | precision | who | step, µs (p10 to p90) | samples/s | TFLOP/s | of a large "
+      "product's | edl is |\n");
+  std::printf("|---|---|---|---|---|---|---|---|---|\n");
+  for (std::string const& p : precisions) {
+    double const fastest = matrix_rate(named(p));
+    std::printf("| 8192³ product | | %s | edl | | | %.0f | 100 %% | |\n", p.c_str(), fastest / 1e3);
+    for (auto const& w : workloads()) {
+      if (!only.empty() && std::find(only.begin(), only.end(), w.name) == only.end()) continue;
+      for (int const b : w.batches) {
+        std::vector<std::string> const rest{"--workload",      w.name,        "--batch",
+                                            std::to_string(b), "--precision", p};
+        std::vector<std::unique_ptr<bench::contestant>> all;
+        auto const add = [&](std::string const& name, std::vector<std::string> command) {
+          command.insert(command.end(), rest.begin(), rest.end());
+          all.push_back(std::make_unique<bench::contestant>(name, command));
+          if (all.back()->line() == "ready") return;
+          std::fprintf(stderr, "%s does not answer (%s, %d, %s) and is left out\n", name.c_str(),
+                       w.name.c_str(), b, p.c_str());
+          all.pop_back();
+        };
+        add("edl", {"/proc/self/exe", "serve"});
+        if (all.empty()) continue;
+        for (std::string const& peer : peers) {
+          auto const at = peer.find('=');
+          std::istringstream words(peer.substr(at + 1));
+          add(peer.substr(0, at), {std::istream_iterator<std::string>(words), {}});
+        }
+        for (int r = 0; r < rounds; ++r)
+          for (auto& c : all)
+            c->measure(std::clamp(int(turn / (c->times.empty() ? 5 : c->times.back())), 1, 5000));
+        double const ours = all.front()->quantile(0.5);
+        for (auto& c : all) {
+          double const ms = c->quantile(0.5), rate = 2 * w.multiplications * b / (ms * 1e6);
+          std::printf("| %s | %d | %s | %s | %.1f (%.1f to %.1f) | %.0f | %.1f | %.0f %% | %.2f x |\n",
+                      w.name.c_str(), b, p.c_str(), c->name.c_str(), ms * 1e3, c->quantile(0.1) * 1e3,
+                      c->quantile(0.9) * 1e3, b / ms * 1e3, rate / 1e3, 100 * rate / fastest, ms / ours);
+          std::fflush(stdout);
+        }
+      }
+    }
+  }
+} catch (edl::error const& e) {
+  std::fprintf(stderr, "bench-gpu: %s\n", e.what());
+  return 1;
+}
