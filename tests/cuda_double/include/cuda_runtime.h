@@ -23,28 +23,29 @@
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 
-struct alignas(8) float2 {
+/// Device code reads arrays of numbers as these, wherever they are aligned.
+struct [[gnu::may_alias]] alignas(8) float2 {
   float x, y;
 };
-struct alignas(16) float4 {
+struct [[gnu::may_alias]] alignas(16) float4 {
   float x, y, z, w;
 };
-struct alignas(4) uchar4 {
+struct [[gnu::may_alias]] alignas(4) uchar4 {
   unsigned char x, y, z, w;
 };
-struct alignas(4) ushort2 {
+struct [[gnu::may_alias]] alignas(4) ushort2 {
   unsigned short x, y;
 };
-struct alignas(8) ushort4 {
+struct [[gnu::may_alias]] alignas(8) ushort4 {
   unsigned short x, y, z, w;
 };
 struct uint3 {
   unsigned x, y, z;
 };
-struct alignas(8) uint2 {
+struct [[gnu::may_alias]] alignas(8) uint2 {
   unsigned x, y;
 };
-struct alignas(16) uint4 {
+struct [[gnu::may_alias]] alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/device/cpu/pool.hpp"
+
+#include <limits>
+
+#include "cuda/kernels/board.hpp"
+
+TEST_CASE("pooling, and its gradients") {
+  using edl::pool_geometry;
+  in_all_ways([](bool half) {
+    edl::basic_cpu<double> cpu;
+    gpu g(half);
+    int const batch = 3;
+    for (pool_geometry const &p : {
+             pool_geometry{{6, 8, 16}, {3, 4, 16}, 2, 2, 0},               // side by side
+             pool_geometry{{7, 5, 3}, {3, 2, 3}, 2, 2, 0},                 // and what fills none
+             pool_geometry{{7, 6, 8}, {4, 3, 8}, 3, 2, 1},                 // that overlap, beyond the border
+             pool_geometry{{5, 9, 24}, {5, 9, 24}, 3, 1, 1},               //
+             pool_geometry{{5, 5, 1}, {2, 2, 1}, {1, 2}, {4, 3}, {0, 0}},  // with gaps
+             pool_geometry{{4, 4, 40}, {1, 1, 40}, 4, 1, 0},               // all of a sample
+         }) {
+      CAPTURE(p.in.height);
+      CAPTURE(p.in.channels);
+      for (std::size_t const before : {0, 1}) {
+        auto x = g.draw(batch * p.in.size(), 1);
+        for (std::size_t i = 0; i < x.size(); ++i)
+          if (i % 3 == 0) x[i] = 0.5;  // often the greatest of a window, twice
+        x[x.size() / 2] = std::numeric_limits<double>::quiet_NaN();
+        auto const dy = g.draw(batch * p.out.size(), 2);
+        std::vector<double> y(dy.size()), dx(x.size());
+        void *const from = g.put_activations(x, before), *const to = g.activations(y.size(), before),
+                    *const out = g.put_activations(dy, before), *const back = g.activations(x.size(), before);
+        kernels::max_pool_forward(g.q, p, batch, from, to);
+        max_pool_forward(cpu, p, batch, x, y);
+        CHECK(close(g.get_activations(to, y.size()), y, false, 1e-7));
+        kernels::max_pool_backward(g.q, p, batch, from, to, out, back);
+        max_pool_backward(cpu, p, batch, x, y, dy, dx);
+        CHECK(close(g.get_activations(back, dx.size()), dx, half));
+        kernels::average_pool_forward(g.q, p, batch, from, to);
+        average_pool_forward(cpu, p, batch, x, y);
+        CHECK(close(g.get_activations(to, y.size()), y, half));
+        kernels::average_pool_backward(g.q, p, batch, out, back);
+        average_pool_backward(cpu, p, batch, dy, dx);
+        CHECK(close(g.get_activations(back, dx.size()), dx, half));
+      }
+    }
+  });
+}
