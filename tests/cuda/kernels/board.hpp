@@ -93,12 +93,13 @@ struct gpu {
   std::vector<void*> held_;
 };
 
-/// Whether all are the same, but for rounding: `error` of the greatest number, and that of a bfloat16 where
-/// `half`.
+/// Whether all are the same, but for rounding: `error` of the greatest number, or of those that it was
+/// computed of
+/// (`greatest`), and that of a bfloat16 where `half`.
 template <class T, class U>
-bool close(std::vector<T> const& got, std::vector<U> const& wanted, bool half, double error = 1e-6) {
+bool close(std::vector<T> const& got, std::vector<U> const& wanted, bool half, double error = 1e-6,
+           double greatest = 0) {
   if (got.size() != wanted.size()) return false;
-  double greatest = 0;
   for (U const x : wanted)
     if (std::isfinite(double(x))) greatest = std::max(greatest, std::abs(double(x)));
   for (std::size_t i = 0; i < got.size(); ++i) {

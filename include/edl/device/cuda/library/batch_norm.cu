@@ -58,8 +58,9 @@ __device__ __forceinline__ void join_down(unsigned lanes, unsigned down, moments
   }
 }
 
-/// Of a part of the rows: partial = [part][mean, squares][column]. Numbers are summed as they differ from the
-/// thread's first, so that a large mean costs no digits of the variance.
+/// Of a part of the rows: partial = [part][mean, squares][column], with means as they differ from the first
+/// row. Numbers are summed as they differ from the thread's first: a large mean costs no digits of the
+/// variance.
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads, 2)
     moments_kernel(column_tiling const t, T const* __restrict__ x, float* __restrict__ partial) {
@@ -82,10 +83,11 @@ __global__ void __launch_bounds__(column_threads, 2)
       }
     }
     count = float((end - first + t.down - 1) / t.down);
+    pack<N> const origin = load<N>(x + at.column);
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       float const off = sum[k] / count;
-      m[k].mean = shift.of[k] + off;
+      m[k].mean = shift.of[k] - origin.of[k] + off;
       m[k].squares = square[k] - sum[k] * off;
     }
   }
@@ -99,7 +101,7 @@ __global__ void __launch_bounds__(column_threads, 2)
   }
 }
 
-/// Of all rows: thread i < count(N) has those of column first(N) + i.
+/// Of all rows, as of the parts: thread i < count(N) has those of column first(N) + i.
 template <int N>
 __device__ __forceinline__ moments join_parts(column_tiling const& t, float const* __restrict__ partial,
                                               float* shared, float* counts) {
@@ -183,10 +185,10 @@ struct norm_variables {
 };
 
 /// z = x · scale + offset of the tile's columns. The tile's first block writes what is remembered.
-template <int N>
+template <int N, class T>
 __device__ __forceinline__ void find_scales(column_tiling const& t, norm_variables const& v,
-                                            float const* __restrict__ partial, float* shared, float* counts,
-                                            float* scale, float* offset) {
+                                            T const* __restrict__ x, float const* __restrict__ partial,
+                                            float* shared, float* counts, float* scale, float* offset) {
   moments m;
   if (v.of == statistics::batch) m = join_parts<N>(t, partial, shared, counts);
   if (threadIdx.x < t.count(N)) {
@@ -199,7 +201,7 @@ __device__ __forceinline__ void find_scales(column_tiling const& t, norm_variabl
     } else {
       float variance;
       if (v.of == statistics::batch) {
-        mean = m.mean;
+        mean = m.mean + load_one(x + k);
         variance = m.squares / float(t.rows);
         if (writes) {
           v.running_mean[k] = v.running_mean[k] * v.momentum + mean * (1 - v.momentum);
@@ -229,7 +231,7 @@ __global__ void __launch_bounds__(column_threads, 2)
                      T* __restrict__ y) {
   __shared__ float shared[2 * column_threads], counts[column_threads], scales[tile_columns + 8],
       offsets[tile_columns + 8];
-  find_scales<N>(t, v, partial, shared, counts, scales, offsets);
+  find_scales<N>(t, v, x, partial, shared, counts, scales, offsets);
   column_place const at(t, N);
   if (!at.active) return;
   float scale[N], offset[N];
@@ -269,7 +271,7 @@ __global__ void __launch_bounds__(column_threads, 1)
                              float const* __restrict__ partial, T const* __restrict__ x, T* __restrict__ y) {
   __shared__ float shared[2 * column_threads], counts[column_threads], scales[tile_columns + 8],
       offsets[tile_columns + 8];
-  find_scales<N>(t, v, partial, shared, counts, scales, offsets);
+  find_scales<N>(t, v, x, partial, shared, counts, scales, offsets);
   column_place const at(t, N);
   if (!at.active) return;
   float scale[N], offset[N];
