@@ -2,6 +2,8 @@
 // Whole jobs of the tests' small model that compute on a GPU.
 #include "app/job.hpp"
 
+#include <cstdlib>
+
 #include "cuda/gpu.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
 
@@ -10,6 +12,12 @@ using job::count, job::has, job::train;
 namespace {
 
 using words = std::vector<std::string>;
+
+/// The small model's binary may have been carried elsewhere.
+job::options small(job::environment env = {}) {
+  char const* const told = std::getenv("EDL_TINY");
+  return {.env = std::move(env), .program = told ? told : EDL_TINY};
+}
 
 double last_accuracy(std::string const& log) {
   auto const at = log.rfind("{'accuracy': ");
@@ -33,7 +41,8 @@ TEST_CASE(
     std::string const own = dir / precision;
     job::run j(on_gpu({std::string("--precision=") + precision, "--evaluation_steps=50",
                        "--checkpoint_dir=" + own + "/checkpoints", "--checkpoint_steps=70",
-                       "--output=" + own + "/model"}));
+                       "--output=" + own + "/model"}),
+               small());
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
     CHECK(has(j.log(), "computes on "));
@@ -44,7 +53,8 @@ TEST_CASE(
     CHECK(edl::wire::newest_valid(own + "/checkpoints") == own + "/checkpoints/version-192");
     // What the GPU has trained the processor evaluates, and goes on with.
     job::run after(train({"--device=cpu", "--num_epochs=4", "--validation_data=" + job::data().validation,
-                          "--checkpoint_dir=" + own + "/checkpoints"}));
+                          "--checkpoint_dir=" + own + "/checkpoints"}),
+                   small());
     CHECK(after.wait() == 0);
     CAPTURE(after.log());
     CHECK(has(after.log(), "going on from "));
@@ -57,7 +67,7 @@ TEST_CASE("a run that was checkpointed on a GPU goes on there to the same bits")
   job::scratch const dir;
   auto const go = [&](char const* name, words more) {
     more.insert(more.end(), {"--device=cuda", std::string("--output=") + (dir / name)});
-    job::run j(train(more));
+    job::run j(train(more), small());
     CHECK(j.wait() == 0);
     return job::slurp((dir / name) + "/model.safetensors");
   };
@@ -70,7 +80,7 @@ TEST_CASE("workers on a GPU train with servers and by all-reduce") {
   if (!gpu_or_skip()) return;
   for (words const& how : {words{"--num_workers=2", "--num_ps_pods=2", "--use_async=true"},
                            words{"--num_workers=2", "--distribution_strategy=AllreduceStrategy"}}) {
-    job::run j(on_gpu(how));
+    job::run j(on_gpu(how), small());
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
     CHECK(last_accuracy(j.log()) > 0.8);
@@ -80,7 +90,8 @@ TEST_CASE("workers on a GPU train with servers and by all-reduce") {
 
 TEST_CASE("steps between pulls are made on the host") {
   if (!gpu_or_skip()) return;
-  job::run j(on_gpu({"--num_workers=1", "--num_ps_pods=1", "--use_async=true", "--get_model_steps=4"}));
+  job::run j(on_gpu({"--num_workers=1", "--num_ps_pods=1", "--use_async=true", "--get_model_steps=4"}),
+             small());
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   CHECK(last_accuracy(j.log()) > 0.7);
@@ -88,11 +99,10 @@ TEST_CASE("steps between pulls are made on the host") {
 
 TEST_CASE(
     "without a GPU, one that is asked for is an error, and auto computes on the processor and says so") {
-  words const env{};
-  job::run none(train({"--device=cuda"}), {.env = {{"EDL_CUDA_LIBRARY", "/nowhere/libedl-cuda.so"}}});
+  job::run none(train({"--device=cuda"}), small({{"EDL_CUDA_LIBRARY", "/nowhere/libedl-cuda.so"}}));
   CHECK(none.wait() == 1);
   CHECK(has(none.log(), "EDL_CUDA_LIBRARY"));
-  job::run processor(train({"--device=auto"}), {.env = {{"EDL_CUDA_LIBRARY", "/nowhere/libedl-cuda.so"}}});
+  job::run processor(train({"--device=auto"}), small({{"EDL_CUDA_LIBRARY", "/nowhere/libedl-cuda.so"}}));
   CHECK(processor.wait() == 0);
   CAPTURE(processor.log());
   CHECK(has(processor.log(), "computes on the processor, as no GPU is to be had: GPU: "));
