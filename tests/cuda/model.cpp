@@ -103,7 +103,9 @@ void check_network(int batch) {
     step const want = on_cpu<Net>(batch, x, labels, keep);
     for (auto const p : {precision::float32, precision::tf32, precision::bfloat16})
       for (int const times : {1, 3}) {
-        CAPTURE(int(keep)), CAPTURE(int(p)), CAPTURE(times);
+        CAPTURE(int(keep));
+        CAPTURE(int(p));
+        CAPTURE(times);
         step const got = on_gpu<Net>(batch, x, labels, keep, p, times);
         // A small network's rounding does not average out: bfloat16 gets the bound of one product besides.
         double const most = bound(p) * (p == precision::bfloat16 ? 4 : 1);
