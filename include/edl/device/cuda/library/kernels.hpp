@@ -110,4 +110,22 @@ void transpose_weights(queue const& q, std::size_t inputs, std::size_t outputs, 
 void transpose_gradients(queue const& q, std::size_t inputs, std::size_t outputs, void const* from,
                          float* to);
 
+// ---- conv2d.cu ---- what cuDNN leaves to do
+
+/// y = f(y + bias), a row at a time. `bias` may be null.
+void finish_rows(queue const& q, std::size_t rows, std::size_t columns, activation f, float const* bias,
+                 void* y);
+
+/// Samples moved down and to the right by (down, right), which may be negative, in samples of another size of as
+/// many channels; zero where nothing comes to lie.
+void place(queue const& q, int batch, shape from, shape to, int down, int right, void const* x, void* y);
+
+/// Convolutions by their definition, for what no library computes: any geometry, not fast.
+void conv2d_forward(queue const& q, conv_geometry const& g, int batch, activation f, void const* x,
+                    float const* kernel, float const* bias, void* y);
+void conv2d_data(queue const& q, conv_geometry const& g, int batch, float const* kernel, void const* dy,
+                 void* dx);
+void conv2d_weights(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
+                    float* dkernel);
+
 }  // namespace edl::cuda_kernels

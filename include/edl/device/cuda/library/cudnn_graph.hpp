@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cudnn.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// cuDNN's graph API as values: descriptors that know what they are called, so that an error says which of
+/// them and which of its attributes cuDNN did not like, and in what words.
+namespace edl::cuda_library::cudnn {
+
+/// Throws edl::error with cuDNN's words unless all is well.
+void check(cudnnStatus_t status, std::string_view doing);
+
+class descriptor {
+ public:
+  descriptor(cudnnBackendDescriptorType_t type, std::string name);
+  descriptor(descriptor&& other) noexcept;
+  descriptor& operator=(descriptor&& other) noexcept;
+  ~descriptor();
+
+  /// `what` is the attribute's name in errors.
+  template <class T>
+  void set(std::string_view what, cudnnBackendAttributeName_t attribute, T const& value) {
+    set(what, attribute, std::span<T const>(&value, 1));
+  }
+  template <class T>
+  void set(std::string_view what, cudnnBackendAttributeName_t attribute, std::span<T const> values) {
+    put(what, attribute, type_of(T{}), std::int64_t(values.size()), values.data());
+  }
+  void set(std::string_view what, cudnnBackendAttributeName_t attribute, descriptor const& value);
+  void set(std::string_view what, cudnnBackendAttributeName_t attribute, std::span<descriptor const> values);
+
+  void finalize();
+  cudnnStatus_t try_finalize();
+
+  std::int64_t integer(std::string_view what, cudnnBackendAttributeName_t attribute) const;
+
+  cudnnBackendDescriptor_t get() const { return raw_; }
+  std::string const& name() const { return name_; }
+
+ private:
+  static constexpr cudnnBackendAttributeType_t type_of(cudnnDataType_t) { return CUDNN_TYPE_DATA_TYPE; }
+  static constexpr cudnnBackendAttributeType_t type_of(bool) { return CUDNN_TYPE_BOOLEAN; }
+  static constexpr cudnnBackendAttributeType_t type_of(std::int64_t) { return CUDNN_TYPE_INT64; }
+  static constexpr cudnnBackendAttributeType_t type_of(float) { return CUDNN_TYPE_FLOAT; }
+  static constexpr cudnnBackendAttributeType_t type_of(void*) { return CUDNN_TYPE_VOID_PTR; }
+  static constexpr cudnnBackendAttributeType_t type_of(cudnnHandle_t) { return CUDNN_TYPE_HANDLE; }
+  static constexpr cudnnBackendAttributeType_t type_of(cudnnConvolutionMode_t) {
+    return CUDNN_TYPE_CONVOLUTION_MODE;
+  }
+  static constexpr cudnnBackendAttributeType_t type_of(cudnnPointwiseMode_t) {
+    return CUDNN_TYPE_POINTWISE_MODE;
+  }
+  static constexpr cudnnBackendAttributeType_t type_of(cudnnBackendHeurMode_t) {
+    return CUDNN_TYPE_HEUR_MODE;
+  }
+
+  void put(std::string_view what, cudnnBackendAttributeName_t attribute, cudnnBackendAttributeType_t type,
+           std::int64_t count, void const* values);
+
+  cudnnBackendDescriptor_t raw_ = nullptr;
+  std::string name_;
+};
+
+/// A tensor as the graph API counts its extents, batch (or filters), channels, height and width; in memory
+/// the channels are last. `id` names its memory when a plan is executed; memory of `virtual_` ones is never
+/// there.
+struct tensor {
+  std::string name;
+  std::int64_t id = 0;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  std::array<std::int64_t, 4> extents{};
+  std::int64_t alignment = 16;  ///< of its memory, in bytes
+  bool virtual_ = false;
+
+  descriptor describe() const;
+};
+
+struct padding {
+  std::array<std::int64_t, 2> before{}, after{}, stride{1, 1};
+};
+
+/// Operations that are computed together. They are added in the order in which they are computed.
+class graph {
+ public:
+  explicit graph(std::string name) : name_(std::move(name)) {}
+
+  /// y = x ∗ w, dx = dy ∗' w, dw = x ∗'' dy; sums are float32.
+  void convolve(tensor const& x, tensor const& w, tensor const& y, padding const& p);
+  void convolve_data(tensor const& dx, tensor const& w, tensor const& dy, padding const& p);
+  void convolve_weights(tensor const& x, tensor const& dw, tensor const& dy, padding const& p);
+  void add(tensor const& x, tensor const& b, tensor const& y);  ///< y = x + b, where b is one per channel
+  void relu(tensor const& x, tensor const& y);
+
+  /// No more operations after this. Throws edl::error if cuDNN finds them inconsistent.
+  void finalize(cudnnHandle_t handle);
+
+  std::string const& name() const { return name_; }
+  descriptor const& get() const { return *graph_; }
+
+ private:
+  void convolution(char const* name, cudnnBackendDescriptorType_t type,
+                   std::array<cudnnBackendAttributeName_t, 6> const& attributes, tensor const& x,
+                   tensor const& w, tensor const& y, padding const& p);
+  void pointwise(char const* name, cudnnPointwiseMode_t mode, tensor const& x, tensor const* b,
+                 tensor const& y);
+  descriptor const& known(tensor const& t);
+
+  std::string name_;
+  std::vector<std::pair<std::int64_t, std::unique_ptr<descriptor>>> tensors_;
+  std::vector<std::unique_ptr<descriptor>> modes_;
+  std::vector<descriptor> operations_;
+  std::optional<descriptor> graph_;
+};
+
+/// One of cuDNN's kernels for a graph, and what is known about its numbers.
+struct kernel_choice {
+  descriptor config;
+  std::int64_t engine = 0;
+  std::vector<cudnnBackendNumericalNote_t> notes;
+
+  bool notes_that(cudnnBackendNumericalNote_t note) const;
+};
+
+/// What cuDNN's heuristics propose, the fastest by its estimate first. Empty if it has nothing.
+std::vector<kernel_choice> propose(graph const& g, cudnnBackendHeurMode_t mode);
+
+/// A graph with a kernel, ready to run.
+class plan {
+ public:
+  /// Nothing if this kernel cannot run this graph here, with cuDNN's words in `why`.
+  static std::optional<plan> make(cudnnHandle_t handle, std::shared_ptr<graph const> g, kernel_choice choice,
+                                  std::string& why);
+
+  std::size_t workspace() const { return workspace_; }  ///< bytes
+  kernel_choice const& choice() const { return choice_; }
+
+  struct memory {
+    std::int64_t id;
+    void const* at;
+  };
+  /// Into the handle's stream.
+  void execute(cudnnHandle_t handle, std::span<memory const> tensors, void* workspace) const;
+
+ private:
+  plan(std::shared_ptr<graph const> g, kernel_choice choice, descriptor made);
+
+  std::shared_ptr<graph const> graph_;  // descriptors refer to it
+  kernel_choice choice_;
+  descriptor plan_;
+  std::size_t workspace_ = 0;
+};
+
+}  // namespace edl::cuda_library::cudnn

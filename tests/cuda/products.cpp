@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and dense layers: what a GPU's libraries compute beside what the processor does.
+#include "cuda/gpu.hpp"
+#include "device/draw.hpp"
+#include "edl/device/cpu.hpp"
+
+using edl::activation, edl::conv_geometry, edl::cpu, edl::precision;
+
+namespace {
+
+/// Memory of the GPU, with room for numbers before its first, so that they are aligned as little as wanted.
+class on_gpu {
+ public:
+  on_gpu(edl::cuda_backend& gpu, std::size_t size, std::size_t before = 0)
+      : gpu_(gpu),
+        memory_(gpu.allocate(before + size)),
+        all_(memory_ + before, size),
+        arena_(memory_, before + size) {}
+  on_gpu(on_gpu const&) = delete;
+  on_gpu& operator=(on_gpu const&) = delete;
+  ~on_gpu() { gpu_.release(memory_); }
+
+  std::span<float> span() { return all_; }
+  std::span<float> arena() { return arena_; }
+
+  /// As float32 (variables and gradients), and as activations are kept.
+  void upload(std::span<float const> numbers) { gpu_.upload(std::as_bytes(numbers), all_.data()); }
+  void store(std::span<float const> numbers) {
+    on_gpu plain(gpu_, numbers.size());
+    plain.upload(numbers);
+    gpu_.store(plain.span(), all_);
+    gpu_.synchronize();
+  }
+  std::vector<float> download() {
+    std::vector<float> numbers(all_.size());
+    gpu_.download(all_.data(), std::as_writable_bytes(std::span(numbers)));
+    gpu_.synchronize();
+    return numbers;
+  }
+  std::vector<float> load() {
+    on_gpu plain(gpu_, all_.size());
+    gpu_.load(all_, plain.span());
+    return plain.download();
+  }
+
+ private:
+  edl::cuda_backend& gpu_;
+  float* memory_;
+  std::span<float> all_, arena_;
+};
+
+struct way {
+  edl::precision precision = precision::float32;
+  bool measured = true;
+  int unaligned = 0;  ///< numbers before weights and biases
+  bool bound = true;  ///< weights are known to the GPU as variables
+};
+
+/// A layer's results and gradients.
+struct results {
+  std::vector<float> y, dx, dw, db;
+};
+
+/// Work that a graph repeats: as it comes, recorded, and replayed.
+template <class Work>
+void thrice(edl::cuda_backend& gpu, Work&& work) {
+  static std::uint64_t key = 0;
+  ++key;
+  for (std::uint64_t step = 0; step < 3; ++step) gpu.replay(key, step, work);
+}
+
+/// forward(x, w, b, y) and backward(x, w, dy, dx, dw, db) of spans on the GPU.
+template <class Forward, class Backward>
+results on_gpu_with(edl::cuda_backend& gpu, way const& how, std::vector<float> const& x,
+                    std::vector<float> const& w, std::vector<float> const& b, std::vector<float> const& dy,
+                    Forward&& forward, Backward&& backward) {
+  auto const before = std::size_t(how.unaligned);
+  on_gpu gx(gpu, x.size()), gy(gpu, dy.size()), gdy(gpu, dy.size()), gdx(gpu, x.size()),
+      variables(gpu, w.size() + b.size(), before), gradients(gpu, w.size() + b.size(), before);
+  std::vector<float> all = w;
+  all.insert(all.end(), b.begin(), b.end());
+  gx.store(x), gdy.store(dy), variables.upload(all);
+  if (how.bound) gpu.bind(variables.arena());
+  auto const weights = variables.span().first(w.size()), bias = variables.span().subspan(w.size());
+  auto const dw = gradients.span().first(w.size()), db = gradients.span().subspan(w.size());
+  thrice(gpu, [&] {
+    forward(gx.span(), weights, bias, gy.span());
+    backward(gx.span(), weights, gdy.span(), gdx.span(), dw, db);
+  });
+  results r{gy.load(), gdx.load(), {}, {}};
+  auto const both = gradients.download();
+  r.dw.assign(both.begin(), both.begin() + std::ptrdiff_t(w.size()));
+  r.db.assign(both.begin() + std::ptrdiff_t(w.size()), both.end());
+
+  // What nobody needs is not computed, and nothing else changes.
+  gradients.upload(std::vector<float>(both.size(), 7.0f));
+  backward(gx.span(), weights, gdy.span(), {}, dw, {});
+  auto const again = gradients.download();
+  CHECK(distance(std::span(again).first(w.size()), r.dw) < 2 * bound(how.precision));
+  for (std::size_t i = w.size(); i < again.size(); ++i) CHECK(again[i] == 7.0f);
+  return r;
+}
+
+void compare(results const& gpu, results const& expected, edl::precision p) {
+  CHECK(distance(gpu.y, expected.y) < bound(p));
+  CHECK(distance(gpu.dx, expected.dx) < bound(p));
+  CHECK(distance(gpu.dw, expected.dw) < bound(p));
+  CHECK(distance(gpu.db, expected.db) < bound(p));
+}
+
+void compare_conv2d(edl::cuda_backend& gpu, way const& how, conv_geometry const& g, int batch, activation f,
+                    bool with_bias) {
+  CAPTURE(g.in.height);
+  CAPTURE(g.in.width);
+  CAPTURE(g.in.channels);
+  CAPTURE(g.out.channels);
+  CAPTURE(g.kernel.height);
+  CAPTURE(g.kernel.width);
+  CAPTURE(g.stride.height);
+  CAPTURE(g.before.height);
+  CAPTURE(g.groups);
+  CAPTURE(batch);
+  CAPTURE(int(f));
+  CAPTURE(with_bias);
+  auto const n = std::size_t(batch), filters = std::size_t(g.out.channels);
+  auto const x = numbers<float>(n * g.in.size(), 1), w = numbers<float>(g.patch() * filters, 2),
+             b = numbers<float>(with_bias ? filters : 0, 3), dy = numbers<float>(n * g.out.size(), 4);
+  results expected{std::vector<float>(dy.size()), std::vector<float>(x.size()), std::vector<float>(w.size()),
+                   std::vector<float>(b.size())};
+  cpu reference({.threads = 1, .kernels = edl::kernels::own});
+  conv2d_forward(reference, g, batch, f, x, w, b, expected.y);
+  conv2d_backward(reference, g, batch, x, w, dy, expected.dx, expected.dw, expected.db);
+  using in = edl::cuda_backend::in;
+  using out = edl::cuda_backend::out;
+  results const found = on_gpu_with(
+      gpu, how, x, w, b, dy, [&](in x, in w, in b, out y) { gpu.conv2d_forward(g, batch, f, x, w, b, y); },
+      [&](in x, in w, in dy, out dx, out dw, out db) {
+        gpu.conv2d_backward(g, batch, x, w, dy, dx, dw, db);
+      });
+  std::string const description = gpu.describe_conv2d(g, batch);
+  CAPTURE(description);
+  compare(found, expected, how.precision);
+}
+
+void compare_dense(edl::cuda_backend& gpu, way const& how, std::size_t rows, std::size_t inputs,
+                   std::size_t outputs, activation f, bool with_bias) {
+  CAPTURE(rows);
+  CAPTURE(inputs);
+  CAPTURE(outputs);
+  CAPTURE(int(f));
+  CAPTURE(with_bias);
+  auto const x = numbers<float>(rows * inputs, 1), w = numbers<float>(inputs * outputs, 2),
+             b = numbers<float>(with_bias ? outputs : 0, 3), dy = numbers<float>(rows * outputs, 4);
+  results expected{std::vector<float>(dy.size()), std::vector<float>(x.size()), std::vector<float>(w.size()),
+                   std::vector<float>(b.size())};
+  cpu reference({.threads = 1});
+  dense_forward(reference, rows, inputs, outputs, f, x, w, b, expected.y);
+  dense_backward(reference, rows, inputs, outputs, x, w, dy, expected.dx, expected.dw, expected.db);
+  using in = edl::cuda_backend::in;
+  using out = edl::cuda_backend::out;
+  results const found = on_gpu_with(
+      gpu, how, x, w, b, dy,
+      [&](in x, in w, in b, out y) { gpu.dense_forward(rows, inputs, outputs, f, x, w, b, y); },
+      [&](in x, in w, in dy, out dx, out dw, out db) {
+        gpu.dense_backward(rows, inputs, outputs, x, w, dy, dx, dw, db);
+      });
+  std::string const description = gpu.describe_dense(rows, inputs, outputs);
+  CAPTURE(description);
+  compare(found, expected, how.precision);
+}
+
+constexpr way ways[] = {
+    {precision::float32, true},     {precision::float32, false, 3},
+    {precision::tf32, true},        {precision::tf32, false, 1},
+    {precision::bfloat16, true},    {precision::bfloat16, false},
+    {precision::bfloat16, true, 1}, {precision::bfloat16, false, 0, false},
+};
+
+}  // namespace
+
+TEST_CASE(
+    "convolutions on a GPU agree with the processor's, whatever the stride, the border and the groups") {
+  conv_geometry const cases[] = {
+      {{7, 6, 3}, {5, 4, 4}, 3, 1, 0, 1},            // valid
+      {{7, 6, 8}, {7, 6, 16}, 3, 1, 1, 1},           // same
+      {{8, 6, 8}, {4, 3, 8}, 3, 2, {0, 0}, 1},       // same, strided, more after than before
+      {{7, 6, 2}, {4, 3, 4}, 3, 2, {1, 0}, 1},       // one axis of that kind
+      {{9, 5, 4}, {3, 2, 6}, {3, 2}, {3, 2}, 0, 2},  // oblong, in groups
+      {{5, 5, 6}, {5, 5, 6}, 3, 1, 1, 6},            // depthwise
+      {{3, 2, 2}, {3, 2, 3}, 5, 1, 2, 1},            // the kernel is larger than the input
+      {{6, 6, 5}, {6, 6, 7}, 1, 1, 0, 1},            // pointwise
+      {{6, 6, 8}, {6, 6, 16}, 1, 1, 0, 1},           // pointwise
+      {{6, 6, 5}, {3, 3, 7}, 1, 2, 0, 1},            // pointwise, strided
+      {{28, 28, 1}, {26, 26, 8}, 3, 1, 0, 1},        // one channel
+      {{6, 6, 4}, {6, 6, 4}, 2, 1, 0, 1},            // an even kernel
+      {{9, 8, 4}, {3, 3, 4}, 3, 2, 0, 1},            // places that the output leaves out
+  };
+  for (way const& how : ways) {
+    CAPTURE(int(how.precision));
+    CAPTURE(how.measured);
+    CAPTURE(how.unaligned);
+    CAPTURE(how.bound);
+    auto const gpu = gpu_or_skip({.precision = how.precision, .measured = how.measured});
+    if (!gpu) return;
+    for (auto const& g : cases) {
+      compare_conv2d(*gpu, how, g, 3, activation::relu, true);
+      compare_conv2d(*gpu, how, g, 3, activation::none, false);
+    }
+    compare_conv2d(*gpu, how, cases[1], 2, activation::none, true);
+    compare_conv2d(*gpu, how, cases[1], 2, activation::relu, false);
+  }
+}
+
+TEST_CASE("any convolution on a GPU agrees with the processor's") {
+  edl::random_stream const random(22, 0);
+  std::uint64_t drawn = 0;
+  auto const upto = [&](int n) { return int(random.below(std::uint64_t(n), drawn++)) + 1; };
+  for (auto p : {precision::float32, precision::bfloat16}) {
+    auto const gpu = gpu_or_skip({.precision = p});
+    if (!gpu) return;
+    for (int i = 0; i < 25; ++i) {
+      int const groups = upto(2), own = upto(2) == 1 ? upto(20) : 4 * upto(5), filters = upto(20),
+                kernel = upto(5), stride = upto(3), height = upto(12), width = upto(12),
+                before = upto(kernel) - 1, batch = upto(9);
+      auto const places = [&](int in) { return (std::max(in, kernel) - kernel + before) / stride + 1; };
+      conv_geometry const g{{height, width, groups * own},
+                            {places(height), places(width), groups * filters},
+                            kernel,
+                            stride,
+                            before,
+                            groups};
+      compare_conv2d(*gpu, {.precision = p}, g, batch, upto(2) == 1 ? activation::relu : activation::none,
+                     upto(2) == 1);
+    }
+  }
+}
+
+TEST_CASE("dense layers on a GPU agree with the processor's") {
+  for (way const& how : ways) {
+    CAPTURE(int(how.precision));
+    CAPTURE(how.measured);
+    CAPTURE(how.unaligned);
+    CAPTURE(how.bound);
+    auto const gpu = gpu_or_skip({.precision = how.precision, .measured = how.measured});
+    if (!gpu) return;
+    for (auto const& [rows, inputs, outputs] : {std::array<std::size_t, 3>{64, 48, 32},
+                                                {5, 7, 3},
+                                                {4, 9, 1},
+                                                {33, 20, 10},
+                                                {128, 16, 8},
+                                                {3, 130, 65}})
+      for (activation f : {activation::none, activation::relu})
+        for (bool with_bias : {false, true}) compare_dense(*gpu, how, rows, inputs, outputs, f, with_bias);
+  }
+}
+
+TEST_CASE("kernels of libraries by their rule give the same bits in every process") {
+  conv_geometry const g{{9, 9, 8}, {9, 9, 16}, 3, 1, 1, 1};
+  auto const x = numbers<float>(4 * g.in.size(), 1), w = numbers<float>(g.patch() * 16, 2),
+             b = numbers<float>(16, 3), dy = numbers<float>(4 * g.out.size(), 4);
+  for (auto p : {precision::float32, precision::tf32, precision::bfloat16}) {
+    results runs[2];
+    for (auto& run : runs) {
+      auto const gpu = gpu_or_skip({.precision = p, .measured = false});
+      if (!gpu) return;
+      using in = edl::cuda_backend::in;
+      using out = edl::cuda_backend::out;
+      run = on_gpu_with(
+          *gpu, {p}, x, w, b, dy,
+          [&](in x, in w, in b, out y) { gpu->conv2d_forward(g, 4, activation::relu, x, w, b, y); },
+          [&](in x, in w, in dy, out dx, out dw, out db) {
+            gpu->conv2d_backward(g, 4, x, w, dy, dx, dw, db);
+          });
+    }
+    CHECK(runs[0].y == runs[1].y);
+    CHECK(runs[0].dx == runs[1].dx);
+    CHECK(runs[0].dw == runs[1].dw);
+    CHECK(runs[0].db == runs[1].db);
+  }
+}
+
+TEST_CASE("it is told which kernels compute, before and after they were asked for") {
+  auto const gpu = gpu_or_skip();
+  if (!gpu) return;
+  conv_geometry const g{{8, 8, 8}, {8, 8, 8}, 3, 1, 1, 1};
+  CHECK(gpu->describe_conv2d(g, 2).find("cuDNN engine") == 0);
+  CHECK(gpu->describe_dense(16, 8, 8).find("cuBLASLt algorithm") == 0);
+  CHECK(gpu->describe_conv2d({{8, 8, 8}, {8, 8, 8}, 1, 1, 0, 1}, 2).find("cuBLASLt algorithm") == 0);
+}
