@@ -11,7 +11,8 @@
 namespace edl::cuda_double {
 namespace {
 
-constexpr std::size_t alignment = 256;  // of what cudaMalloc gives
+constexpr std::size_t alignment = 256;               // of what cudaMalloc gives
+constexpr std::size_t guard = std::size_t{1} << 20;  // addresses before and behind it that nobody has
 constexpr std::byte poison{0xff}, canary{0xa5};
 
 std::size_t up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
@@ -123,12 +124,12 @@ cudaError_t cudaMalloc(void** memory, std::size_t size) {
   if (forbidden()) return note(cudaErrorStreamCaptureUnsupported);
   if (size == 0) return cudaSuccess;
   if (size > all().total - all().used) return note(cudaErrorMemoryAllocation);
-  // Its end is the end of a page, and there is a page that nobody has on both sides.
+  // Its end is the end of a page.
   std::size_t const capacity = up(size, page());
   void* const mapping =
-      mmap(nullptr, capacity + 2 * page(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(nullptr, capacity + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return note(cudaErrorMemoryAllocation);
-  auto* const first = static_cast<std::byte*>(mapping) + page();
+  auto* const first = static_cast<std::byte*>(mapping) + guard;
   mprotect(first, capacity, PROT_READ | PROT_WRITE);
   std::byte* const begin = first + capacity - up(size, alignment);
   std::memset(first, int(canary), capacity);
