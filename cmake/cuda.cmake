@@ -28,8 +28,9 @@ file(GLOB edl_cuda_units CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/edl/dev
      ${PROJECT_SOURCE_DIR}/include/edl/device/cuda/library/*.cpp)
 add_library(edl-cuda SHARED ${edl_cuda_units})
 target_include_directories(edl-cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${CUDAToolkit_INCLUDE_DIRS})
-target_compile_features(edl-cuda PRIVATE cxx_std_20 cuda_std_20)
-target_compile_options(edl-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Werror=all-warnings>
+target_compile_features(edl-cuda PRIVATE cxx_std_20)
+# CMake 3.25 does not know what CUDA 13 compiles.
+target_compile_options(edl-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -Werror=all-warnings>
                        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers>)
 target_link_libraries(edl-cuda PRIVATE CUDA::cudart_static CUDA::cublasLt ${EDL_CUDNN_LIBRARY} fmt::fmt-header-only)
 set_target_properties(edl-cuda PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden

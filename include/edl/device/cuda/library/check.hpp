@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
+
+#include <string>
 
 #include "edl/core/error.hpp"
 
@@ -12,7 +13,8 @@ namespace edl::cuda_library {
 inline void check(cudaError_t code, char const* doing) {
   if (code == cudaSuccess) return;
   (void)cudaGetLastError();  // it stays otherwise
-  throw error(fmt::format("GPU: {}: {} ({})", doing, cudaGetErrorString(code), cudaGetErrorName(code)));
+  throw error(std::string("GPU: ") + doing + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) +
+              ")");
 }
 
 }  // namespace edl::cuda_library
