@@ -38,6 +38,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   /// Throws cuda_unavailable where no GPU is to be had.
   explicit cuda_trainer(worker::trainer_options const& o)
       : feeder(o),
+        threads_(o.device.threads),
         net_({.max_batch = o.max_batch, .seed = o.seed, .device = o.cuda, .keep = o.keep}),
         gpu_(net_.device()),
         given_(samples(network::input.size())),
@@ -54,6 +55,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   }
 
   std::string device() const override { return gpu_->describe(); }
+  int idle_threads() const override { return threads_; }
 
   data::batch make_batch() const override {
     auto b = feeder::make_batch();
@@ -197,6 +199,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
                  step);
   }
 
+  int threads_;
   network net_;
   cuda& gpu_;
   cuda_buffer given_, x_, labels_, outputs_, loss_, slots_;

@@ -82,6 +82,7 @@ class session {
   };
 
   lane& here() { return lanes_[turn_]; }
+  int loader_threads() const;
   data::loader& loader_of(lane& in, assignment const& a);
   void lease_ahead();
   void begin(lane& in, assignment const& a);

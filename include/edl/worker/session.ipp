@@ -49,6 +49,10 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
 
 EDL_INLINE session::~session() = default;
 
+EDL_INLINE int session::loader_threads() const {
+  return job_.loader_threads > 0 ? job_.loader_threads : model_.idle_threads();
+}
+
 EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
   data::source const* const from = from_.of(a.what);
   if (!from) throw error("the master leased a task of a kind that this command line has no records for");
@@ -60,7 +64,7 @@ EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
                     a.shard, a.shard_name, a.begin, a.end));
   auto& loader = in.loaders[from];
   if (!loader) {
-    data::loader_options const options{.threads = job_.loader_threads,
+    data::loader_options const options{.threads = loader_threads(),
                                        .minibatch_size = job_.minibatch_size,
                                        .seed = job_.seed,
                                        .shuffle = job_.shuffle,
@@ -92,7 +96,7 @@ EDL_INLINE bool session::run() {
       }
       data::loader& loader = loader_of(here(), l.task);
       // Without threads of its own, the loader has those that would wait for the next minibatch.
-      if (job_.loader_threads == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
+      if (loader_threads() == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
       data::batch* const b = loader.next();
       if (!b) throw error("the loader of records ended by itself");
       try {

@@ -90,6 +90,9 @@ class trainer {
   /// throws nothing.
   virtual void share(std::function<void(int)> const& work) { work(0); }
 
+  /// Threads of the host that have nothing to do while it computes, and may read records.
+  virtual int idle_threads() const { return 0; }
+
   /// Doubles that `evaluate` adds to.
   virtual std::size_t totals() const = 0;
 
