@@ -400,6 +400,8 @@ std::vector<engine> engines(std::vector<operation> const& graph, cudnnBackendHeu
     add(12, {}).runs = false;
     add(13, {}, std::size_t(1) << 30);
   }
+  for (auto const& each : graph)
+    if (each.two && each.w.type != o.x.type) return {};
   if (mode == CUDNN_HEUR_MODE_A && !alone && (half || channels % 4 == 0) && aligned)
     add(14, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, 512).rounds = !half;
   bool const narrow_only = half && weights && float_weights && filters % 4 != 0;

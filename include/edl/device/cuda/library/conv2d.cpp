@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "edl/core/error.hpp"
-#include "edl/device/cuda/library/choose.hpp"
+#include "edl/device/cuda/library/operand.hpp"
 
 namespace edl::cuda_library {
 namespace {
 
 constexpr std::size_t most_workspace = std::size_t(256) << 20;  // bytes
-constexpr std::size_t most_ways = 8, most_of_a_kind = 3;        // that are measured
+// Ways that are measured: cuDNN proposes one engine dozens of times.
+constexpr std::size_t most_ways = 8, most_of_a_kind = 4, most_of_an_engine = 3;
 
 enum id : std::int64_t { image = 1, kernel, response, bias_id, convolved, shifted };
 
@@ -60,7 +61,7 @@ convolutions::problem::key convolutions::problem::identity() const {
   return {std::int64_t(what), batch,          g.in.height,     g.in.width,      g.in.channels,
           g.out.height,       g.out.width,    g.out.channels,  g.kernel.height, g.kernel.width,
           g.stride.height,    g.stride.width, g.before.height, g.before.width,  g.groups,
-          std::int64_t(f),    bias,           aligned[0],      aligned[1],      aligned[2]};
+          std::int64_t(f),    bias,           aligned[0],      aligned[1]};
 }
 
 std::string convolutions::problem::describe() const {
@@ -122,8 +123,8 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
     bool const relu = p.f == activation::relu;
     made->convolve(x, k, product, padding);
     if (p.bias) {
-      cudnn::tensor const b{
-          .name = "bias", .id = bias_id, .extents = {1, filters, 1, 1}, .alignment = p.aligned[2]};
+      // cuDNN's own kernels take a bias of the image's type only.
+      cudnn::tensor const b{.name = "bias", .id = bias_id, .type = type(), .extents = {1, filters, 1, 1}};
       made->add(product, b, relu ? sum : y);
     }
     if (relu) made->relu(p.bias ? sum : product, y);
@@ -141,9 +142,10 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
   } catch (error const& e) {
     return e.what();
   }
+  std::string why;
   std::vector<cudnn::kernel_choice> choices;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-    for (auto& c : cudnn::propose(*graph, mode))
+    for (auto& c : cudnn::propose(*graph, mode, why))
       if (keeps(around_.precision, c)) choices.push_back(std::move(c));
   auto const rounds = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS); };
   auto const fast = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); };
@@ -154,16 +156,19 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
   std::erase_if(choices, [&](auto const& c) { return rounds(c) && !(may_round && fast(c)); });
 
   std::size_t found = 0;
-  std::string why = choices.empty() ? "cuDNN has no kernel that keeps the precision" : "";
+  std::map<std::int64_t, std::size_t> used;
+  if (choices.empty()) why = "cuDNN has no kernel that keeps the precision; " + why;
   for (auto& c : choices) {
     if (found == most) break;
+    std::int64_t const engine = c.engine;
+    if (used[engine] == most_of_an_engine) continue;
     way w{k, {}, {}};
     w.plan = cudnn::plan::make(handle_, graph, std::move(c), why);
     if (w.plan && w.workspace() > most_workspace)
       why =
           fmt::format("engine {} asks for {} MiB of workspace", w.plan->choice().engine, w.workspace() >> 20);
     else if (w.plan)
-      ways.push_back(std::move(w)), ++found;
+      ways.push_back(std::move(w)), ++found, ++used[engine];
   }
   return found > 0 ? std::string() : why;
 }
@@ -181,12 +186,14 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
       if (follows) kinds.push_back({.fused = true, .padded = padded, .wide = wide});
       kinds.push_back({.fused = false, .padded = padded, .wide = wide});
     }
-  std::size_t const all = measures ? most_ways : 1, each = kinds.size() == 1 ? all : most_of_a_kind;
+  std::size_t const all = measures ? most_ways : 1;
+  auto const alike = [&](kind const& k) { return std::ranges::count(kinds, k.wide, &kind::wide); };
   std::vector<way> found;
   std::string why;
   for (kind const& k : kinds) {
     if (found.size() == all || (!k.wide && !found.empty())) break;
-    std::string const here = collect(p, k, std::min(each, all - found.size()), found);
+    std::size_t const most = alike(k) == 1 ? all : std::min(most_of_a_kind, all - found.size());
+    std::string const here = collect(p, k, most, found);
     if (!k.fused && why.empty()) why = here;
   }
   if (found.empty()) found.push_back({{}, {}, why});
@@ -227,7 +234,7 @@ void convolutions::forward(conv_geometry const& g, int batch, activation f, void
                   .batch = batch,
                   .f = f,
                   .bias = bias != nullptr,
-                  .aligned = {up_to_16(x), up_to_16(y), up_to_16(bias)}};
+                  .aligned = {up_to_16(x), up_to_16(y)}};
   auto const filters = std::size_t(g.out.channels);
   run(p, [&](way const& w) {
     if (!w.plan) return cuda_kernels::conv2d_forward(q_, g, batch, f, x, kernel, bias, y);
@@ -235,14 +242,17 @@ void convolutions::forward(conv_geometry const& g, int batch, activation f, void
     std::size_t const weights_at = r.add(g.patch() * filters * element()),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
+    operand const b = w.fused && bias ? operand::vector(q_, around_, bias, filters, r) : operand();
     auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
     pack(g, kernel, scratch + weights_at);
     if (w.padded)
       cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, x, scratch + frame_at);
     void const* const from = w.padded ? scratch + frame_at : x;
     if (w.fused && bias)
-      execute(w, {{image, from}, {id::kernel, scratch + weights_at}, {response, y}, {bias_id, bias}},
-              scratch + work_at);
+      execute(
+          w,
+          {{image, from}, {id::kernel, scratch + weights_at}, {response, y}, {bias_id, b.place(q_, scratch)}},
+          scratch + work_at);
     else
       execute(w, {{image, from}, {id::kernel, scratch + weights_at}, {response, y}}, scratch + work_at);
     if (!w.fused && (bias || f != activation::none))
@@ -254,7 +264,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
                             void const* dy, void* dx, float* dkernel, float* dbias) {
   auto const filters = std::size_t(g.out.channels), rows = std::size_t(batch) * g.positions();
   std::size_t const weights = g.patch() * filters;
-  problem p{.what = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy), 16}};
+  problem p{.what = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
   run(p, [&](way const& w) {
     if (!w.plan) return cuda_kernels::conv2d_weights(q_, g, batch, x, dy, dkernel);
     room r;

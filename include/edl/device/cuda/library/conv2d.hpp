@@ -39,9 +39,9 @@ class convolutions {
     int batch;
     activation f = activation::none;
     bool bias = false;
-    std::array<std::int64_t, 3> aligned{16, 16, 16};  ///< image, response, bias; in bytes, 16 at most
+    std::array<std::int64_t, 2> aligned{16, 16};  ///< image and response; in bytes, 16 at most
 
-    using key = std::array<std::int64_t, 20>;
+    using key = std::array<std::int64_t, 19>;
     key identity() const;
     std::string describe() const;
   };

@@ -193,11 +193,14 @@ bool kernel_choice::notes_that(cudnnBackendNumericalNote_t note) const {
   return std::ranges::find(notes, note) != notes.end();
 }
 
-std::vector<kernel_choice> propose(graph const& g, cudnnBackendHeurMode_t mode) {
+std::vector<kernel_choice> propose(graph const& g, cudnnBackendHeurMode_t mode, std::string& why) {
   descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, fmt::format("heuristics for {}", g.name()));
   heuristics.set("graph", CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g.get());
   heuristics.set("mode", CUDNN_ATTR_ENGINEHEUR_MODE, mode);
-  if (heuristics.try_finalize() != CUDNN_STATUS_SUCCESS) return {};  // it has no kernel for such a graph
+  if (cudnnStatus_t const status = heuristics.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
+    why = words(status);  // it has no kernel for such a graph, most often
+    return {};
+  }
 
   std::int64_t count = 0;
   if (cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,

@@ -130,8 +130,9 @@ struct kernel_choice {
   bool notes_that(cudnnBackendNumericalNote_t note) const;
 };
 
-/// What cuDNN's heuristics propose, the fastest by its estimate first. Empty if it has nothing.
-std::vector<kernel_choice> propose(graph const& g, cudnnBackendHeurMode_t mode);
+/// What cuDNN's heuristics propose, the fastest by its estimate first. Nothing if it has nothing, with its
+/// words in `why`.
+std::vector<kernel_choice> propose(graph const& g, cudnnBackendHeurMode_t mode, std::string& why);
 
 /// A graph with a kernel, ready to run.
 class plan {

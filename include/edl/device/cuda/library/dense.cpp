@@ -6,42 +6,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "edl/device/cuda/library/check.hpp"
-#include "edl/device/cuda/library/choose.hpp"
+#include "edl/core/error.hpp"
+#include "edl/device/cuda/library/operand.hpp"
 
 namespace edl::cuda_library {
 namespace {
-
-constexpr std::size_t vector = 16;  // bytes that kernels read at once
-
-/// Memory as a product reads it: where it is, or a copy in scratch memory that is aligned, or rounded.
-struct operand {
-  void const* at;
-  float const* rounded_from;
-  std::size_t bytes, room = 0;
-  bool copied;
-};
-
-/// A weight. Its copy pays off where rows are aligned in it.
-operand weight(cuda_kernels::queue const& q, products::surroundings const& around, float const* w,
-               std::size_t elements, std::size_t row, room& r) {
-  void const* const at = q.half ? static_cast<void const*>(around.rounded(w)) : w;
-  std::size_t const size = q.half ? 2 : sizeof(float);
-  operand o{at, at ? nullptr : w, elements * size, 0, true};
-  if (at && (alignment_of(at) >= vector || row * size % vector != 0)) o.copied = false;
-  if (o.copied) o.room = r.add(o.bytes);
-  return o;
-}
-
-void const* place(cuda_kernels::queue const& q, operand const& o, std::byte* scratch) {
-  if (!o.copied) return o.at;
-  std::byte* const to = scratch + o.room;
-  if (o.rounded_from)
-    cuda_kernels::round(q, o.rounded_from, reinterpret_cast<std::uint16_t*>(to), o.bytes / 2);
-  else
-    check(cudaMemcpyAsync(to, o.at, o.bytes, cudaMemcpyDeviceToDevice, q.stream), "aligning a weight");
-  return to;
-}
 
 cublasLtEpilogue_t after(activation f, bool bias) {
   return cublasLtEpilogue_t((f == activation::relu ? CUBLASLT_EPILOGUE_RELU : 0) |
@@ -109,23 +78,20 @@ void dense_layers::run(product const& wanted, runner const& with) {
 void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
                            void const* x, float const* kernel, float const* bias, void* y) {
   room fixed;
-  operand const w = weight(q_, around_, kernel, inputs * outputs, outputs, fixed);
-  operand b{};
-  if (bias) {
-    b = weight(q_, around_, bias, outputs, vector, fixed);  // aligned, whatever its size
-  }
+  operand const w = operand::matrix(q_, around_, kernel, inputs * outputs, outputs, fixed);
+  operand const b = bias ? operand::vector(q_, around_, bias, outputs, fixed) : operand();
   product wanted = forward_product(rows, inputs, outputs);
   wanted.after = after(f, bias != nullptr);
-  wanted.a_aligned = w.copied ? 256 : aligned(w.at);
+  wanted.a_aligned = std::int64_t(w.alignment());
   wanted.b_aligned = aligned(x);
   wanted.d_aligned = aligned(y);
   run(wanted, [&](chosen const& c) {
     room r = fixed;
     std::size_t const work = r.add(c.way.workspace);
     auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
-    void const* const weights = place(q_, w, scratch);
+    void const* const weights = w.place(q_, scratch);
     bool const fused = c.what.after == wanted.after;
-    void const* const more = fused && bias ? place(q_, b, scratch) : nullptr;
+    void const* const more = fused && bias ? b.place(q_, scratch) : nullptr;
     matrices_.run(c.what, c.way, weights, x, y, const_cast<void*>(more), scratch + work, q_.stream);
     if (!fused) cuda_kernels::finish_rows(q_, rows, outputs, f, bias, y);
   });
@@ -135,16 +101,16 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
                             float const* kernel, void const* dy, void* dx, float* dkernel, float* dbias) {
   if (dx) {
     room fixed;
-    operand const w = weight(q_, around_, kernel, inputs * outputs, outputs, fixed);
+    operand const w = operand::matrix(q_, around_, kernel, inputs * outputs, outputs, fixed);
     product wanted = data_product(rows, inputs, outputs);
-    wanted.a_aligned = w.copied ? 256 : aligned(w.at);
+    wanted.a_aligned = std::int64_t(w.alignment());
     wanted.b_aligned = aligned(dy);
     wanted.d_aligned = aligned(dx);
     run(wanted, [&](chosen const& c) {
       room r = fixed;
       std::size_t const work = r.add(c.way.workspace);
       auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
-      void const* const weights = place(q_, w, scratch);
+      void const* const weights = w.place(q_, scratch);
       matrices_.run(c.what, c.way, weights, dy, dx, nullptr, scratch + work, q_.stream);
     });
   }
