@@ -10,6 +10,10 @@
 
 #include "state.hpp"
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
@@ -27,21 +31,21 @@ struct place {
   ucontext_t context;
   jmp_buf jump;
   bool begun = false;
+  void* known = nullptr;  // to the sanitiser of threads
 };
 
 void go(place& from, place& to) {
-  if (quick && to.begun) {
-    if (_setjmp(from.jump) == 0) {
-      from.begun = true;
-      _longjmp(to.jump, 1);
-    }
-  } else if (quick) {
-    if (_setjmp(from.jump) == 0) {
-      from.begun = true;
-      setcontext(&to.context);
-    }
-  } else {
+  if (!quick) {
+#if defined(__SANITIZE_THREAD__)
+    from.known = __tsan_get_current_fiber();
+    if (!to.known) to.known = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(to.known, 0);
+#endif
     swapcontext(&from.context, &to.context);
+  } else if (_setjmp(from.jump) == 0) {
+    from.begun = true;
+    if (to.begun) _longjmp(to.jump, 1);
+    setcontext(&to.context);
   }
 }
 

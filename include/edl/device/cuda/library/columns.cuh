@@ -29,9 +29,10 @@ struct column_tiling {
   __device__ unsigned begin(unsigned part) const { return unsigned(std::uint64_t(rows) * part / parts); }
 };
 
-/// `work` rows of threads to read before it pays to have one more part.
-inline column_tiling tile_of_columns(queue const& q, std::size_t rows, std::size_t columns, int N) {
-  constexpr unsigned work = 8;
+/// One part where a thread has at most `few` rows then, which saves whoever needs the sums a second kernel.
+inline column_tiling tile_of_columns(queue const& q, std::size_t rows, std::size_t columns, int N,
+                                     unsigned few = 1) {
+  constexpr unsigned work = 8;  // rows of a thread before one more part pays
   if (rows > 0x7fff'ffff) throw edl::error("cuda: more than 2^31 positions in one batch; take a smaller one");
   auto const packs = unsigned(ceil_of(columns, std::size_t(N)));
   column_tiling t;
@@ -44,6 +45,7 @@ inline column_tiling tile_of_columns(queue const& q, std::size_t rows, std::size
   auto const most =
       std::size_t(std::max(1u, std::min(unsigned(q.processors), 2 * unsigned(q.processors) / t.tiles)));
   t.parts = unsigned(std::clamp<std::size_t>(ceil_of(rows, std::size_t(t.down) * work), 1, most));
+  if (rows <= std::size_t(t.down) * few) t.parts = 1;
   return t;
 }
 

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(column_threads, 2)
 template <class T, int N>
 void sum_rows_by(queue const& q, std::size_t rows, std::size_t columns, T const* x, float* sums,
                  float* scratch) {
-  column_tiling const t = tile_of_columns(q, rows, columns, N);
+  column_tiling const t = tile_of_columns(q, rows, columns, N, 32);
   launch(q, "sum_rows", sum_rows_kernel<T, N>, dim3(t.parts, t.tiles), column_threads, t, x,
          t.parts == 1 ? sums : scratch);
   if (t.parts > 1)
