@@ -75,14 +75,11 @@ std::string convolutions::problem::describe() const {
 }
 
 convolutions::convolutions(cuda_kernels::queue const& q, products::surroundings const& around)
-    : q_(q), around_(around) {
-  cudnn::check(cudnnCreate(&handle_), "starting");
-}
+    : q_(q), around_(around) {}
 
-convolutions::~convolutions() {
-  known_.clear();
-  (void)cudnnDestroy(handle_);
-}
+convolutions::convolutions(cuda_kernels::queue const& q, products::surroundings const& around,
+                           std::string_view gpu)
+    : q_(q), around_(around), gpu_(gpu) {}
 
 std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& w) const {
   conv_geometry const& g = p.g;
@@ -129,7 +126,7 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
     }
     if (relu) made->relu(p.bias ? sum : product, y);
   }
-  made->finalize(handle_);
+  made->finalize(gpu_);
   return made;
 }
 
@@ -145,7 +142,7 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
   std::string why;
   std::vector<cudnn::kernel_choice> choices;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-    for (auto& c : cudnn::propose(*graph, mode, why))
+    for (auto& c : cudnn::propose(gpu_, *graph, mode, why))
       if (keeps(around_.precision, c)) choices.push_back(std::move(c));
   auto const rounds = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS); };
   auto const fast = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); };
@@ -163,7 +160,7 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
     std::int64_t const engine = c.engine;
     if (used[engine] == most_of_an_engine) continue;
     way w{k, {}, {}};
-    w.plan = cudnn::plan::make(handle_, graph, std::move(c), why);
+    w.plan = cudnn::plan::make(gpu_, graph, std::move(c), why);
     if (w.plan && w.workspace() > most_workspace)
       why =
           fmt::format("engine {} asks for {} MiB of workspace", w.plan->choice().engine, w.workspace() >> 20);
@@ -223,8 +220,8 @@ void convolutions::pack(conv_geometry const& g, float const* kernel, void* to) c
 
 void convolutions::execute(way const& w, std::initializer_list<cudnn::plan::memory> tensors,
                            void* workspace) {
-  cudnn::check(cudnnSetStream(handle_, q_.stream), "taking the stream");
-  w.plan->execute(handle_, tensors, workspace);
+  cudnn::check(cudnnSetStream(gpu_.handle(), q_.stream), "taking the stream");
+  w.plan->execute(gpu_, tensors, workspace);
 }
 
 void convolutions::forward(conv_geometry const& g, int batch, activation f, void const* x,
@@ -306,9 +303,11 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
   });
 }
 
-std::string convolutions::describe(conv_geometry const& g, int batch) {
+std::string convolutions::describe(conv_geometry const& g, int batch, activation f, bool bias) {
   auto const words = [&](pass what) {
-    problem const p{.what = what, .g = g, .batch = batch};
+    bool const forward = what == pass::forward;
+    problem const p{
+        .what = what, .g = g, .batch = batch, .f = forward ? f : activation::none, .bias = forward && bias};
     auto const wanted = p.identity();
     // Whatever follows the convolution, and however its memory is aligned.
     auto const at = std::ranges::find_if(known_, [&](auto const& entry) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cudnn.h>
-
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -10,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edl/device/cuda/library/cudnn_graph.hpp"
@@ -21,13 +20,17 @@ namespace edl::cuda_library {
 class convolutions {
  public:
   convolutions(cuda_kernels::queue const& q, products::surroundings const& around);
-  ~convolutions();
+  /// For a GPU that is only described (see cudnn::target): it can tell what it would do, no more.
+  convolutions(cuda_kernels::queue const& q, products::surroundings const& around, std::string_view gpu);
 
   void forward(conv_geometry const& g, int batch, activation f, void const* x, float const* kernel,
                float const* bias, void* y);
   void backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
                 void* dx, float* dkernel, float* dbias);
-  std::string describe(conv_geometry const& g, int batch);
+
+  /// Which kernels compute a convolution forward, back to the kernel and back to the image. Those that were
+  /// asked for, whatever followed them; otherwise by cuDNN's rule, with what is said to follow.
+  std::string describe(conv_geometry const& g, int batch, activation f = activation::none, bool bias = false);
 
  private:
   enum class pass { forward, data, weights };
@@ -74,7 +77,7 @@ class convolutions {
 
   cuda_kernels::queue const& q_;
   products::surroundings const& around_;
-  cudnnHandle_t handle_ = nullptr;
+  cudnn::target gpu_;
   std::map<problem::key, way> known_;
 };
 

@@ -65,6 +65,10 @@ void descriptor::set(std::string_view what, cudnnBackendAttributeName_t attribut
   put(what, attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::int64_t(raw.size()), raw.data());
 }
 
+void descriptor::set(std::string_view what, cudnnBackendAttributeName_t attribute, std::string_view text) {
+  put(what, attribute, CUDNN_TYPE_CHAR, std::int64_t(text.size()), text.data());
+}
+
 cudnnStatus_t descriptor::try_finalize() { return cudnnBackendFinalize(raw_); }
 
 void descriptor::finalize() {
@@ -80,6 +84,18 @@ std::int64_t descriptor::integer(std::string_view what, cudnnBackendAttributeNam
     throw error(fmt::format("cuDNN: {}: asking for its {} (attribute {}): {}", name_, what, int(attribute),
                             words(status)));
   return value;
+}
+
+target::target() { check(cudnnCreate(&handle_), "starting"); }
+
+target::target(std::string_view properties) {
+  properties_.emplace(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "a described GPU");
+  properties_->set("description", CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, properties);
+  properties_->finalize();
+}
+
+target::~target() {
+  if (handle_) (void)cudnnDestroy(handle_);
 }
 
 descriptor tensor::describe() const {
@@ -182,9 +198,9 @@ void graph::relu(tensor const& x, tensor const& y) {
   pointwise("the relu", CUDNN_POINTWISE_RELU_FWD, x, nullptr, y);
 }
 
-void graph::finalize(cudnnHandle_t handle) {
+void graph::finalize(target const& gpu) {
   graph_.emplace(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, fmt::format("the graph of {}", name_));
-  graph_->set("handle", CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+  if (gpu.handle()) graph_->set("handle", CUDNN_ATTR_OPERATIONGRAPH_HANDLE, gpu.handle());
   graph_->set("operations", CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<descriptor const>(operations_));
   graph_->finalize();
 }
@@ -193,10 +209,12 @@ bool kernel_choice::notes_that(cudnnBackendNumericalNote_t note) const {
   return std::ranges::find(notes, note) != notes.end();
 }
 
-std::vector<kernel_choice> propose(graph const& g, cudnnBackendHeurMode_t mode, std::string& why) {
+std::vector<kernel_choice> propose(target const& gpu, graph const& g, cudnnBackendHeurMode_t mode,
+                                   std::string& why) {
   descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, fmt::format("heuristics for {}", g.name()));
   heuristics.set("graph", CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g.get());
   heuristics.set("mode", CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  if (gpu.properties()) heuristics.set("GPU", CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *gpu.properties());
   if (cudnnStatus_t const status = heuristics.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
     why = words(status);  // it has no kernel for such a graph, most often
     return {};
@@ -244,11 +262,12 @@ plan::plan(std::shared_ptr<graph const> g, kernel_choice choice, descriptor made
       workspace_(std::size_t(
           std::max<std::int64_t>(0, plan_.integer("workspace", CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)))) {}
 
-std::optional<plan> plan::make(cudnnHandle_t handle, std::shared_ptr<graph const> g, kernel_choice choice,
+std::optional<plan> plan::make(target const& gpu, std::shared_ptr<graph const> g, kernel_choice choice,
                                std::string& why) {
   descriptor made(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
                   fmt::format("{}, with engine {}", g->name(), choice.engine));
-  made.set("handle", CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+  if (gpu.handle()) made.set("handle", CUDNN_ATTR_EXECUTION_PLAN_HANDLE, gpu.handle());
+  if (gpu.properties()) made.set("GPU", CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *gpu.properties());
   made.set("engine", CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, choice.config);
   if (cudnnStatus_t const status = made.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
     why = fmt::format("engine {}: {}", choice.engine, words(status));
@@ -257,7 +276,7 @@ std::optional<plan> plan::make(cudnnHandle_t handle, std::shared_ptr<graph const
   return plan(std::move(g), std::move(choice), std::move(made));
 }
 
-void plan::execute(cudnnHandle_t handle, std::span<memory const> tensors, void* workspace) const {
+void plan::execute(target const& gpu, std::span<memory const> tensors, void* workspace) const {
   std::vector<std::int64_t> ids;
   std::vector<void*> places;
   for (auto const& t : tensors) ids.push_back(t.id), places.push_back(const_cast<void*>(t.at));
@@ -266,7 +285,7 @@ void plan::execute(cudnnHandle_t handle, std::span<memory const> tensors, void* 
   pack.set("pointers", CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(places));
   pack.set("workspace", CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
   pack.finalize();
-  check(cudnnBackendExecute(handle, plan_.get(), pack.get()), plan_.name());
+  check(cudnnBackendExecute(gpu.handle(), plan_.get(), pack.get()), plan_.name());
 }
 
 }  // namespace edl::cuda_library::cudnn

@@ -37,6 +37,7 @@ class descriptor {
   }
   void set(std::string_view what, cudnnBackendAttributeName_t attribute, descriptor const& value);
   void set(std::string_view what, cudnnBackendAttributeName_t attribute, std::span<descriptor const> values);
+  void set(std::string_view what, cudnnBackendAttributeName_t attribute, std::string_view text);
 
   void finalize();
   cudnnStatus_t try_finalize();
@@ -70,6 +71,26 @@ class descriptor {
   std::string name_;
 };
 
+/// The GPU that plans are for.
+class target {
+ public:
+  /// The one that this thread uses. Throws edl::error where there is none.
+  target();
+  /// One that is only described, as cuDNN writes it down (JSON): plans are made for it, and cannot be
+  /// executed.
+  explicit target(std::string_view properties);
+  target(target const&) = delete;
+  target& operator=(target const&) = delete;
+  ~target();
+
+  cudnnHandle_t handle() const { return handle_; }
+  descriptor const* properties() const { return properties_ ? &*properties_ : nullptr; }  ///< or null
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+  std::optional<descriptor> properties_;
+};
+
 /// A tensor as the graph API counts its extents, batch (or filters), channels, height and width; in memory
 /// the channels are last. `id` names its memory when a plan is executed; memory of `virtual_` ones is never
 /// there.
@@ -101,7 +122,7 @@ class graph {
   void relu(tensor const& x, tensor const& y);
 
   /// No more operations after this. Throws edl::error if cuDNN finds them inconsistent.
-  void finalize(cudnnHandle_t handle);
+  void finalize(target const& gpu);
 
   std::string const& name() const { return name_; }
   descriptor const& get() const { return *graph_; }
@@ -132,13 +153,14 @@ struct kernel_choice {
 
 /// What cuDNN's heuristics propose, the fastest by its estimate first. Nothing if it has nothing, with its
 /// words in `why`.
-std::vector<kernel_choice> propose(graph const& g, cudnnBackendHeurMode_t mode, std::string& why);
+std::vector<kernel_choice> propose(target const& gpu, graph const& g, cudnnBackendHeurMode_t mode,
+                                   std::string& why);
 
 /// A graph with a kernel, ready to run.
 class plan {
  public:
   /// Nothing if this kernel cannot run this graph here, with cuDNN's words in `why`.
-  static std::optional<plan> make(cudnnHandle_t handle, std::shared_ptr<graph const> g, kernel_choice choice,
+  static std::optional<plan> make(target const& gpu, std::shared_ptr<graph const> g, kernel_choice choice,
                                   std::string& why);
 
   std::size_t workspace() const { return workspace_; }  ///< bytes
@@ -149,7 +171,7 @@ class plan {
     void const* at;
   };
   /// Into the handle's stream.
-  void execute(cudnnHandle_t handle, std::span<memory const> tensors, void* workspace) const;
+  void execute(target const& gpu, std::span<memory const> tensors, void* workspace) const;
 
  private:
   plan(std::shared_ptr<graph const> g, kernel_choice choice, descriptor made);
