@@ -143,8 +143,8 @@ class run {
     arguments.insert(arguments.begin(), o.program);
     static scratch const cache;  // nothing is left in, or taken from, the user's
     std::vector<std::string> variables{mark_, "XDG_CACHE_HOME=" + cache / "cache"};
+    for (auto const& [name, value] : o.env) variables.push_back(name + "=" + value);  // the first counts
     for (char** e = ::environ; *e; ++e) variables.emplace_back(*e);
-    for (auto const& [name, value] : o.env) variables.push_back(name + "=" + value);
     auto const pointers = [](std::vector<std::string>& of) {
       std::vector<char*> out;
       for (std::string& s : of) out.push_back(s.data());

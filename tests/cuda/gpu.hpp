@@ -17,7 +17,7 @@
 inline std::shared_ptr<edl::cuda_backend> gpu_or_skip(edl::cuda_options const& o = {}) try {
   return edl::open_cuda(o);
 } catch (edl::cuda_unavailable const& none) {
-  MESSAGE("skipped: " << none.what());
+  MESSAGE("skipped: " << std::string(none.what()));
   return {};
 }
 
@@ -33,7 +33,7 @@ inline double distance(edl::view<float> a, edl::view<float> b) {
   return all > 0 ? std::sqrt(off / all) : std::sqrt(off);
 }
 
-/// What `precision` may cost: the bounds for gradients of whole networks.
+/// What `precision` may cost one operation.
 inline double bound(edl::precision p) {
   return p == edl::precision::float32 ? 1e-5 : p == edl::precision::tf32 ? 2e-3 : 1e-2;
 }

@@ -8,7 +8,7 @@
 #include "nn/networks.hpp"
 
 namespace nn = edl::nn;
-using edl::cuda, edl::cpu, edl::mode, edl::precision, edl::view;
+using edl::cuda, edl::mode, edl::precision, edl::view;
 
 namespace {
 
@@ -42,14 +42,15 @@ struct step {
   std::vector<float> y, gradients, state;
 };
 
-template <auto const& Net>
-step on_cpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> const& labels,
-            nn::storage keep) {
-  edl::model<Net, cpu> m({.max_batch = batch, .seed = 3, .keep = keep});
+/// In double it is what all would compute if they did not round.
+template <auto const& Net, class T>
+step on_cpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> const& labels) {
+  edl::model<Net, edl::basic_cpu<T>> m({.max_batch = batch, .seed = 3});
+  std::vector<T> const wide(x.begin(), x.end());
   step s;
-  auto const y = m.forward(x, batch, mode::training, 5);
+  auto const y = m.forward(wide, batch, mode::training, 5);
   s.loss = nn::softmax_cross_entropy{}(m.output, batch, y, view<std::int32_t>(labels), m.output_gradient());
-  m.backward(x, batch);
+  m.backward(wide, batch);
   s.y.assign(y.begin(), y.end());
   s.gradients.assign(m.gradients().begin(), m.gradients().end());
   s.state.assign(m.state().begin(), m.state().end());
@@ -66,7 +67,6 @@ step on_gpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> co
        loss = allocate(gpu, 1), out = allocate(gpu, std::size_t(batch) * m.output.size());
   upload(gpu, x, raw.span());
   gpu->upload(std::as_bytes(std::span(labels)), classes.span().data());
-  std::vector<float> const start(m.state().size(), 0);
   std::vector<float> state(m.state().size());
   download(gpu, m.state(), state);
   for (int i = 0; i < times; ++i) {
@@ -98,17 +98,21 @@ void check_network(int batch) {
   auto const x = numbers<float>(std::size_t(batch) * Net.input.size(), 1);
   std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
   for (std::size_t i = 0; i < labels.size(); ++i)
-    labels[i] = std::int32_t(i * 7 % edl::model<Net, cpu>::output.size());
+    labels[i] = std::int32_t(i * 7 % edl::model<Net, cuda>::output.size());
+  step const want = on_cpu<Net, double>(batch, x, labels);
+  double const rounding = distance(on_cpu<Net, float>(batch, x, labels).gradients, want.gradients);
   for (auto const keep : {nn::storage::recomputed, nn::storage::whole}) {
-    step const want = on_cpu<Net>(batch, x, labels, keep);
     for (auto const p : {precision::float32, precision::tf32, precision::bfloat16})
       for (int const times : {1, 3}) {
         CAPTURE(int(keep));
         CAPTURE(int(p));
         CAPTURE(times);
         step const got = on_gpu<Net>(batch, x, labels, keep, p, times);
-        // A small network's rounding does not average out: bfloat16 gets the bound of one product besides.
-        double const most = bound(p) * (p == precision::bfloat16 ? 4 : 1);
+        // Rounded activations turn some of a small batch's relus and greatest elements round: these bounds
+        // find gross errors. What rounding may cost one operation, the tests of operations say.
+        double const most = p == precision::float32 ? std::max(1e-5, 3 * rounding)
+                            : p == precision::tf32  ? 1e-2
+                                                    : 0.25;
         CHECK(std::abs(got.loss - want.loss) <= most * want.loss);
         CHECK(distance(got.y, want.y) <= most);
         CHECK(distance(got.gradients, want.gradients) <= most);
