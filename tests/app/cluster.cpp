@@ -361,6 +361,25 @@ TEST_CASE("servers with backups: the loss of one loses nothing, and nobody goes 
   }
 }
 
+TEST_CASE("a server that is silent is left behind with its copy in place, and found out when it wakes") {
+  job::run j(cluster(2, 2, {"--use_async", "--ps_replicas=2", "--num_epochs=8"}), slow);
+  reach_middle(j, 4);
+  pid_t const silent = j.find("ps", 1);
+  REQUIRE(silent);
+  ::kill(silent, SIGSTOP);
+  CHECK(j.says("server 1 is lost: it gave no sign of life"));
+  CHECK(j.says("Going on at version "));
+  // While it still says nothing: those who waited for it do not any more.
+  auto const done = count(j.log(), " completed, ");
+  CHECK(j.says(" completed, ", done + 5));
+  ::kill(silent, SIGCONT);
+  CHECK(j.wait(120s) == 0);
+  CHECK(j.nothing_left());
+  CAPTURE(j.log());
+  CHECK_FALSE(has(j.log(), "Going back to version"));
+  check_account(j.log(), 8);
+}
+
 TEST_CASE("a job is scaled while it runs: workers and servers come and go, nothing is lost or doubled") {
   job::scratch const dir;
   std::string const name = "scaled-" + std::to_string(::getpid());

@@ -218,11 +218,13 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
-  member self(node, master, member::kind::worker, s.id);
-  self.join(wire::layout_digest(p.layout), {});
-  log.info(fmt::format("joined the job (process {})", ::getpid()));
   worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters,
                                        j.gradients == "bfloat16");
+  member self(node, master, member::kind::worker, s.id);
+  self.watch_generation([&] { return parameters.generation(); },
+                        [&](std::uint64_t now) { parameters.generation_is_over(now); });
+  self.join(wire::layout_digest(p.layout), {});
+  log.info(fmt::format("joined the job (process {})", ::getpid()));
   return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,7 +30,8 @@ struct identity {
 inline constexpr std::chrono::seconds master_patience{30};
 
 /// The parameter servers of a job: every call goes to all of them side by side, one for each range of the
-/// variables. Thread safety: used by one thread, which is not the node's.
+/// variables. Thread safety: used by one thread, which is not the node's, but for `generation` and
+/// `generation_is_over`.
 class remote_parameters final : public remote_link {
  public:
   /// `elements`, `parameters`: of the model's arena. `halved`: gradients travel as bfloat16.
@@ -53,6 +56,10 @@ class remote_parameters final : public remote_link {
 
   std::uint64_t generation() const override { return generation_; }
 
+  /// The master is at another generation: calls to servers of the one before are given up, as they may be to
+  /// one that is silent.
+  void generation_is_over(std::uint64_t next);
+
  private:
   struct server {
     std::unique_ptr<net::channel> to;
@@ -63,14 +70,19 @@ class remote_parameters final : public remote_link {
   std::uint64_t pull_from(std::span<float> variables, std::optional<std::uint64_t> frozen);
   template <class Make, class Take>
   void ask_all(Make make, Take take);
+  void set_under_way(std::vector<net::started_call>* calls);
 
   net::node& node_;
   net::channel& master_;
   std::size_t elements_, parameters_;
   std::vector<std::uint16_t> halves_;  // of the gradients that travel; empty: they travel as they are
-  std::uint64_t generation_ = 0;
+  std::atomic<std::uint64_t> generation_{0};
   std::vector<server> servers_;
   std::function<bool()> stopping_;
+
+  std::mutex lock_;         // of what follows
+  std::uint64_t over_ = 0;  // generations below are
+  std::vector<net::started_call>* under_way_ = nullptr;
 };
 
 /// The master of a job. Thread safety: used by one thread, which is not the node's.

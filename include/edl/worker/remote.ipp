@@ -50,17 +50,36 @@ EDL_INLINE bool remote_parameters::refresh() {
   return true;
 }
 
+EDL_INLINE void remote_parameters::generation_is_over(std::uint64_t next) {
+  std::lock_guard const guard(lock_);
+  over_ = next;
+  if (under_way_)
+    for (net::started_call& c : *under_way_) c.cancel();
+}
+
+EDL_INLINE void remote_parameters::set_under_way(std::vector<net::started_call>* calls) {
+  std::lock_guard const guard(lock_);
+  under_way_ = calls;
+  if (calls && over_ > generation_)
+    for (net::started_call& c : *calls) c.cancel();
+}
+
 // Calls every server, again as long as one cannot be reached: each call may be repeated. A server that is
 // really gone ends in another generation, which is told by `rolled_back`.
 template <class Make, class Take>
 void remote_parameters::ask_all(Make make, Take take) {
   if (generation_ == 0) refresh();
   for (;;) {
-    std::vector<net::started_call> calls;
-    for (server const& s : servers_) calls.push_back(net::start(*s.to, make(s)));
+    struct shown_calls {
+      remote_parameters& to;
+      std::vector<net::started_call> all;
+      ~shown_calls() { to.set_under_way(nullptr); }
+    } calls{*this, {}};
+    for (server const& s : servers_) calls.all.push_back(net::start(*s.to, make(s)));
+    set_under_way(&calls.all);
     std::optional<net::call_error> failed;
     std::vector<std::string> replies;
-    for (net::started_call& c : calls) try {
+    for (net::started_call& c : calls.all) try {
         replies.push_back(c.get().message);
       } catch (net::call_error const& e) {
         // What asks for another look at the cluster weighs more than what does not.
@@ -71,6 +90,7 @@ void remote_parameters::ask_all(Make make, Take take) {
       return;
     }
     switch (failed->code()) {
+      case net::status::cancelled:  // by `generation_is_over`; where the node is stopping, `refresh` throws
       case net::status::unavailable:
       case net::status::not_ready:
       case net::status::stale_generation:
