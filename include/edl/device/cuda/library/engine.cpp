@@ -15,7 +15,9 @@ constexpr std::size_t least_scratch = std::size_t(1) << 20;  // floats
 }  // namespace
 
 engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision) {
-  int count = 0;
+  int driver = 0, count = 0;
+  check(cudaDriverGetVersion(&driver), "looking for the driver");
+  if (driver == 0) throw error("GPU: there is no NVIDIA driver on this machine");
   check(cudaGetDeviceCount(&count), "looking for GPUs");
   if (count < 1) throw error("GPU: this process sees none");
   index_ = std::max(index_, 0) % count;
