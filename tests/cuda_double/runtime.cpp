@@ -36,10 +36,12 @@ void do_next(CUstream_st* stream) {
   stream->waiting.pop_front();
   access const open;
   next();
+  check_ends();
 }
 
 /// Does what comes before the point, and no more.
 void reach(mark const& m) {
+  access const open;
   while (!m.reached && !m.stream->waiting.empty()) do_next(m.stream);
 }
 
@@ -111,6 +113,8 @@ cudaError_t enqueue(cudaStream_t stream, work w) {
 
 void finish(CUstream_st* stream) {
   stream = find(stream);
+  if (stream->waiting.empty()) return;
+  access const open;  // for all of it
   while (!stream->waiting.empty()) do_next(stream);
 }
 

@@ -65,6 +65,7 @@ runtime& all();
 /// Notes an error for cudaGetLastError, and returns it.
 cudaError_t note(cudaError_t error);
 
+void check_ends();  ///< that nothing was written behind one; where device memory can be touched
 bool is_pinned(void const* memory, std::size_t size);
 void finish(CUstream_st* stream);  ///< its work, and what that waits for
 void finish_all();

@@ -15,13 +15,13 @@ __global__ void __launch_bounds__(tile* tile_rows)
   unsigned const x = threadIdx.x % tile, y = threadIdx.x / tile;
   unsigned const row = blockIdx.y * tile, column = blockIdx.x * tile;
 #pragma unroll
-  for (unsigned i = y; i < tile; i += tile_rows)
-    if (row + i < rows && column + x < columns)
+  for (unsigned k = 0; k < tile; k += tile_rows)
+    if (unsigned const i = y + k; row + i < rows && column + x < columns)
       shared[i][x] = load_one(from + std::size_t(row + i) * columns + column + x);
   __syncthreads();
 #pragma unroll
-  for (unsigned i = y; i < tile; i += tile_rows)
-    if (column + i < columns && row + x < rows)
+  for (unsigned k = 0; k < tile; k += tile_rows)
+    if (unsigned const i = y + k; column + i < columns && row + x < rows)
       store_one(to + std::size_t(column + i) * rows + row + x, shared[x][i]);
 }
 
