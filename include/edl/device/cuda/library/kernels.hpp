@@ -89,7 +89,8 @@ void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns
 void mean_squared_error(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
                         float const* labels, void* gradients, float* loss, float* scratch);
 
-// ---- optimizer.cu ---- (`rounded`: where the new weights go as bfloat16, too; may be null)
+// ---- optimizer.cu ---- the same bits as the processor (`rounded`: where the new weights go as bfloat16,
+// too; may be null)
 void sgd(queue const& q, std::size_t n, float* weights, float const* gradients, float* velocity,
          std::uint16_t* rounded, float rate, float momentum, float weight_decay, bool nesterov);
 void adam(queue const& q, std::size_t n, float* weights, float const* gradients, float* m, float* v,
@@ -116,8 +117,8 @@ void transpose_gradients(queue const& q, std::size_t inputs, std::size_t outputs
 void finish_rows(queue const& q, std::size_t rows, std::size_t columns, activation f, float const* bias,
                  void* y);
 
-/// Samples moved down and to the right by (down, right), which may be negative, in samples of another size of as
-/// many channels; zero where nothing comes to lie.
+/// Samples moved down and to the right by (down, right), which may be negative, in samples of another size of
+/// as many channels; zero where nothing comes to lie.
 void place(queue const& q, int batch, shape from, shape to, int down, int right, void const* x, void* y);
 
 /// Convolutions by their definition, for what no library computes: any geometry, not fast.

@@ -46,17 +46,30 @@ struct update {
   }
 };
 
+// Every operation is rounded, as on the processor (edl/optim), so that both give the same bits.
+
+/// a · b + c · d, and a · b − x.
+__device__ __forceinline__ float sum_of_products(float a, float b, float c, float d) {
+  return __fadd_rn(__fmul_rn(a, b), __fmul_rn(c, d));
+}
+__device__ __forceinline__ float product_less(float a, float b, float x) {
+  return __fsub_rn(__fmul_rn(a, b), x);
+}
+
 struct plain_sgd {
   float keep, rate;
-  __device__ float operator()(float w, float g, float (&)[1]) const { return keep * w - rate * g; }
+  __device__ float operator()(float w, float g, float (&)[1]) const {
+    return product_less(keep, w, __fmul_rn(rate, g));
+  }
 };
 
 struct momentum_sgd {
   float keep, rate, mu;
   bool nesterov;
   __device__ float operator()(float w, float g, float (&v)[1]) const {
-    v[0] = mu * v[0] + g;
-    return keep * w - rate * (nesterov ? g + mu * v[0] : v[0]);
+    v[0] = __fadd_rn(__fmul_rn(mu, v[0]), g);
+    float const step = nesterov ? __fadd_rn(g, __fmul_rn(mu, v[0])) : v[0];
+    return product_less(keep, w, __fmul_rn(rate, step));
   }
 };
 
@@ -65,18 +78,20 @@ template <int Slots>
 struct adam_rule {
   float alpha, keep, b1, b2, c1, c2, epsilon;
   __device__ float operator()(float w, float g, float (&of)[Slots]) const {
-    of[0] = b1 * of[0] + c1 * g;
-    of[1] = b2 * of[1] + c2 * (g * g);
+    of[0] = sum_of_products(b1, of[0], c1, g);
+    of[1] = sum_of_products(b2, of[1], c2, __fmul_rn(g, g));
     if constexpr (Slots == 3) of[2] = of[1] > of[2] ? of[1] : of[2];
-    return keep * w - alpha * of[0] / (sqrtf(of[Slots - 1]) + epsilon);
+    float const root = __fadd_rn(__fsqrt_rn(of[Slots - 1]), epsilon);
+    return product_less(keep, w, __fdiv_rn(__fmul_rn(alpha, of[0]), root));
   }
 };
 
 struct adagrad_rule {
   float rate, keep, epsilon;
   __device__ float operator()(float w, float g, float (&of)[1]) const {
-    of[0] += g * g;
-    return keep * w - rate * g / (sqrtf(of[0]) + epsilon);
+    of[0] = __fadd_rn(of[0], __fmul_rn(g, g));
+    float const root = __fadd_rn(__fsqrt_rn(of[0]), epsilon);
+    return product_less(keep, w, __fdiv_rn(__fmul_rn(rate, g), root));
   }
 };
 
