@@ -162,6 +162,18 @@ bool aligned(std::size_t bytes, Pointers... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % bytes == 0) && ...);
 }
 
+/// work.template operator()<T, N>() with T as activations are in memory, and N of them at a time where
+/// channels, and what begins at the pointers, are aligned for it.
+template <class Work, class... Pointers>
+void by_channels(queue const& q, std::size_t channels, Work const& work, Pointers... pointers) {
+  by_type(q.half, [&]<class T>(T) {
+    if (channels % wide<T> == 0 && aligned(16, pointers...))
+      work.template operator()<T, wide<T>>();
+    else
+      work.template operator()<T, 1>();
+  });
+}
+
 constexpr std::size_t ceil_of(std::size_t n, std::size_t by) { return (n + by - 1) / by; }
 
 // ---- Element by element ----

@@ -52,7 +52,7 @@ void max_pool_backward(queue const& q, pool_geometry const& g, int batch, void c
 void average_pool_forward(queue const& q, pool_geometry const& g, int batch, void const* x, void* y);
 void average_pool_backward(queue const& q, pool_geometry const& g, int batch, void const* dy, void* dx);
 
-// ---- batch_norm.cu ----
+// ---- batch_norm.cu, batch_norm_backward.cu ----
 
 /// Floats of scratch that a batch normalisation takes, at most.
 std::size_t batch_norm_scratch(queue const& q, norm_chain const& c, int batch);

@@ -170,17 +170,6 @@ dim3 grid_of(queue const& q, pool_grid const& g) {
   return dim3(unsigned(std::min(ceil_of(g.items, pool_threads), std::size_t(q.processors) * 8)));
 }
 
-/// work.template operator()<T, N>() as activations are in memory, and as they are aligned.
-template <class Work, class... Pointers>
-void by_channels(queue const& q, pool_geometry const& g, Work&& work, Pointers... pointers) {
-  by_type(q.half, [&]<class T>(T) {
-    if (g.in.channels % wide<T> == 0 && aligned(16, pointers...))
-      work.template operator()<T, wide<T>>();
-    else
-      work.template operator()<T, 1>();
-  });
-}
-
 }  // namespace
 
 void max_pool_forward(queue const& q, pool_geometry const& g, int batch, void const* x, void* y) {
@@ -190,7 +179,7 @@ void max_pool_forward(queue const& q, pool_geometry const& g, int batch, void co
     launch(q, "max_pool", max_pool_kernel<T, N>, grid_of(q, p), pool_threads, p, static_cast<T const*>(x),
            static_cast<T*>(y));
   };
-  by_channels(q, g, work, x, y);
+  by_channels(q, g.in.channels, work, x, y);
 }
 
 void max_pool_backward(queue const& q, pool_geometry const& g, int batch, void const* x, void const* y,
@@ -202,7 +191,7 @@ void max_pool_backward(queue const& q, pool_geometry const& g, int batch, void c
            static_cast<T const*>(x), static_cast<T const*>(y), static_cast<T const*>(dy),
            static_cast<T*>(dx));
   };
-  by_channels(q, g, work, x, y, dy, dx);
+  by_channels(q, g.in.channels, work, x, y, dy, dx);
 }
 
 void average_pool_forward(queue const& q, pool_geometry const& g, int batch, void const* x, void* y) {
@@ -212,7 +201,7 @@ void average_pool_forward(queue const& q, pool_geometry const& g, int batch, voi
     launch(q, "average_pool", average_pool_kernel<T, N>, grid_of(q, p), pool_threads, p,
            static_cast<T const*>(x), static_cast<T*>(y));
   };
-  by_channels(q, g, work, x, y);
+  by_channels(q, g.in.channels, work, x, y);
 }
 
 void average_pool_backward(queue const& q, pool_geometry const& g, int batch, void const* dy, void* dx) {
@@ -222,7 +211,7 @@ void average_pool_backward(queue const& q, pool_geometry const& g, int batch, vo
     launch(q, "average_pool", average_pool_gradient_kernel<T, N>, grid_of(q, p), pool_threads, p,
            static_cast<T const*>(dy), static_cast<T*>(dx));
   };
-  by_channels(q, g, work, dy, dx);
+  by_channels(q, g.in.channels, work, dy, dx);
 }
 
 }  // namespace edl::cuda_kernels

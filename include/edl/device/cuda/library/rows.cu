@@ -124,13 +124,10 @@ std::size_t sum_rows_scratch(queue const& q, std::size_t, std::size_t columns) {
 void sum_rows(queue const& q, std::size_t rows, std::size_t columns, void const* x, float* sums,
               float* scratch) {
   if (columns == 0) return;
-  by_type(q.half, [&]<class T>(T) {
-    auto const* const from = static_cast<T const*>(x);
-    if (columns % wide<T> == 0 && aligned(16, from))
-      sum_rows_by<T, wide<T>>(q, rows, columns, from, sums, scratch);
-    else
-      sum_rows_by<T, 1>(q, rows, columns, from, sums, scratch);
-  });
+  auto const work = [&]<class T, int N>() {
+    sum_rows_by<T, N>(q, rows, columns, static_cast<T const*>(x), sums, scratch);
+  };
+  by_channels(q, columns, work, x);
 }
 
 }  // namespace edl::cuda_kernels
