@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,10 +14,12 @@
 #include "edl/device/cuda.hpp"
 
 /// The GPU of these tests, opened anew for each: a real one, or the double, as EDL_CUDA_LIBRARY says. Null
-/// where none is to be had; the test says so, and ends.
+/// where none is to be had; the test says so, and ends. It fails if EDL_TEST_GPU says that one must be there.
 inline std::shared_ptr<edl::cuda_backend> gpu_or_skip(edl::cuda_options const& o = {}) try {
   return edl::open_cuda(o);
 } catch (edl::cuda_unavailable const& none) {
+  bool const must = std::getenv("EDL_TEST_GPU") != nullptr;
+  if (must) FAIL(std::string(none.what()));
   MESSAGE("skipped: " << std::string(none.what()));
   return {};
 }

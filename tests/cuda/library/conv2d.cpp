@@ -36,7 +36,7 @@ struct described {
 std::unique_ptr<described> described_or_skip(precision p) try {
   return std::make_unique<described>(p);
 } catch (edl::error const& e) {
-  MESSAGE("skipped: " << e.what());
+  MESSAGE("skipped: " << std::string(e.what()));
   return {};
 }
 
