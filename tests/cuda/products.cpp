@@ -52,7 +52,7 @@ class on_gpu {
 struct way {
   edl::precision precision = precision::float32;
   bool measured = true;
-  int unaligned = 0;  ///< numbers before weights and biases
+  int unaligned = 0;  ///< numbers before weights and biases; before activations, too, if three
   bool bound = true;  ///< weights are known to the GPU as variables
 };
 
@@ -74,9 +74,10 @@ template <class Forward, class Backward>
 results on_gpu_with(edl::cuda_backend& gpu, way const& how, std::vector<float> const& x,
                     std::vector<float> const& w, std::vector<float> const& b, std::vector<float> const& dy,
                     Forward&& forward, Backward&& backward) {
-  auto const before = std::size_t(how.unaligned);
-  on_gpu gx(gpu, x.size()), gy(gpu, dy.size()), gdy(gpu, dy.size()), gdx(gpu, x.size()),
-      variables(gpu, w.size() + b.size(), before), gradients(gpu, w.size() + b.size(), before);
+  auto const before = std::size_t(how.unaligned), between = std::size_t(how.unaligned == 3);
+  on_gpu gx(gpu, x.size(), between), gy(gpu, dy.size(), between), gdy(gpu, dy.size(), between),
+      gdx(gpu, x.size(), between), variables(gpu, w.size() + b.size(), before),
+      gradients(gpu, w.size() + b.size(), before);
   std::vector<float> all = w;
   all.insert(all.end(), b.begin(), b.end());
   gx.store(x), gdy.store(dy), variables.upload(all);
@@ -170,10 +171,9 @@ void compare_dense(edl::cuda_backend& gpu, way const& how, std::size_t rows, std
 }
 
 constexpr way ways[] = {
-    {precision::float32, true},     {precision::float32, false, 3},
-    {precision::tf32, true},        {precision::tf32, false, 1},
-    {precision::bfloat16, true},    {precision::bfloat16, false},
-    {precision::bfloat16, true, 1}, {precision::bfloat16, false, 0, false},
+    {precision::float32, true},     {precision::float32, false, 3}, {precision::tf32, true},
+    {precision::tf32, false, 1},    {precision::bfloat16, true},    {precision::bfloat16, false},
+    {precision::bfloat16, true, 1}, {precision::bfloat16, true, 3}, {precision::bfloat16, false, 0, false},
 };
 
 }  // namespace
