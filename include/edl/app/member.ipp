@@ -106,6 +106,8 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::WatchReply>(answer.message, master_.name());
       told = reply.generation();
+      if (reply.finished()) finished_ = true;
+      if (finished_) co_return;
       if (reply.stranger()) co_await join_again();
       if (changed_ && told > known_()) changed_(told);
       continue;

@@ -254,6 +254,7 @@ EDL_INLINE asio::awaitable<void> server::finish() {
   }
   if (!std::exchange(ended_, true)) around_.ended(failed);
   changed_.notify();
+  changed_.notify();
 }
 
 }  // namespace edl::master

@@ -206,7 +206,7 @@ EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   ++calls_[{of, m.id()}];
   auto const until = std::chrono::steady_clock::now() + std::min(r.time_left(), detail::longest_watch);
   try {
-    while (coordinator_.generation() == m.generation() && !stranger(of, m.id(), m.incarnation())) {
+    while (coordinator_.generation() == m.generation() && !stranger(of, m.id(), m.incarnation()) && !ended_) {
       bool const in_time = co_await changed_.wait_until(until);
       if (!in_time) break;
     }
@@ -217,6 +217,7 @@ EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   wire::WatchReply out;
   out.set_stranger(stranger(of, m.id(), m.incarnation()));
   out.set_generation(coordinator_.generation());
+  out.set_finished(ended_ && coordinator_.over());
   co_return wire::pack(out);
 }
 
