@@ -29,15 +29,18 @@ EDL_INLINE void* open_cuda_library() {
   auto const length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
   std::string const program(self.data(), length > 0 ? std::size_t(length) : 0);
   std::string const folder = program.substr(0, program.rfind('/') + 1);
-  std::string why;
-  bool installed = false;
   // By its name alone it is also looked for where the program's own libraries are, as the linker was told.
-  for (std::string const& path :
-       {folder + cuda_library_name, folder + "../lib/" + cuda_library_name, std::string(cuda_library_name)}) {
+  std::array<std::string, 3> const places{folder + cuda_library_name, folder + "../lib/" + cuda_library_name,
+                                          cuda_library_name};
+  bool const installed = ::access(places[0].c_str(), F_OK) == 0 || ::access(places[1].c_str(), F_OK) == 0;
+  // CUDA's libraries are large: not for nothing.
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (!driver) throw cuda_unavailable("GPU: there is no NVIDIA driver on this machine", installed);
+  ::dlclose(driver);
+  std::string why;
+  for (std::string const& path : places) {
     if (void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    bool const there = ::access(path.c_str(), F_OK) == 0;
-    if (std::string const said = ::dlerror(); why.empty() || there) why = said;
-    installed = installed || there;
+    if (std::string const said = ::dlerror(); why.empty() || ::access(path.c_str(), F_OK) == 0) why = said;
   }
   throw cuda_unavailable(
       fmt::format("GPU: {} does not load: {}; is edl built with -DEDL_CUDA=ON, and are cuBLAS and cuDNN "
