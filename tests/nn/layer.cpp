@@ -5,6 +5,7 @@
 
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
+#include "nn/networks.hpp"
 
 namespace nn = edl::nn;
 
@@ -46,6 +47,15 @@ TEST_CASE("what a layer is") {
   CHECK_FALSE(nn::layer<no_output>);
   CHECK_FALSE(nn::container<nn::conv2d>);
   CHECK(nn::container<decltype(nn::residual(nn::relu{}))>);
+}
+
+TEST_CASE("a network runs on any device if all that it is made of says so") {
+  CHECK(nn::is_portable(zoo.body, zoo.input));
+  CHECK(nn::is_portable(mnist.body, mnist.input));
+  auto const own =
+      nn::sequential(nn::dense{.units = 3}, nn::residual(nn::sequential(scaled_square{}, nn::relu{})));
+  CHECK_FALSE(nn::is_portable(own, {1, 1, 3}));
+  CHECK_FALSE(nn::is_portable(scaled_square{}, {1, 1, 3}));
 }
 
 TEST_CASE("a user's own layer works among the others, named by its place") {

@@ -16,15 +16,21 @@ namespace app {
 
 /// Does `gpu()`, or `processor(why)` where that is asked for or no GPU is to be had; `why` is empty unless
 /// somebody may have expected one.
-template <class Result, class Gpu, class Processor>
+template <class Model, class Result, class Gpu, class Processor>
 Result on_device(worker::device_kind on, Gpu gpu, Processor processor) {
   std::string why;
-  if (on != worker::device_kind::cpu) try {
-      return gpu();
-    } catch (cuda_unavailable const& e) {
-      if (on == worker::device_kind::cuda) throw;
-      if (e.installed) why = e.what();
-    }
+  if constexpr (nn::is_portable(Model::network.body, Model::network.input)) {
+    if (on != worker::device_kind::cpu) try {
+        return gpu();
+      } catch (cuda_unavailable const& e) {
+        if (on == worker::device_kind::cuda) throw;
+        if (e.installed) why = e.what();
+      }
+  } else if (on == worker::device_kind::cuda) {
+    throw error(
+        "--device=cuda: the network has a layer that computes on the processor only; one that touches "
+        "elements by operations of the device alone says `static constexpr bool portable = true`");
+  }
   return processor(std::move(why));
 }
 
@@ -43,13 +49,13 @@ int run(int argc, char** argv) {
   p.outputs = network::output.size();
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
   p.make_trainer = [](worker::trainer_options const& o) -> std::unique_ptr<worker::trainer> {
-    return app::on_device<std::unique_ptr<worker::trainer>>(
+    return app::on_device<Model, std::unique_ptr<worker::trainer>>(
         o.on, [&] { return std::make_unique<app::cuda_trainer<Model>>(o); },
         [&](std::string why) { return std::make_unique<app::model_trainer<Model>>(o, std::move(why)); });
   };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
     auto const on = [&](auto device) { nn::explain<Model::network>(to, device, {o.max_batch, o.keep}); };
-    app::on_device<void>(
+    app::on_device<Model, void>(
         o.on, [&] { on(cuda(o.cuda)); }, [&](std::string) { on(cpu(o.device)); });
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {

@@ -13,6 +13,7 @@ struct average_pool {
   nn::padding padding = nn::padding::valid;
 
   static constexpr std::string_view name = "average_pool";
+  static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }

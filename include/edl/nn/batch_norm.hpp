@@ -14,6 +14,7 @@ struct batch_norm {
   float momentum = 0.99f, epsilon = 1e-3f;
 
   static constexpr std::string_view name = "batch_normalization";
+  static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const {

@@ -21,6 +21,7 @@ struct conv2d {
   initializer bias_initializer = constant{0};
 
   static constexpr std::string_view name = "conv2d";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape in) const {
     if (filters < 1 || kernel.height < 1 || kernel.width < 1 || stride.height < 1 || stride.width < 1 ||

@@ -16,6 +16,7 @@ struct dense {
   initializer bias_initializer = constant{0};
 
   static constexpr std::string_view name = "dense";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
   constexpr shape output(shape) const { return {1, 1, units}; }

@@ -12,6 +12,7 @@ struct dropout {
   float rate = 0.5f;  ///< in [0, 1)
 
   static constexpr std::string_view name = "dropout";
+  static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const { return rate >= 0 && rate < 1 ? fit::fits : fit::option_out_of_range; }

@@ -8,6 +8,7 @@ namespace edl::nn {
 /// The same elements as a row. `dense` needs none before it. (h, w, c) → (h · w · c)
 struct flatten {
   static constexpr std::string_view name = "flatten";
+  static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const { return fit::fits; }

@@ -9,6 +9,7 @@ namespace edl::nn {
 /// The mean of each channel. (h, w, c) → (c)
 struct global_average_pool {
   static constexpr std::string_view name = "global_average_pool";
+  static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const { return fit::fits; }

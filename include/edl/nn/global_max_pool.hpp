@@ -9,6 +9,7 @@ namespace edl::nn {
 /// The greatest element of each channel. (h, w, c) → (c)
 struct global_max_pool {
   static constexpr std::string_view name = "global_max_pool";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return {1, 1, in.channels}; }

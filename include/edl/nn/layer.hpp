@@ -146,6 +146,22 @@ constexpr bool reads_y = [] {
     return true;
 }();
 
+/// Whether a layer, and all that it is made of, touches elements by the device's operations alone, so that it
+/// runs on any device: it says `portable = true`. Others run on the processor.
+template <layer L>
+constexpr bool is_portable(L const& l, shape in) {
+  if constexpr (container<L>) {
+    bool all = true;
+    l.children(
+        in, [&](auto const& child, shape s, std::string_view) { return all = all && is_portable(child, s); });
+    return all;
+  } else if constexpr (requires { L::portable; }) {
+    return bool(L::portable);
+  } else {
+    return false;
+  }
+}
+
 /// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the
 /// arena.
 template <layer L, class Visit>

@@ -10,6 +10,7 @@ struct leaky_relu {
   float slope = 0.3f;  ///< not negative
 
   static constexpr std::string_view name = "leaky_relu";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return slope >= 0 ? fit::fits : fit::option_out_of_range; }
   constexpr shape output(shape in) const { return in; }

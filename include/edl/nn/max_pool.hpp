@@ -13,6 +13,7 @@ struct max_pool {
   nn::padding padding = nn::padding::valid;
 
   static constexpr std::string_view name = "max_pool";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }
   constexpr pool_geometry geometry(shape in) const { return detail::pool_over(in, window, stride, padding); }

@@ -8,6 +8,7 @@ namespace edl::nn {
 /// max(x, 0), element by element. The shape stays.
 struct relu {
   static constexpr std::string_view name = "relu";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }

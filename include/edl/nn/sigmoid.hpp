@@ -8,6 +8,7 @@ namespace edl::nn {
 /// 1 / (1 + exp(-x)), element by element. The shape stays.
 struct sigmoid {
   static constexpr std::string_view name = "sigmoid";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }

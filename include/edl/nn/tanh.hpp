@@ -8,6 +8,7 @@ namespace edl::nn {
 /// tanh(x), element by element. The shape stays.
 struct tanh {
   static constexpr std::string_view name = "tanh";
+  static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
