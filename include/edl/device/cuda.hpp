@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "edl/core/random.hpp"
-#include "edl/device/buffer.hpp"
 #include "edl/device/cuda/backend.hpp"
 #include "edl/device/device.hpp"
 
@@ -43,26 +42,29 @@ class cuda_buffer {
   std::size_t size_ = 0;
 };
 
-/// Pins host memory for as long as what it returns lives, which is less than that memory does. Thread safety:
-/// safe.
+/// Pins host memory for as long as what it returns lives, which is less than that memory does. Small memory,
+/// which shares its pages, is left as it is. Thread safety: safe.
 inline std::shared_ptr<void> pin(std::shared_ptr<cuda_backend> const& of, std::span<std::byte const> host) {
-  if (host.empty()) return {};
-  of->pin(host);
+  constexpr std::size_t pages_of_its_own = std::size_t(1) << 18;
+  if (host.size() < pages_of_its_own || !of->pin(host)) return {};
   return {nullptr, [of, at = host.data()](void*) { of->unpin(at); }};
 }
 
-/// Host memory that a GPU copies from and to by itself.
+/// Pinned memory of the host, zeroed.
 class pinned_buffer {
  public:
-  pinned_buffer(std::shared_ptr<cuda_backend> const& of, std::size_t size)
-      : values_(size), pinned_(pin(of, std::as_bytes(values_.span()))) {}
+  pinned_buffer(std::shared_ptr<cuda_backend> of, std::size_t size)
+      : of_(std::move(of)), data_(of_->allocate_host(size)), size_(size) {}
+  pinned_buffer(pinned_buffer const&) = delete;
+  ~pinned_buffer() { of_->release_host(data_); }
 
-  std::span<float> span() { return values_.span(); }
-  view<float> span() const { return values_.span(); }
+  std::span<float> span() { return {data_, size_}; }
+  view<float> span() const { return {data_, size_}; }
 
  private:
-  aligned_buffer<float> values_;
-  std::shared_ptr<void> pinned_;
+  std::shared_ptr<cuda_backend> of_;
+  float* data_;
+  std::size_t size_;
 };
 
 /// A GPU: what `cuda_backend` promises, as a device. Throws edl::error where there is none. Movable. Thread

@@ -42,8 +42,13 @@ class cuda_backend {
   virtual float* allocate(std::size_t floats) = 0;  ///< zeroed
   virtual void release(float* memory) noexcept = 0;
 
-  /// Host memory that copies need not wait for, until `unpin`; it is somebody else's. Safe on any thread.
-  virtual void pin(std::span<std::byte const> host) = 0;
+  /// Pinned memory of the host: copies need not wait for it.
+  virtual float* allocate_host(std::size_t floats) = 0;  ///< zeroed
+  virtual void release_host(float* memory) noexcept = 0;
+
+  /// The same for somebody else's memory, until `unpin`. False where the system does not give it; it can be
+  /// used all the same. No other pinned memory may be on its pages. Safe on any thread.
+  virtual bool pin(std::span<std::byte const> host) = 0;
   virtual void unpin(std::byte const* host) noexcept = 0;
 
   /// Copies. What is not pinned has been read, or written, on return.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "edl/device/cuda/library/check.hpp"
 
@@ -91,10 +92,26 @@ void engine::release(float* memory) noexcept {
   (void)cudaFree(memory);
 }
 
-void engine::pin(std::span<std::byte const> host) {
+float* engine::allocate_host(std::size_t floats) {
   use();
-  check(cudaHostRegister(const_cast<std::byte*>(host.data()), host.size(), cudaHostRegisterDefault),
-        "pinning memory");
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, std::max<std::size_t>(floats, 1) * sizeof(float), cudaHostAllocDefault),
+        "allocating pinned memory");
+  std::memset(memory, 0, floats * sizeof(float));
+  return static_cast<float*>(memory);
+}
+
+void engine::release_host(float* memory) noexcept {
+  (void)cudaSetDevice(index_);
+  (void)cudaFreeHost(memory);
+}
+
+bool engine::pin(std::span<std::byte const> host) {
+  use();
+  cudaError_t const code =
+      cudaHostRegister(const_cast<std::byte*>(host.data()), host.size(), cudaHostRegisterDefault);
+  if (code != cudaSuccess) (void)cudaGetLastError();
+  return code == cudaSuccess;
 }
 
 void engine::unpin(std::byte const* host) noexcept {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "edl/device/cuda/backend.hpp"
@@ -24,7 +23,9 @@ class engine final : public cuda_backend {
   std::string describe() const override;
   float* allocate(std::size_t floats) override;
   void release(float* memory) noexcept override;
-  void pin(std::span<std::byte const> host) override;
+  float* allocate_host(std::size_t floats) override;
+  void release_host(float* memory) noexcept override;
+  bool pin(std::span<std::byte const> host) override;
   void unpin(std::byte const* host) noexcept override;
   void upload(std::span<std::byte const> host, void* to) override;
   void download(void const* from, std::span<std::byte> host) override;
@@ -109,7 +110,6 @@ class engine final : public cuda_backend {
   in bound_;
   std::uint16_t* rounded_ = nullptr;
   std::map<std::uint64_t, recording> recordings_;
-  std::set<std::byte const*> pinned_;
   std::optional<products> products_;
 };
 
