@@ -2,10 +2,13 @@
 # built or to start.
 find_program(EDL_NVCC nvcc HINTS ENV CUDACXX PATHS /usr/local/cuda/bin)
 find_library(EDL_CUDNN_LIBRARY cudnn HINTS /usr/local/cuda/lib64)
-if(EDL_NVCC AND EDL_CUDNN_LIBRARY)
-  set(edl_cuda_found ON)
-else()
-  set(edl_cuda_found OFF)
+find_path(EDL_CUDNN_INCLUDE cudnn_graph.h HINTS /usr/local/cuda/include)  # which cuDNN has from 9 on
+set(edl_cuda_found OFF)
+if(EDL_NVCC AND EDL_CUDNN_LIBRARY AND EDL_CUDNN_INCLUDE)
+  execute_process(COMMAND ${EDL_NVCC} --version OUTPUT_VARIABLE edl_nvcc_says)
+  if(edl_nvcc_says MATCHES "release ([0-9.]+)" AND CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)
+    set(edl_cuda_found ON)
+  endif()
 endif()
 option(EDL_CUDA "Build the library for GPUs (CUDA Toolkit 12.8 or newer, cuDNN 9)" ${edl_cuda_found})
 message(STATUS "CUDA: ${EDL_CUDA}")
@@ -13,7 +16,7 @@ if(NOT EDL_CUDA)
   return()
 endif()
 if(NOT edl_cuda_found)
-  message(FATAL_ERROR "EDL_CUDA=ON, but nvcc or cuDNN is not found: put nvcc into PATH and name cuDNN's library with -DEDL_CUDNN_LIBRARY=...")
+  message(FATAL_ERROR "EDL_CUDA=ON, but nvcc 12.8 or newer, or cuDNN 9, is not found: put nvcc into PATH, and name cuDNN with -DEDL_CUDNN_LIBRARY=... and -DEDL_CUDNN_INCLUDE=...")
 endif()
 
 # A100, H100 and H200, and as PTX whatever follows.
@@ -27,7 +30,8 @@ find_package(CUDAToolkit REQUIRED)
 file(GLOB edl_cuda_units CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/edl/device/cuda/library/*.cu
      ${PROJECT_SOURCE_DIR}/include/edl/device/cuda/library/*.cpp)
 add_library(edl-cuda SHARED ${edl_cuda_units})
-target_include_directories(edl-cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${CUDAToolkit_INCLUDE_DIRS})
+target_include_directories(edl-cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${CUDAToolkit_INCLUDE_DIRS}
+                           ${EDL_CUDNN_INCLUDE})
 target_compile_features(edl-cuda PRIVATE cxx_std_20)
 # CMake 3.25 does not know what CUDA 13 compiles.
 target_compile_options(edl-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -Werror=all-warnings>
