@@ -55,6 +55,7 @@ class counting_trainer : public edl::worker::trainer {
   std::vector<std::int32_t> seen;  // records trained on, in order
   std::vector<std::uint64_t> steps;
   double loss = 0.5;
+  int not_finite = 0;  // so many passes from now have no loss
 
   edl::data::batch make_batch() const override { return edl::data::make_batch(4, 1, 0, 1); }
   void feed(edl::example const& record, edl::data::batch& b, int row, edl::mode) const override {
@@ -67,6 +68,7 @@ class counting_trainer : public edl::worker::trainer {
     seen.insert(seen.end(), b.classes.begin(), b.classes.begin() + b.rows);
     steps.push_back(step);
     arena[1] += 1;
+    if (not_finite-- > 0) return std::numeric_limits<double>::quiet_NaN();
     if (std::isfinite(loss)) ready(0);
     return loss;
   }
@@ -269,6 +271,15 @@ TEST_CASE("a loss that is no number fails the task, and the next one goes on") {
     CHECK(o.error.find("the loss is nan at version 7") != std::string::npos);
     CHECK(o.applied == 0);
   }
+}
+
+TEST_CASE("what a pass without a loss has done to the state goes nowhere") {
+  bench b;
+  b.model.not_finite = 1;
+  b.master.work = {b.task(0, 4), b.task(4, 8)};
+  CHECK(b.run());
+  REQUIRE(b.parameters.pushes.size() == 1);
+  CHECK(b.parameters.pushes[0].state_change == 1);  // of one pass
 }
 
 TEST_CASE("a record that cannot be read fails its task alone") {

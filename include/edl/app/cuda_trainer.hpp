@@ -46,6 +46,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
         labels_(samples(labels)),
         outputs_(samples(output.size())),
         loss_(allocate(gpu_, 1)),
+        state_before_(allocate(gpu_, network::state_count)),
         variables_(gpu_.backend(), net_.variables().size()),
         gradients_(gpu_.backend(), network::parameter_count),
         results_(gpu_.backend(), std::size_t(o.max_batch) * output.size()),
@@ -87,6 +88,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
     double loss = 0;
     if constexpr (knows_loss) {
       run(mode::training, b.rows, step, [&] {
+        gpu_->move(net_.state(), state_before_.span());
         forward(b.rows, mode::training, step);
         nn::compute_loss(gpu_, traits::loss, output, b.rows, last_, labels_of(b.rows), net_.output_gradient(),
                          loss_.span());
@@ -97,10 +99,11 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
       gpu_->synchronize();
       loss = double(mean_.span()[0]);
     } else {
+      gpu_->move(net_.state(), state_before_.span());
       auto const y = results(b, mode::training, step);
       std::vector<float> slope(y.size());
       loss = traits::loss(output, b.rows, y, truth(b), std::span(slope));
-      if (!std::isfinite(loss)) return loss;
+      if (!std::isfinite(loss)) return take_back(loss);
       auto const there = outputs_.span().first(slope.size());
       upload(gpu_, slope, there);
       run(backward_alone, b.rows, step, [&] {
@@ -110,7 +113,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
       fetch_gradients();
       gpu_->synchronize();
     }
-    return loss;
+    return std::isfinite(loss) ? loss : take_back(loss);
   }
 
   void evaluate(data::batch const& b, std::span<double> sums) override {
@@ -168,6 +171,12 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
       gpu_->replay(std::uint64_t(rows) << 8 | std::uint64_t(what), step, work);
   }
 
+  /// A pass that nobody will count has moved the state, which is kept nowhere else.
+  double take_back(double loss) {
+    gpu_->move(state_before_.span(), net_.state());
+    return loss;
+  }
+
   /// For those who keep the variables.
   void fetch_gradients() {
     if (resident_) return;
@@ -202,7 +211,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   int threads_;
   network net_;
   cuda& gpu_;
-  cuda_buffer given_, x_, labels_, outputs_, loss_, slots_;
+  cuda_buffer given_, x_, labels_, outputs_, loss_, state_before_, slots_;
   pinned_buffer variables_, gradients_, results_, mean_;
   std::vector<std::span<float>> slot_views_;
   view<float> last_;

@@ -77,7 +77,6 @@ class model {
     y_ = allocate(device_, batch * output.size());
     dy_ = allocate(device_, batch * output.size());
     initialise(o.seed);
-    bind_parameters(device_, parameters());
   }
 
   /// Names, extents and offsets of the variables.
@@ -97,6 +96,7 @@ class model {
       initialise(seed, 0, host);
       upload(device_, host, variables());
     }
+    bind_parameters(device_, parameters());
   }
 
   /// Elements [first, first + range.size()) of the variables' arena alone, in host memory: the same bits as

@@ -53,7 +53,7 @@ EDL_INLINE bool remote_parameters::refresh() {
 EDL_INLINE void remote_parameters::generation_is_over(std::uint64_t next) {
   std::lock_guard const guard(lock_);
   over_ = next;
-  if (under_way_)
+  if (under_way_ && over_ > generation_)
     for (net::started_call& c : *under_way_) c.cancel();
 }
 

@@ -251,6 +251,7 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
       loss = model_.train(b, step, ready_);
     }
     if (!std::isfinite(loss)) {
+      steps_since_pull_ = -1;  // the pass has spoilt the carried state
       end(
           fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning "
                       "rate may help",

@@ -55,6 +55,9 @@ class cuda_backend {
   virtual void upload(std::span<std::byte const> host, void* to) = 0;
   virtual void download(void const* from, std::span<std::byte> host) = 0;
 
+  /// float32 as it is, from one place of the GPU's memory to another.
+  virtual void move(in from, out to) = 0;
+
   /// float32 to activations, and back.
   virtual void store(in from, out to) = 0;
   virtual void load(in from, out to) = 0;

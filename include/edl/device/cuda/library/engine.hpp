@@ -29,6 +29,7 @@ class engine final : public cuda_backend {
   void unpin(std::byte const* host) noexcept override;
   void upload(std::span<std::byte const> host, void* to) override;
   void download(void const* from, std::span<std::byte> host) override;
+  void move(in from, out to) override;
   void store(in from, out to) override;
   void load(in from, out to) override;
   void synchronize() override;
