@@ -84,10 +84,12 @@ class model_feeder : public worker::trainer {
   }
 
  private:
-  /// A record's own random numbers in an epoch, whoever reads it and whenever.
-  random_stream stream_of(data::batch const& b, int row) const {
+  /// A record's random numbers in an epoch, and its own in all of them, whoever reads it and whenever.
+  record_stream stream_of(data::batch const& b, int row) const {
     task_key const& t = b.identity.key.task;
-    return {mix(mix(seed_, 2), mix(t.epoch, t.index)), b.records[std::size_t(row)]};
+    std::uint64_t const record = b.records[std::size_t(row)];
+    return {random_stream{mix(mix(seed_, 2), mix(t.epoch, t.index)), record},
+            random_stream{mix(seed_, 3), b.first_place + record}, t.epoch};
   }
 
   std::uint64_t seed_;

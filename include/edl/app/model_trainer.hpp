@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "edl/app/model_feeder.hpp"
 #include "edl/device/cpu.hpp"
+#include "edl/device/placement.hpp"
 #include "edl/nn/model.hpp"
 #include "edl/nn/trace.hpp"
 
@@ -59,20 +61,41 @@ class model_trainer final : public model_feeder<Model> {
 
   void evaluate(data::batch const& b, std::span<double> sums) override {
     if (b.rows == 0) return;
-    view<float> const outputs = net_.forward(features(b), b.rows, mode::evaluation);
+    view<float> const outputs = results(b, mode::evaluation);
     double const loss = traits::loss(network::output, b.rows, outputs, truth(b), std::span<float>{});
     traits::metrics::update(sums, network::output, b.rows, outputs, truth(b), loss);
   }
 
   view<float> predict(data::batch const& b) override {
     if (b.rows == 0) return {};
-    return net_.forward(features(b), b.rows, mode::prediction);
+    return results(b, mode::prediction);
   }
 
  private:
   static constexpr std::size_t traced_calls = 20'000;
 
+  /// What the network says, on all the looks that the model wants.
+  view<float> results(data::batch const& b, mode what) {
+    if constexpr (!traits::averages) {
+      return net_.forward(features(b), b.rows, what);
+    } else {
+      constexpr std::size_t size = network::input.size();
+      shown_.resize(std::size_t(b.rows) * size);
+      mean_.assign(std::size_t(b.rows) * network::output.size(), 0.0f);
+      for (std::size_t i = 0; i < traits::evaluation.looks.size(); ++i) {
+        placement const how = traits::evaluation.looks[i].placed();
+        for (std::size_t row = 0; row < std::size_t(b.rows); ++row)
+          place(network::input, features(b).subspan(row * size, size), how,
+                std::span(shown_).subspan(row * size, size));
+        view<float> const outputs = net_.forward(shown_, b.rows, what);
+        for (std::size_t k = 0; k < mean_.size(); ++k) mean_[k] += traits::evaluation.part(i) * outputs[k];
+      }
+      return mean_;
+    }
+  }
+
   network net_;
+  std::vector<float> shown_, mean_;  // looks at a minibatch, and what is said of all
   std::string no_gpu_;
   std::optional<nn::trace> trace_;
 };

@@ -9,6 +9,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/augment.hpp"
+#include "edl/data/look.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
@@ -40,6 +41,9 @@ struct names_schedule {
 struct names_augmentation {
   int augmentation;
 };
+struct names_evaluation {
+  int evaluation;
+};
 struct names_on_predictions {
   int on_predictions;
 };
@@ -63,6 +67,10 @@ concept has_schedule = derivable<Model> && !requires {
 template <class Model>
 concept has_augmentation = derivable<Model> && !requires {
   &beside<Model, names_augmentation>::augmentation;
+};
+template <class Model>
+concept has_evaluation = derivable<Model> && !requires {
+  &beside<Model, names_evaluation>::evaluation;
 };
 template <class Model>
 concept has_on_predictions = derivable<Model> && !requires {
@@ -112,6 +120,18 @@ concept good_augmentation = requires {
   requires augmentation<std::remove_cvref_t<decltype(Model::augmentation)>>;
 };
 
+template <class>
+inline constexpr bool is_average = false;
+template <std::size_t N>
+inline constexpr bool is_average<average<N>> = true;
+
+template <class Model>
+concept good_evaluation = requires {
+  requires constant<Model::evaluation>;
+  requires is_average<std::remove_cvref_t<decltype(Model::evaluation)>>;
+  requires Model::evaluation.valid();
+};
+
 template <class Model>
 concept good_feed = requires(example const& record, sample<Model>& into, mode m) {
   Model::feed(record, into, m);
@@ -150,6 +170,14 @@ constexpr auto schedule_of() {
     return Model::schedule;
   else
     return constant_rate{float(optimizer_of<Model>().learning_rate)};
+}
+
+template <class Model>
+constexpr auto evaluation_of() {
+  if constexpr (good_evaluation<Model>)
+    return Model::evaluation;
+  else
+    return average_of(look{});
 }
 
 template <class Model, bool ClassLabels>
@@ -200,6 +228,11 @@ struct model_traits {
       detail::good_augmentation<Model> || !detail::has_augmentation<Model>,
       "edl: the model's `augmentation` should be `static constexpr auto augmentation = edl::augment(...)`");
 
+  static_assert(
+      detail::good_evaluation<Model> || !detail::has_evaluation<Model>,
+      "edl: the model's `evaluation` should be `static constexpr auto evaluation = "
+      "edl::average_of(edl::look{...}, ...)`, with weights of which none is below 0 and one is above");
+
   using loss_type = decltype(detail::loss_of<Model>());
   using label = typename loss_type::label;
   using optimizer_type = decltype(detail::optimizer_of<Model>());
@@ -219,6 +252,10 @@ struct model_traits {
   static rule_type make_rule() { return {detail::optimizer_of<Model>(), detail::schedule_of<Model>()}; }
 
   static constexpr bool augments = detail::good_augmentation<Model>;
+
+  /// What evaluation and prediction show of a sample; the sample itself where the model says nothing.
+  static constexpr auto evaluation = detail::evaluation_of<Model>();
+  static constexpr bool averages = detail::good_evaluation<Model>;
   static constexpr bool takes_predictions = detail::good_on_predictions<Model>;
 };
 

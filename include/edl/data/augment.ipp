@@ -2,18 +2,44 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <vector>
 
 #include "edl/core/inline.hpp"
 #include "edl/data/augment.hpp"
 
 namespace edl {
 
+namespace detail {
+
+/// Down and to the right, each from −padding to padding.
+struct moved {
+  moved(int padding, random_stream const& random)
+      : down(int(random.below(std::uint64_t(2 * padding + 1), 0)) - padding),
+        right(int(random.below(std::uint64_t(2 * padding + 1), 1)) - padding) {}
+  int down, right;
+};
+
+}  // namespace detail
+
+EDL_INLINE void random_crop::place(shape, record_stream const& random, placement& of) const {
+  detail::moved const by(padding, random);
+  of.down = by.down, of.right = by.right, of.at = border;
+}
+
 EDL_INLINE void random_crop::operator()(shape s, std::span<float> picture,
-                                        random_stream const& random) const {
-  auto const places = std::uint64_t(2 * padding + 1);
-  int const down = std::clamp(int(random.below(places, 0)) - padding, -s.height, s.height),
-            right = std::clamp(int(random.below(places, 1)) - padding, -s.width, s.width);
+                                        record_stream const& random) const {
+  if (border != edl::border::zeros) {
+    placement of;
+    place(s, random, of);
+    std::vector<float> const before(picture.begin(), picture.end());
+    edl::place(s, before, of, picture);
+    return;
+  }
+  // In place, without another picture's memory.
+  detail::moved const by(padding, random);
+  int const down = std::clamp(by.down, -s.height, s.height), right = std::clamp(by.right, -s.width, s.width);
   std::ptrdiff_t const row = std::ptrdiff_t(s.width) * s.channels, shift = std::ptrdiff_t(right) * s.channels;
   auto const move = [&](int to) {
     float* const into = picture.data() + to * row;
@@ -39,9 +65,15 @@ EDL_INLINE void random_crop::operator()(shape s, std::span<float> picture,
     for (int i = 0; i < s.height; ++i) move(i);
 }
 
+EDL_INLINE void random_flip::place(shape, record_stream const& random, placement& of) const {
+  of.mirrored = alternating ? (random.own.bits(0) ^ random.epoch) & 1 : ~random.bits(0) & 1;
+}
+
 EDL_INLINE void random_flip::operator()(shape s, std::span<float> picture,
-                                        random_stream const& random) const {
-  if (random.bits(0) & 1) return;
+                                        record_stream const& random) const {
+  placement of;
+  place(s, random, of);
+  if (!of.mirrored) return;
   auto const c = std::size_t(s.channels), w = std::size_t(s.width);
   for (std::size_t i = 0; i < std::size_t(s.height); ++i) {
     float* const row = picture.data() + i * w * c;
@@ -50,9 +82,16 @@ EDL_INLINE void random_flip::operator()(shape s, std::span<float> picture,
   }
 }
 
-EDL_INLINE void cutout::operator()(shape s, std::span<float> picture, random_stream const& random) const {
-  int const top = int(random.below(std::uint64_t(s.height), 0)) - size / 2,
-            left = int(random.below(std::uint64_t(s.width), 1)) - size / 2;
+EDL_INLINE void cutout::place(shape s, record_stream const& random, placement& of) const {
+  of.hole_top = int(random.below(std::uint64_t(s.height), 0)) - size / 2;
+  of.hole_left = int(random.below(std::uint64_t(s.width), 1)) - size / 2;
+  of.hole_size = size;
+}
+
+EDL_INLINE void cutout::operator()(shape s, std::span<float> picture, record_stream const& random) const {
+  placement of;
+  place(s, random, of);
+  int const top = of.hole_top, left = of.hole_left;
   int const from = std::clamp(left, 0, s.width), to = std::clamp(left + size, from, s.width);
   for (int i = std::max(top, 0); i < std::min(top + size, s.height); ++i) {
     float* const row = picture.data() + std::ptrdiff_t(i) * s.width * s.channels;

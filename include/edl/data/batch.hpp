@@ -32,6 +32,8 @@ struct batch {
 
   batch_identity identity;
   std::string shard;                   ///< where its records are
+  std::size_t shard_number = 0;        ///< the same, in its source
+  std::uint64_t first_place = 0;       ///< of that shard's record 0 among all records of the source
   std::vector<std::uint64_t> records;  ///< the record of each row, ascending
   int skipped = 0;                     ///< records left out because they are damaged
   std::string error;  ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted

@@ -37,6 +37,7 @@ struct loader::state {
   source const& from;
   loader_options options;
   decoder decode;
+  std::vector<std::uint64_t> first_places;  // by shard
   std::vector<batch> batches;
   std::vector<std::thread> threads;
 
@@ -47,7 +48,10 @@ struct loader::state {
   std::vector<slot> given;  // to threads, in the order in which they will be given out; room for all batches
   bool closed = false, stopped = false;
 
-  state(source const& s, loader_options const& o, decoder d) : from(s), options(o), decode(std::move(d)) {}
+  state(source const& s, loader_options const& o, decoder d) : from(s), options(o), decode(std::move(d)) {
+    std::uint64_t first = 0;
+    for (shard const& of : from.shards()) first_places.push_back(std::exchange(first, first + of.records));
+  }
 
   ~state() {
     stop();
@@ -80,25 +84,21 @@ struct loader::state {
       b->records[std::size_t(i)] = p.order.empty() ? p.of.begin + first + i : p.order[std::size_t(first + i)];
     b->identity = {{p.of.task, std::uint32_t(p.next), std::uint32_t(p.count)}, p.of.m, p.of.ticket};
     b->shard = from.shards()[p.of.shard].name;
-    shard_of(*b) = p.of.shard;
+    b->shard_number = p.of.shard;
+    b->first_place = first_places[p.of.shard];
     given.push_back({b});
     if (++p.next == p.count) queue.pop_front();
     return b;
   }
 
-  /// Which shard a batch is of, for the thread that fills it.
-  std::size_t& shard_of(batch const& b) { return shards[std::size_t(&b - batches.data())]; }
-  std::vector<std::size_t> shards;
-
   void fill(batch& b, reader& in, example& record) {
     std::sort(b.records.begin(), b.records.end());
     b.rows = b.skipped = 0;
     b.error.clear();
-    std::size_t const shard = shard_of(b);
     while (b.error.empty() && std::size_t(b.rows) < b.records.size()) {
       auto const number = b.records[std::size_t(b.rows)];
       try {
-        in.read(shard, number, record);
+        in.read(b.shard_number, number, record);
       } catch (data_error const& e) {
         if (options.skip_damaged) {
           ++b.skipped;
@@ -199,7 +199,6 @@ EDL_INLINE loader::loader(source const& from, loader_options const& options, fac
   auto& s = *state_;
   auto const ring = std::size_t(options.ring);
   s.batches.reserve(ring);
-  s.shards.resize(ring);
   s.given.reserve(ring);
   s.free.reserve(ring);
   for (std::size_t i = 0; i < ring; ++i) {

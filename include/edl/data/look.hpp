@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "edl/device/placement.hpp"
+
+namespace edl {
+
+/// One way in which a network is shown a picture in evaluation and prediction: moved down and to the right
+/// (negative: up, to the left), then mirrored left to right or not.
+struct look {
+  double weight = 1;  ///< of what the network says then; 0 or more
+  int down = 0, right = 0;
+  bool mirrored = false;
+  border at = border::reflect;
+
+  constexpr placement placed() const {
+    return {.down = down, .right = right, .at = at, .mirrored = mirrored};
+  }
+};
+
+/// What a network says is the mean of what it says on N looks at a picture.
+template <std::size_t N>
+struct average {
+  std::array<look, N> looks;
+
+  /// The part of the i-th look: all parts add up to 1.
+  constexpr float part(std::size_t i) const {
+    double sum = 0;
+    for (look const& l : looks) sum += l.weight;
+    return float(looks[i].weight / sum);
+  }
+  constexpr bool valid() const {
+    double sum = 0;
+    for (look const& l : looks) {
+      if (!(l.weight >= 0)) return false;
+      sum += l.weight;
+    }
+    return sum > 0;
+  }
+};
+
+/// E.g. `average_of(look{}, look{.mirrored = true})`: the mean of a picture and its mirror image.
+template <class... Look>
+constexpr average<sizeof...(Look)> average_of(Look... l) {
+  return {{look(l)...}};
+}
+
+}  // namespace edl

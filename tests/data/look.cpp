@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/data/look.hpp"
+
+#include <doctest/doctest.h>
+
+TEST_CASE("parts of an average add up to one, whatever the weights") {
+  constexpr auto two = edl::average_of(edl::look{}, edl::look{.mirrored = true});
+  CHECK(two.part(0) == 0.5f);
+  CHECK(two.part(1) == 0.5f);
+  constexpr auto three =
+      edl::average_of(edl::look{.weight = 2}, edl::look{.weight = 2}, edl::look{.weight = 4});
+  CHECK(three.part(0) == 0.25f);
+  CHECK(three.part(2) == 0.5f);
+  static_assert(three.valid());
+  static_assert(!edl::average_of().valid());
+  static_assert(!edl::average_of(edl::look{.weight = 0}).valid());
+  static_assert(!edl::average_of(edl::look{}, edl::look{.weight = -1}).valid());
+}
+
+TEST_CASE("a look is a placement that reflects") {
+  constexpr edl::placement at = edl::look{.down = -1, .right = 2, .mirrored = true}.placed();
+  static_assert(at == edl::placement{.down = -1, .right = 2, .at = edl::border::reflect, .mirrored = 1});
+  CHECK(at.hole_size == 0);
+}
