@@ -3,6 +3,7 @@
 #include "app/job.hpp"
 
 #include <cstdlib>
+#include <map>
 
 #include "cuda/gpu.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
@@ -74,6 +75,27 @@ TEST_CASE("a run that was checkpointed on a GPU goes on there to the same bits")
   std::string const whole = go("whole", {"--num_epochs=2"});
   go("half", {"--num_epochs=1", "--checkpoint_dir=" + dir / "checkpoints"});
   CHECK(go("resumed", {"--num_epochs=2", "--checkpoint_dir=" + dir / "checkpoints"}) == whole);
+}
+
+TEST_CASE("samples that are kept are counted as those that are read, and train to the same bits") {
+  if (!gpu_or_skip()) return;
+  job::scratch const dir;
+  std::map<std::string, std::string> models;
+  for (char const* const keep : {"on", "off"}) {
+    CAPTURE(keep);
+    job::run j(on_gpu({std::string("--keep_samples=") + keep, "--evaluation_steps=50",
+                       std::string("--output=") + (dir / keep)}),
+               small());
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "keeps the 2560 samples of training and evaluation") == (keep == std::string("on")));
+    for (char const* epoch : {"Epoch 0: ", "Epoch 1: ", "Epoch 2: "})
+      CHECK(has(j.log(), epoch + std::string("2048 records in the data set, 2048 counted once, 0 skipped as "
+                                             "damaged, 0 left")));
+    models[keep] = job::slurp((dir / keep) + "/model.safetensors");
+  }
+  CHECK(models["on"].size() > 259 * sizeof(float));
+  CHECK(models["on"] == models["off"]);
 }
 
 TEST_CASE("workers on a GPU train with servers and by all-reduce") {

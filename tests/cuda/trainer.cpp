@@ -3,6 +3,8 @@
 
 #include "cuda/gpu.hpp"
 #include "edl/app/cuda_trainer.hpp"
+#include "edl/app/model_trainer.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;
@@ -16,6 +18,109 @@ struct normalised {
   static constexpr edl::sgd optimizer{.learning_rate = 0.1f, .momentum = 0.9f};
   static void feed(edl::example const&, edl::sample<normalised>&, edl::mode) {}
 };
+
+/// Small pictures, augmented; the seed of what a record shows is its number.
+template <class Model>
+struct pictures {
+  static constexpr edl::shape picture{6, 5, 3};
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 6, .width = 5, .channels = 3}, nn::conv2d{.filters = 4, .kernel = 3},
+                     nn::relu{}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::sgd optimizer{.learning_rate = 0.1f, .momentum = 0.9f};
+  using metrics = edl::metrics<edl::mean_loss>;
+  static void feed(edl::example const& record, edl::sample<Model>& into, edl::mode) {
+    auto const number = record.integer("number");
+    edl::random_stream const random{9, std::uint64_t(number)};
+    for (std::size_t i = 0; i < into.features.size(); ++i) into.features.flat(i) = random.uniform(i) - 0.5f;
+    into.label = number % 3;
+  }
+};
+
+struct placed : pictures<placed> {
+  static constexpr auto augmentation =
+      edl::augment(edl::random_crop{.padding = 2, .border = edl::border::reflect},
+                   edl::random_flip{.alternating = true}, edl::cutout{.size = 2});
+  static constexpr auto evaluation =
+      edl::average_of(edl::look{.weight = 2}, edl::look{.mirrored = true}, edl::look{.down = -1, .right = 1});
+};
+
+struct unplaced : pictures<unplaced> {  // only the processor can do it
+  static constexpr auto augmentation = edl::augment(edl::random_flip{}, edl::random_crop{.padding = 1});
+};
+
+struct plain : pictures<plain> {};
+
+/// Minibatches of given records, as a loader makes them.
+struct minibatches {
+  edl::worker::trainer const& of;
+  edl::data::batch b = of.make_batch();
+  int fed = 0;
+
+  edl::data::batch const& operator()(std::vector<std::uint64_t> const& records, std::uint32_t epoch,
+                                     edl::mode m = edl::mode::training) {
+    b.records = records;
+    b.rows = int(records.size());
+    b.identity = {{{epoch, 0}, 0, 1}, m, 0};
+    std::ranges::fill(b.classes, -1);
+    std::ranges::fill(b.features, std::numeric_limits<float>::quiet_NaN());
+    b.kept = of.has(b);
+    edl::example e;
+    for (int row = 0; row < b.rows && !b.kept; ++row, ++fed) {
+      edl::example_builder(e).integer("number", std::int64_t(records[std::size_t(row)]));
+      of.feed(e, b, row, m);
+    }
+    return b;
+  }
+};
+
+/// What a few epochs of training and evaluation come to.
+struct course {
+  std::vector<double> losses;
+  std::vector<float> variables, predictions;
+  int fed = 0;
+  std::string said;
+
+  course(edl::worker::trainer& t, std::uint64_t training, std::uint64_t evaluation)
+      : said(t.expect(training, evaluation)) {
+    minibatches make{t};
+    edl::arena* const there = t.arena();
+    variables.assign(t.variables().begin(), t.variables().end());
+    std::vector<float> slots(t.gradients().size());
+    if (there) there->place(variables, slots, slots.size());
+    edl::rule<edl::sgd> const rule{{.learning_rate = 0.1f, .momentum = 0.9f}};
+    for (std::uint32_t epoch = 0; epoch < 4; ++epoch) {
+      // Others in a minibatch in each epoch: the second is known in part.
+      for (std::vector<std::uint64_t> const& records :
+           {epoch == 0 ? std::vector<std::uint64_t>{1, 3, 4} : std::vector<std::uint64_t>{0, 2, 3},
+            epoch == 0 ? std::vector<std::uint64_t>{0, 5} : std::vector<std::uint64_t>{1, 4, 5}}) {
+        losses.push_back(t.train(make(records, epoch), epoch, {}));
+        if (there)
+          there->step(0.1f, epoch);
+        else
+          rule.apply(t.variables().first(slots.size()), t.gradients(), std::vector<std::span<float>>{slots},
+                     0.1f, epoch);
+        if (!there) t.variables_written();
+      }
+      std::vector<double> totals(t.totals());
+      t.evaluate(make({0, 1, 2}, 0, edl::mode::evaluation), totals);
+      losses.insert(losses.end(), totals.begin(), totals.end());
+    }
+    auto const y = t.predict(make({7, 8}, 0, edl::mode::prediction));
+    predictions.assign(y.begin(), y.end());
+    fed = make.fed;
+    if (there)
+      there->fetch(variables, slots);
+    else
+      variables.assign(t.variables().begin(), t.variables().end());
+  }
+};
+
+template <class Model>
+course on_gpu(edl::worker::keep_samples how, edl::precision p = edl::precision::float32) {
+  edl::app::cuda_trainer<Model> t({.max_batch = 4, .cuda = {.precision = p}, .samples = how});
+  return course(t, 6, 3);
+}
 
 edl::data::batch batch_of(edl::worker::trainer const& t, std::vector<float> const& features) {
   auto b = t.make_batch();
@@ -47,4 +152,77 @@ TEST_CASE("a pass without a loss leaves what is kept on the GPU as it was") {
     CHECK(after_slots == slots);
   }
   CHECK(variables[parameters] > 0);  // the good ones have moved a mean
+}
+
+TEST_CASE("samples that are kept on the GPU train to the same bits as those that are fed each time") {
+  if (!gpu_or_skip()) return;
+  using enum edl::worker::keep_samples;
+  constexpr int all = 4 * (3 + 2) + 3 + 4 * 3 + 2;
+  for (edl::precision const p : {edl::precision::float32, edl::precision::bfloat16}) {
+    course const fed = on_gpu<placed>(off, p), kept = on_gpu<placed>(on, p),
+                 some = on_gpu<placed>(automatic, p);
+    CHECK(fed.said == "");
+    CHECK(kept.said ==
+          "keeps the 9 samples of training and evaluation in the GPU's memory once they were fed: 0.0 MiB");
+    CHECK(fed.fed == all);
+    // All of the first epoch; in the second, a minibatch with one record that is new; evaluation once.
+    CHECK(kept.fed == 5 + 3 + 3 + 2);
+    for (course const* other : {&kept, &some}) {
+      CHECK(other->losses == fed.losses);
+      CHECK(other->variables == fed.variables);
+      CHECK(other->predictions == fed.predictions);
+    }
+  }
+}
+
+TEST_CASE("a GPU augments, and averages looks, as the processor does") {
+  if (!gpu_or_skip()) return;
+  edl::app::model_trainer<placed> processor({.max_batch = 4});
+  edl::app::cuda_trainer<placed> gpu({.max_batch = 4, .samples = edl::worker::keep_samples::on});
+  edl::random_stream const random{3, 0};
+  std::uint64_t i = 0;
+  for (float& v : processor.variables()) v = random.uniform(i++) - 0.5f;
+  std::ranges::copy(processor.variables(), gpu.variables().begin());
+  gpu.variables_written();
+  CHECK_FALSE(gpu.expect(6, 6).empty());
+  minibatches on_processor{processor}, on_gpu{gpu};
+  std::vector<std::uint64_t> const records{0, 3, 4, 5};
+  std::vector<double> losses;
+  for (std::uint32_t epoch = 0; epoch < 5; ++epoch) {
+    double const wanted = processor.train(on_processor(records, epoch), 1, {});
+    CHECK(gpu.train(on_gpu(records, epoch), 1, {}) == doctest::Approx(wanted).epsilon(1e-5));
+    CHECK(distance(gpu.gradients(), processor.gradients()) < 1e-5);
+    losses.push_back(wanted);
+  }
+  std::ranges::sort(losses);
+  CHECK(std::ranges::adjacent_find(losses) == losses.end());  // every epoch looks different
+  for (int times : {1, 2, 3}) {
+    CAPTURE(times);
+    auto const wanted = processor.predict(on_processor(records, 0, edl::mode::prediction));
+    CHECK(distance(gpu.predict(on_gpu(records, 0, edl::mode::prediction)), wanted) < 1e-5);
+    std::vector<double> a(2), b(2);
+    processor.evaluate(on_processor(records, 0, edl::mode::evaluation), a);
+    gpu.evaluate(on_gpu(records, 0, edl::mode::evaluation), b);
+    CHECK(b[0] == doctest::Approx(a[0]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("what only the processor can do to pictures is done while they are fed, each time") {
+  if (!gpu_or_skip()) return;
+  using enum edl::worker::keep_samples;
+  course const some = on_gpu<unplaced>(automatic), none = on_gpu<unplaced>(off);
+  CHECK(some.said == "keeps the 3 samples of evaluation in the GPU's memory once they were fed: 0.0 MiB");
+  CHECK(some.losses == none.losses);
+  CHECK(some.fed == none.fed - 3 * 3);
+  CHECK_THROWS_WITH_AS(on_gpu<unplaced>(on), doctest::Contains("augmentation"), edl::usage_error);
+  CHECK(on_gpu<plain>(on).losses == on_gpu<plain>(off).losses);
+}
+
+TEST_CASE("samples that do not fit are fed each time, or refused where they are to be kept") {
+  if (!gpu_or_skip()) return;
+  edl::app::cuda_trainer<plain> some({.max_batch = 4}),
+      all({.max_batch = 4, .samples = edl::worker::keep_samples::on});
+  CHECK(some.expect(1'000'000'000'000, 0) == "");
+  CHECK_THROWS_WITH_AS(all.expect(1'000'000'000'000, 0), doctest::Contains("--keep_samples=auto"),
+                       edl::usage_error);
 }

@@ -164,6 +164,50 @@ TEST_CASE("skipping, a damaged record is counted and left out") {
   CHECK(skipped == std::vector<int>{0, 3, 8, 0});
 }
 
+TEST_CASE("what was kept is not read again, damaged records' minibatches are") {
+  counting_source const from({6, 10}, {1003});
+  std::mutex lock;
+  std::map<std::uint64_t, std::int32_t> kept;  // by place among all records
+  int decoded = 0;
+  auto const keep = [&](edl::example const& e, batch& b, int row, mode m) {
+    decode(e, b, row, m);
+    std::lock_guard const hold(lock);
+    ++decoded;
+    kept[b.first_place + b.records[std::size_t(row)]] = b.classes[std::size_t(row)];
+  };
+  loader l(from, {.threads = 0, .minibatch_size = 4, .skip_damaged = true}, make, keep, [&](batch& b) {
+    std::lock_guard const hold(lock);
+    for (std::size_t i = 0; i < b.records.size(); ++i) {
+      auto const it = kept.find(b.first_place + b.records[i]);
+      if (it == kept.end()) return false;
+      b.classes[i] = it->second;
+    }
+    return true;
+  });
+  std::vector<std::vector<std::int64_t>> read[2];
+  std::vector<bool> was_kept;
+  int left_out[2] = {0, 0};
+  for (int time : {0, 1}) {
+    l.submit({.task = {0, 1}, .shard = 0, .begin = 0, .end = 6});
+    l.submit({.task = {0, 2}, .shard = 1, .begin = 0, .end = 10});
+    for (int i = 0; i < 5; ++i) {
+      batch* const b = l.next();
+      REQUIRE(b);
+      CHECK(b->rows == int(b->records.size()));
+      read[time].push_back(labels(*b));
+      if (time == 1) was_kept.push_back(b->kept);
+      left_out[time] += b->skipped;
+      l.recycle(b);
+    }
+  }
+  CHECK(read[0] == read[1]);
+  CHECK(std::ranges::count(was_kept, false) == 1);
+  CHECK(left_out[0] == 1);
+  CHECK(left_out[1] == 1);
+  CHECK(kept.size() == 15);
+  CHECK(decoded == 15 + 3);
+}
+
 TEST_CASE("whoever goes on with a task can tell what was left out of it before") {
   counting_source const from{{100}, {3, 40, 41, 77}};
   loader_options const options{.minibatch_size = 8, .seed = 3, .skip_damaged = true};

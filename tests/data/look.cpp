@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 TEST_CASE("parts of an average add up to one, whatever the weights") {
   constexpr auto two = edl::average_of(edl::look{}, edl::look{.mirrored = true});
   CHECK(two.part(0) == 0.5f);
@@ -15,6 +17,14 @@ TEST_CASE("parts of an average add up to one, whatever the weights") {
   static_assert(!edl::average_of().valid());
   static_assert(!edl::average_of(edl::look{.weight = 0}).valid());
   static_assert(!edl::average_of(edl::look{}, edl::look{.weight = -1}).valid());
+}
+
+TEST_CASE("what is said on the looks is averaged by their weights") {
+  constexpr auto of = edl::average_of(edl::look{.weight = 3}, edl::look{});
+  std::vector<float> said{4, 8, 0, 16};
+  of.join(said);
+  CHECK(said[0] == 3);
+  CHECK(said[1] == 10);
 }
 
 TEST_CASE("a look is a placement that reflects") {

@@ -189,6 +189,44 @@ TEST_CASE("tasks are worked off in order, every minibatch pushed under its name"
   CHECK_FALSE(b.master.outcomes[0].returned);
 }
 
+TEST_CASE("a model that keeps its samples has no record read twice") {
+  struct keeping : counting_trainer {
+    mutable std::set<std::uint64_t> kept;
+    mutable int fed = 0;
+    std::uint64_t training = 0, evaluation = 0;
+    std::string expect(std::uint64_t t, std::uint64_t e) override {
+      training = t, evaluation = e;
+      return {};
+    }
+    void feed(edl::example const& record, edl::data::batch& b, int row, edl::mode m) const override {
+      counting_trainer::feed(record, b, row, m);
+      ++fed;
+      if (m == edl::mode::training) kept.insert(b.first_place + b.records[std::size_t(row)]);
+    }
+    bool has(edl::data::batch& b) const override {
+      if (b.identity.m != edl::mode::training) return false;
+      for (std::size_t i = 0; i < b.records.size(); ++i) {
+        if (!kept.contains(b.first_place + b.records[i])) return false;
+        b.classes[i] = std::int32_t(b.records[i]);
+      }
+      return true;
+    }
+  } model;
+  bench b;
+  b.j.num_epochs = 2;
+  auto again = b.task(0, 10);
+  again.task.epoch = 1;
+  b.master.work = {b.task(0, 10), again, b.task(8, 12, task_kind::evaluation)};
+  edl::worker::session s(b.j, model, b.rule, {&b.from, &b.from, nullptr}, b.master, b.parameters,
+                         edl::logger(edl::severity::critical));
+  CHECK(model.training == 100);
+  CHECK(model.evaluation == 100);
+  CHECK(s.run());
+  CHECK(model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(model.fed == 14);
+  CHECK(b.parameters.pushes.size() == 6);
+}
+
 TEST_CASE("a task that was begun goes on where every server has it, and tells what was left out before") {
   bench b;
   b.from = numbers_source(100, {1, 9});

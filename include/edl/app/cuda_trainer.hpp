@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/app/gpu_samples.hpp"
 #include "edl/app/model_feeder.hpp"
 #include "edl/device/cuda.hpp"
 #include "edl/nn/loss/on_cuda.hpp"
@@ -41,15 +42,15 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
         threads_(o.device.threads),
         net_({.max_batch = o.max_batch, .seed = o.seed, .device = o.cuda, .keep = o.keep}),
         gpu_(net_.device()),
-        given_(samples(network::input.size())),
+        samples_(gpu_, sample_options(o)),
+        keep_(o.samples),
         x_(samples(network::input.size())),
-        labels_(samples(labels)),
-        outputs_(samples(output.size())),
+        outputs_(samples(looks * output.size())),
         loss_(allocate(gpu_, 1)),
         state_before_(allocate(gpu_, network::state_count)),
         variables_(gpu_.backend(), net_.variables().size()),
         gradients_(gpu_.backend(), network::parameter_count),
-        results_(gpu_.backend(), std::size_t(o.max_batch) * output.size()),
+        results_(gpu_.backend(), std::size_t(o.max_batch) * looks * output.size()),
         mean_(gpu_.backend(), 1) {
     download(gpu_, net_.variables(), variables_.span());
     if (o.profile) net_.set_trace(&trace_.emplace(traced_calls));
@@ -63,8 +64,20 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
     auto const all = {pin(gpu_.backend(), std::as_bytes(std::span(b.features))),
                       pin(gpu_.backend(), std::as_bytes(std::span(b.targets))),
                       pin(gpu_.backend(), std::as_bytes(std::span(b.classes)))};
+    if (traits::places) b.placements.resize(std::size_t(b.capacity));
     b.guard = std::make_shared<std::vector<std::shared_ptr<void>>>(all);
     return b;
+  }
+
+  std::string expect(std::uint64_t training, std::uint64_t evaluation) override {
+    return samples_.keep(keep_, training, evaluation);
+  }
+
+  bool has(data::batch& b) const override {
+    if (!samples_.has(b)) return false;
+    if (b.identity.m == mode::training)
+      for (int row = 0; row < int(b.records.size()); ++row) feeder::place(b, row);
+    return true;
   }
 
   std::span<float> variables() override { return variables_.span(); }
@@ -84,12 +97,12 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
       upload(gpu_, gradients_.span(), net_.gradients());
       return 0;
     }
-    give(b);
+    samples_.give(b);
     double loss = 0;
     if constexpr (knows_loss) {
       run(mode::training, b.rows, step, [&] {
         gpu_->move(net_.state(), state_before_.span());
-        forward(b.rows, mode::training, step);
+        forward(b.rows, mode::training, 0, step);
         nn::compute_loss(gpu_, traits::loss, output, b.rows, last_, labels_of(b.rows), net_.output_gradient(),
                          loss_.span());
         net_.backward(x_of(b.rows), b.rows);
@@ -118,7 +131,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
 
   void evaluate(data::batch const& b, std::span<double> sums) override {
     if (b.rows == 0) return;
-    give(b);
+    samples_.give(b);
     view<float> const y = results(b, mode::evaluation, 0);
     double const loss = traits::loss(output, b.rows, y, truth(b), std::span<float>{});
     traits::metrics::update(sums, output, b.rows, y, truth(b), loss);
@@ -126,7 +139,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
 
   view<float> predict(data::batch const& b) override {
     if (b.rows == 0) return {};
-    give(b);
+    samples_.give(b);
     return results(b, mode::prediction, 0);
   }
 
@@ -134,32 +147,42 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   static constexpr std::size_t traced_calls = 20'000;
   static constexpr int backward_alone = 3;  // beside the modes
 
-  cuda_buffer samples(std::size_t of_one) { return allocate(gpu_, std::size_t(net_.max_batch()) * of_one); }
-  view<float> x_of(int rows) { return x_.span().first(std::size_t(rows) * network::input.size()); }
-  view<float> labels_of(int rows) { return labels_.span().first(std::size_t(rows) * labels); }
+  static constexpr std::size_t looks = traits::evaluation.looks.size();
 
-  /// Features, and labels if there are any, to the GPU.
-  void give(data::batch const& b) {
-    gpu_->upload(std::as_bytes(features(b)), given_.span().data());
-    gpu_->upload(std::as_bytes(truth(b)), labels_.span().data());
+  static gpu_sample_options sample_options(worker::trainer_options const& o) {
+    gpu_sample_options of{.input = network::input,
+                          .labels = labels,
+                          .max_batch = o.max_batch,
+                          .placed = traits::places,
+                          .fed_alike = traits::places || !traits::augments};
+    if constexpr (traits::averages)
+      for (look const& l : traits::evaluation.looks) of.looks.push_back(l.placed());
+    return of;
   }
 
-  void forward(int rows, mode what, std::uint64_t step) {
+  cuda_buffer samples(std::size_t of_one) { return allocate(gpu_, std::size_t(net_.max_batch()) * of_one); }
+  view<float> x_of(int rows) { return x_.span().first(std::size_t(rows) * network::input.size()); }
+  view<float> labels_of(int rows) { return {samples_.labels(), std::size_t(rows) * labels}; }
+
+  void forward(int rows, mode what, std::size_t look, std::uint64_t step) {
     auto const x = x_.span().first(std::size_t(rows) * network::input.size());
-    gpu_->store(given_.span().first(x.size()), x);
+    samples_.show(rows, what, look, x);
     last_ = net_.forward(x, rows, what, step);
   }
 
   /// What the network says, on the host.
   view<float> results(data::batch const& b, mode what, std::uint64_t step) {
-    auto const y = outputs_.span().first(std::size_t(b.rows) * output.size());
+    std::size_t const n = std::size_t(b.rows) * output.size(), shown = what == mode::training ? 1 : looks;
     run(what, b.rows, step, [&] {
-      forward(b.rows, what, step);
-      gpu_->load(last_, y);
+      for (std::size_t i = 0; i < shown; ++i) {
+        forward(b.rows, what, i, step);
+        gpu_->load(last_, outputs_.span().subspan(i * n, n));
+      }
     });
-    auto const host = results_.span().first(y.size());
-    download(gpu_, y, host);
-    return host;
+    auto const host = results_.span().first(shown * n);
+    download(gpu_, outputs_.span().first(host.size()), host);
+    if (traits::averages && what != mode::training) traits::evaluation.join(host);
+    return host.first(n);
   }
 
   /// As a graph, unless layers are timed.
@@ -211,7 +234,9 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   int threads_;
   network net_;
   cuda& gpu_;
-  cuda_buffer given_, x_, labels_, outputs_, loss_, state_before_, slots_;
+  gpu_samples samples_;
+  worker::keep_samples keep_;
+  cuda_buffer x_, outputs_, loss_, state_before_, slots_;
   pinned_buffer variables_, gradients_, results_, mean_;
   std::vector<std::span<float>> slot_views_;
   view<float> last_;

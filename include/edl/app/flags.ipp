@@ -128,6 +128,11 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
           "of a GPU: float32; tf32: factors of products are rounded to 11 bits; bfloat16: what lies between "
           "layers, and weights in products, is rounded to 8 bits (variables, sums and steps stay float32)")
       ->check(CLI::IsMember(precision_names));
+  d.value(
+       "--keep_samples", j.keep_samples,
+       "keep what was fed once in a GPU's memory, so that records are read in the first epoch alone: auto: "
+       "where a quarter of its free memory is enough; on; off")
+      ->check(CLI::IsMember(worker::keep_samples_names));
   d.value("--kernels", j.kernels,
           "what computes: measured: the fastest for every shape; fixed: a rule instead of the clock; direct: "
           "the "

@@ -67,8 +67,7 @@ class model_feeder : public worker::trainer {
       detail::refuse_feed(e.what(), input.size());
     }
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
-    if constexpr (traits::augments)
-      if (m == mode::training) Model::augmentation(input, b.feature_row(row), stream_of(b, row));
+    if (m == mode::training) augment(b, row);
     if (m == mode::prediction) return;
     if constexpr (classes) {
       auto const label = std::int64_t(s.label);
@@ -83,7 +82,26 @@ class model_feeder : public worker::trainer {
     }
   }
 
+ protected:
+  /// Sets what is to be done to a row in training, by whoever computes.
+  void place(data::batch& b, int row) const {
+    if constexpr (traits::places) {
+      placement& at = b.placements[std::size_t(row)];
+      at = {};
+      Model::augmentation.place(input, stream_of(b, row), at);
+    }
+  }
+
  private:
+  void augment(data::batch& b, int row) const {
+    if constexpr (traits::augments) {
+      if (b.placements.empty())
+        Model::augmentation(input, b.feature_row(row), stream_of(b, row));
+      else
+        place(b, row);
+    }
+  }
+
   /// A record's random numbers in an epoch, and its own in all of them, whoever reads it and whenever.
   record_stream stream_of(data::batch const& b, int row) const {
     task_key const& t = b.identity.key.task;

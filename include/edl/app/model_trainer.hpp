@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -81,21 +82,22 @@ class model_trainer final : public model_feeder<Model> {
     } else {
       constexpr std::size_t size = network::input.size();
       shown_.resize(std::size_t(b.rows) * size);
-      mean_.assign(std::size_t(b.rows) * network::output.size(), 0.0f);
+      std::size_t const n = std::size_t(b.rows) * network::output.size();
+      said_.resize(n * traits::evaluation.looks.size());
       for (std::size_t i = 0; i < traits::evaluation.looks.size(); ++i) {
         placement const how = traits::evaluation.looks[i].placed();
         for (std::size_t row = 0; row < std::size_t(b.rows); ++row)
           place(network::input, features(b).subspan(row * size, size), how,
                 std::span(shown_).subspan(row * size, size));
-        view<float> const outputs = net_.forward(shown_, b.rows, what);
-        for (std::size_t k = 0; k < mean_.size(); ++k) mean_[k] += traits::evaluation.part(i) * outputs[k];
+        std::ranges::copy(net_.forward(shown_, b.rows, what), said_.begin() + std::ptrdiff_t(i * n));
       }
-      return mean_;
+      traits::evaluation.join(said_);
+      return view<float>(said_).first(n);
     }
   }
 
   network net_;
-  std::vector<float> shown_, mean_;  // looks at a minibatch, and what is said of all
+  std::vector<float> shown_, said_;  // a look at a minibatch, and what is said on all of them
   std::string no_gpu_;
   std::optional<nn::trace> trace_;
 };

@@ -253,6 +253,14 @@ struct model_traits {
 
   static constexpr bool augments = detail::good_augmentation<Model>;
 
+  /// Whoever computes can augment, instead of whoever feeds.
+  static constexpr bool places = [] {
+    if constexpr (augments)
+      return placing_augmentation<std::remove_cvref_t<decltype(Model::augmentation)>>;
+    else
+      return false;
+  }();
+
   /// What evaluation and prediction show of a sample; the sample itself where the model says nothing.
   static constexpr auto evaluation = detail::evaluation_of<Model>();
   static constexpr bool averages = detail::good_evaluation<Model>;

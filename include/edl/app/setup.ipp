@@ -189,6 +189,7 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers,
                    .precision = detail::named<precision>(precision_names, j.precision),
                    .measured = detail::kernels_of(j) == kernels::measured},
           .keep = detail::named<nn::storage>(nn::storage_names, j.activations),
+          .samples = detail::named<worker::keep_samples>(worker::keep_samples_names, j.keep_samples),
           .profile = !j.profile.empty()};
 }
 

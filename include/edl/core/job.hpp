@@ -38,6 +38,7 @@ struct job {
   std::string kernels = "measured";
   std::string kernel_cache;
   bool deterministic = false;
+  std::string keep_samples = "auto";  ///< of a GPU
   std::string activations = "recomputed";
   std::string gradients = "float32";
 

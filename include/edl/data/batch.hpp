@@ -10,6 +10,7 @@
 
 #include "edl/core/ledger.hpp"
 #include "edl/core/mode.hpp"
+#include "edl/device/placement.hpp"
 
 namespace edl::data {
 
@@ -27,6 +28,7 @@ struct batch {
   std::vector<float> features;        ///< (capacity, feature_size)
   std::vector<float> targets;         ///< (capacity, target_size)
   std::vector<std::int32_t> classes;  ///< (capacity, class_size)
+  std::vector<placement> placements;  ///< (capacity), or none: what is left to do to the features of each row
   std::size_t feature_size = 0, target_size = 0, class_size = 0;
   int rows = 0, capacity = 0;  ///< of `capacity` rows, the first `rows` are filled
 
@@ -35,6 +37,7 @@ struct batch {
   std::size_t shard_number = 0;        ///< the same, in its source
   std::uint64_t first_place = 0;       ///< of that shard's record 0 among all records of the source
   std::vector<std::uint64_t> records;  ///< the record of each row, ascending
+  bool kept = false;                   ///< whoever computes has the records' features: none are here
   int skipped = 0;                     ///< records left out because they are damaged
   std::string error;  ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted
 

@@ -46,9 +46,14 @@ class loader {
   /// What it throws becomes the batch's `error`.
   using decoder = std::function<void(example const&, batch&, int row, mode)>;
 
+  /// Whether a minibatch's records need not be read, as whoever computes has kept what was made of them;
+  /// prepares the batch then. Called as a decoder is, once its identity and records are known.
+  using memory = std::function<bool(batch&)>;
+
   /// Starts the threads. `from` must outlive the loader. A usage_error if an option is out of range or the
   /// factory's batches are too small for a minibatch.
-  loader(source const& from, loader_options const& options, factory const& make, decoder decode);
+  loader(source const& from, loader_options const& options, factory const& make, decoder decode,
+         memory kept = {});
 
   /// Stops and joins. Batches that the caller still holds are gone.
   ~loader();

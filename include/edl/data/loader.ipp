@@ -37,6 +37,7 @@ struct loader::state {
   source const& from;
   loader_options options;
   decoder decode;
+  memory kept;
   std::vector<std::uint64_t> first_places;  // by shard
   std::vector<batch> batches;
   std::vector<std::thread> threads;
@@ -48,7 +49,8 @@ struct loader::state {
   std::vector<slot> given;  // to threads, in the order in which they will be given out; room for all batches
   bool closed = false, stopped = false;
 
-  state(source const& s, loader_options const& o, decoder d) : from(s), options(o), decode(std::move(d)) {
+  state(source const& s, loader_options const& o, decoder d, memory k)
+      : from(s), options(o), decode(std::move(d)), kept(std::move(k)) {
     std::uint64_t first = 0;
     for (shard const& of : from.shards()) first_places.push_back(std::exchange(first, first + of.records));
   }
@@ -91,10 +93,26 @@ struct loader::state {
     return b;
   }
 
-  void fill(batch& b, reader& in, example& record) {
+  /// What a thread reads with.
+  struct desk {
+    std::unique_ptr<reader> in;
+    example record;
+  };
+
+  void fill(batch& b, desk& d) {
     std::sort(b.records.begin(), b.records.end());
     b.rows = b.skipped = 0;
     b.error.clear();
+    b.kept = kept && kept(b);
+    if (b.kept) {
+      b.rows = int(b.records.size());
+      return;
+    }
+    if (!d.in) d.in = from.open();
+    read(b, *d.in, d.record);
+  }
+
+  void read(batch& b, reader& in, example& record) {
     while (b.error.empty() && std::size_t(b.rows) < b.records.size()) {
       auto const number = b.records[std::size_t(b.rows)];
       try {
@@ -138,19 +156,13 @@ struct loader::state {
     ready.notify_all();
   }
 
-  /// What a thread reads with.
-  struct desk {
-    std::unique_ptr<reader> in;
-    example record;
-  };
   std::vector<std::unique_ptr<desk>> desks;  // nobody's at the moment
 
   bool fill_one(desk& d, bool wait) {
     batch* const b = take(wait);
     if (!b) return false;
     try {
-      if (!d.in) d.in = from.open();
-      fill(*b, *d.in, d.record);
+      fill(*b, d);
     } catch (std::exception const& e) {
       b->rows = 0;
       b->error = fmt::format("{}: cannot be opened: {}", b->shard, e.what());
@@ -189,13 +201,13 @@ struct loader::state {
 };
 
 EDL_INLINE loader::loader(source const& from, loader_options const& options, factory const& make,
-                          decoder decode) {
+                          decoder decode, memory kept) {
   if (options.threads < 0 || options.threads > 1024)
     throw usage_error(fmt::format("{} loader threads cannot be; choose from 0 to 1024", options.threads));
   if (options.ring < 2 || options.ring > 65536)
     throw usage_error(fmt::format("a ring of {} batches cannot be; choose from 2 to 65536", options.ring));
   if (options.minibatch_size < 1) throw usage_error("the minibatch size must be at least 1");
-  state_ = std::make_unique<state>(from, options, std::move(decode));
+  state_ = std::make_unique<state>(from, options, std::move(decode), std::move(kept));
   auto& s = *state_;
   auto const ring = std::size_t(options.ring);
   s.batches.reserve(ring);

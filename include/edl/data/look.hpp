@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "edl/device/placement.hpp"
 
@@ -33,6 +33,16 @@ struct average {
     for (look const& l : looks) sum += l.weight;
     return float(looks[i].weight / sum);
   }
+  /// `said`: what the network says on the looks, one after the other. The mean takes the first one's place.
+  void join(std::span<float> said) const {
+    std::size_t const n = said.size() / N;
+    for (std::size_t k = 0; k < n; ++k) said[k] *= part(0);
+    for (std::size_t i = 1; i < N; ++i) {
+      float const weight = part(i);
+      for (std::size_t k = 0; k < n; ++k) said[k] += weight * said[i * n + k];
+    }
+  }
+
   constexpr bool valid() const {
     double sum = 0;
     for (look const& l : looks) {

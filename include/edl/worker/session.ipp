@@ -42,6 +42,19 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
   state_before_.resize(state);
   change_.resize(state);
   ready_ = [this](std::size_t first) { parameters_.ready(*at_work_, model_.gradients(), first); };
+  if (job_.what == command::train) {
+    auto const records = [](data::source const* of) {
+      std::uint64_t n = 0;
+      if (of)
+        for (data::shard const& s : of->shards()) n += s.records;
+      return n;
+    };
+    bool const once = job_.num_epochs == 1;
+    std::string const kept =
+        model_.expect(once ? 0 : records(from_.training),
+                      once && job_.evaluation_steps == 0 ? 0 : records(from_.evaluation));
+    if (!kept.empty()) log_.info(kept);
+  }
   if (job_.get_model_steps > 1)
     for (std::size_t i = 0; i < rule_.slots().size(); ++i)
       slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
@@ -71,7 +84,8 @@ EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
                                        .skip_damaged = job_.skip_damaged};
     loader = std::make_unique<data::loader>(
         *from, options, [this] { return model_.make_batch(); },
-        [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); });
+        [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); },
+        [this](data::batch& b) { return model_.has(b); });
   }
   return *loader;
 }

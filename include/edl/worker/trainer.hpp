@@ -34,22 +34,29 @@ enum class device_kind { any, cpu, cuda };
 /// Their names as flags say them, in order.
 constexpr std::array<std::string_view, 3> device_names{"auto", "cpu", "cuda"};
 
+/// Whether samples that were fed once are kept where they are computed with.
+enum class keep_samples { automatic, on, off };
+
+/// Their names as flags say them, in order.
+constexpr std::array<std::string_view, 3> keep_samples_names{"auto", "on", "off"};
+
 struct trainer_options {
   int max_batch = 1;       ///< records of a minibatch at most
   std::uint64_t seed = 1;  ///< of dropout
   device_kind on = device_kind::cpu;
   cpu_options device{};
   cuda_options cuda{};
-  nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
-  bool profile = false;                        ///< time the passes, layer by layer
+  nn::storage keep = nn::storage::recomputed;      ///< what becomes of the results between layers
+  keep_samples samples = keep_samples::automatic;  ///< on a GPU
+  bool profile = false;                            ///< time the passes, layer by layer
 };
 
 /// Called while gradients are computed: those from number `first` on are final.
 using gradients_ready = std::function<void(std::size_t first)>;
 
 /// A model bound to memory, as a worker sees it whatever the model: one virtual call per step, so that the
-/// rest of the worker is compiled once. Thread safety: `make_batch` and `feed` are safe from any thread; the
-/// rest is used by one thread.
+/// rest of the worker is compiled once. Thread safety: `make_batch`, `feed` and `has` are safe from any
+/// thread; the rest is used by one thread.
 class trainer {
  public:
   virtual ~trainer() = default;
@@ -60,6 +67,20 @@ class trainer {
   /// One record into row `row` of `b`. Throws data_error when the record lacks what the model wants, or its
   /// label is out of range.
   virtual void feed(example const& record, data::batch& b, int row, mode m) const = 0;
+
+  /// Told, before all work, how many records of each kind it will see more than once: it may keep what
+  /// `feed` makes of them. What comes of it, for the log; empty: nothing.
+  virtual std::string expect(std::uint64_t training, std::uint64_t evaluation) {
+    (void)training, (void)evaluation;
+    return {};
+  }
+
+  /// Whether it has kept all samples of a batch, of which identity and records are known; the rest, but for
+  /// the features, is in the batch then.
+  virtual bool has(data::batch& b) const {
+    (void)b;
+    return false;
+  }
 
   /// What computes, for the log: empty for the processor.
   virtual std::string device() const { return {}; }

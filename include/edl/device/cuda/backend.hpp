@@ -14,6 +14,7 @@
 #include "edl/device/activation.hpp"
 #include "edl/device/cuda/options.hpp"
 #include "edl/device/geometry.hpp"
+#include "edl/device/placement.hpp"
 
 namespace edl {
 
@@ -61,6 +62,9 @@ class cuda_backend {
   /// float32 to activations, and back.
   virtual void store(in from, out to) = 0;
   virtual void load(in from, out to) = 0;
+
+  /// Bytes that are left of the GPU's memory.
+  virtual std::size_t free_memory() = 0;
 
   /// Waits until all is done.
   virtual void synchronize() = 0;
@@ -126,6 +130,16 @@ class cuda_backend {
   /// `y_stride`.
   virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
                             std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
+
+  // ---- Samples: float32, as they were fed. Lists are in the GPU's memory, too, an entry for each row. ----
+
+  /// Row i of y, activations, shows row `rows[i]` of `from`, pictures, as `how[i]` says.
+  virtual void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how,
+                    out y) = 0;
+
+  /// Row i of `from`, of so many numbers, becomes row `rows[i]` of `to`; no two the same.
+  virtual void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,
+                            out to) = 0;
 
   // ---- Rows ----
 

@@ -134,6 +134,13 @@ void engine::move(in from, out to) {
         "copying on the GPU");
 }
 
+std::size_t engine::free_memory() {
+  std::size_t left = 0, all = 0;
+  use();
+  check(cudaMemGetInfo(&left, &all), "asking for its free memory");
+  return left;
+}
+
 void engine::synchronize() { check(cudaStreamSynchronize(stream_), "computing"); }
 
 float* engine::scratch(std::size_t floats) {

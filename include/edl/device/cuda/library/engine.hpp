@@ -32,6 +32,7 @@ class engine final : public cuda_backend {
   void move(in from, out to) override;
   void store(in from, out to) override;
   void load(in from, out to) override;
+  std::size_t free_memory() override;
   void synchronize() override;
   void bind(in parameters) override;
   void refresh() override;
@@ -73,6 +74,11 @@ class engine final : public cuda_backend {
   void restore(std::span<std::byte const> from, out y) override;
   void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,
                     out y, std::size_t y_first, std::size_t y_stride) override;
+
+  void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how,
+            out y) override;
+  void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,
+                    out to) override;
 
   void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;
   void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;

@@ -10,6 +10,7 @@
 #include "edl/device/activation.hpp"
 #include "edl/device/cuda/backend.hpp"
 #include "edl/device/geometry.hpp"
+#include "edl/device/placement.hpp"
 
 /// Kernels of our own, as functions that put them into a stream. Pointers are the GPU's. `void` is
 /// activations (float32, or bfloat16 where `queue::half`), `float` is float32 always. What an operation means
@@ -67,6 +68,12 @@ void batch_norm_again(queue const& q, norm_chain const& c, int batch, void const
 void batch_norm_backward(queue const& q, norm_chain const& c, int batch, bool through, void const* x,
                          float const* gamma, float const* beta, void const* dy, float const* kept, void* dx,
                          float* dgamma, float* dbeta, float* scratch);
+
+// ---- samples.cu ----
+void show(queue const& q, shape s, std::size_t batch, float const* from, std::uint32_t const* rows,
+          placement const* how, void* y);
+void scatter_rows(queue const& q, std::size_t batch, std::size_t width, float const* from,
+                  std::uint32_t const* rows, float* to);
 
 // ---- rows.cu ----
 void softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);

@@ -134,6 +134,17 @@ void engine::copy_columns(std::size_t rows, std::size_t columns, in x, std::size
   kernels::copy_columns(queue_, rows, columns, x.data(), x_first, x_stride, y.data(), y_first, y_stride);
 }
 
+// ---- Samples ----
+
+void engine::show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how,
+                  out y) {
+  kernels::show(queue_, s, batch, from.data(), rows, how, y.data());
+}
+
+void engine::scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows, out to) {
+  kernels::scatter_rows(queue_, batch, width, from.data(), rows, to.data());
+}
+
 // ---- Rows ----
 
 void engine::softmax_forward(std::size_t rows, std::size_t classes, in x, out y) {
