@@ -83,7 +83,7 @@ TEST_CASE("samples that are kept are counted as those that are read, and train t
   std::map<std::string, std::string> models;
   for (char const* const keep : {"on", "off"}) {
     CAPTURE(keep);
-    job::run j(on_gpu({std::string("--keep_samples=") + keep, "--evaluation_steps=50",
+    job::run j(on_gpu({std::string("--keep_samples=") + keep, "--evaluation_steps=50", "--deterministic",
                        std::string("--output=") + (dir / keep)}),
                small());
     CHECK(j.wait() == 0);
