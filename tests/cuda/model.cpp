@@ -126,4 +126,7 @@ void check_network(int batch) {
 TEST_CASE("dense layers and dropout") { check_network<dense>(9); }
 TEST_CASE("convolutions, pooling and what is done with them in one pass") { check_network<images>(5); }
 TEST_CASE("residual blocks with batch normalisation") { check_network<residual>(4); }
-TEST_CASE("one of every layer") { check_network<zoo>(3); }
+TEST_CASE("one of every layer") {
+  check_network<zoo>(3);
+  check_network<fast>(7);
+}

@@ -104,7 +104,9 @@ TEST_CASE("a chain is what its parts are one after the other, on any number of t
           edl::shape const in{7, 6, channels};
           auto const x = numbers<double>(5 * in.size(), 1);
           norm<double> plain{.chain = {in}, .batch = 5, .x = x},
-              whole{.chain = {in, false, relu, window}, .batch = 5, .x = x};
+              whole{.chain = {in, false, relu ? edl::activation::relu : edl::activation::none, window},
+                    .batch = 5,
+                    .x = x};
           plain.gamma = whole.gamma = numbers<double>(std::size_t(channels), 2);
           plain.beta = whole.beta = numbers<double>(std::size_t(channels), 3);
           whole.cpu = edl::basic_cpu<double>({.threads = threads});
@@ -144,9 +146,40 @@ TEST_CASE("a chain is what its parts are one after the other, on any number of t
 }
 
 TEST_CASE("a number that is none is not hidden by pooling") {
-  norm<float> n{.chain = {{2, 4, 1}, false, false, 2}, .batch = 1, .x = {1, 2, 3, 4, 5, 6, 7, 8}};
+  norm<float> n{
+      .chain = {{2, 4, 1}, false, edl::activation::none, 2}, .batch = 1, .x = {1, 2, 3, 4, 5, 6, 7, 8}};
   n.x[1] = std::numeric_limits<float>::quiet_NaN();
   batch_norm_evaluate(n.cpu, n.chain, 1, 0.f, n.x, n.gamma, n.beta, {}, n.mean, n.variance, n.y, n.kept);
   CHECK(std::isnan(n.y[0]));
   CHECK(n.y[1] == 8);
+}
+
+TEST_CASE("gelu, beta with a gain, and no gamma") {
+  for (int channels : {1, 3, 8, 21}) {
+    CAPTURE(channels);
+    auto const n = std::size_t(channels);
+    edl::shape const in{4, 3, channels};
+    auto const x = numbers<double>(5 * in.size(), 1), dy = numbers<double>(x.size(), 4);
+    norm<double> plain{.chain = {in}, .batch = 5, .x = x},
+        whole{.chain = {.in = in, .f = edl::activation::gelu, .shift_gain = 4}, .batch = 5, .x = x};
+    whole.beta = numbers<double>(n, 3);
+    plain.beta = whole.beta;
+    for (double& b : plain.beta) b *= 4;
+    whole.gamma.clear(), whole.dgamma.clear();
+    plain.train(), whole.train();
+    std::vector<double> z(x.size()), expected(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double const at = plain.y[i], below = std::erfc(-at / std::sqrt(2.0)) / 2;
+      expected[i] = at * below;
+      z[i] = dy[i] * (below + at * std::exp(-at * at / 2) / std::sqrt(2 * std::acos(-1.0)));
+    }
+    CHECK(greatest_difference(whole.y, expected) < 1e-12);
+    plain.backward(z), whole.backward(dy);
+    for (double& b : plain.dbeta) b *= 4;
+    CHECK(greatest_difference(whole.dx, plain.dx) < 1e-12);
+    CHECK(greatest_difference(whole.dbeta, plain.dbeta) < 1e-11);
+    std::vector<double> again(x.size());
+    batch_norm_again(whole.cpu, whole.chain, 5, x, whole.gamma, whole.beta, whole.kept, again);
+    CHECK(again == whole.y);
+  }
 }

@@ -48,6 +48,28 @@ struct wide : tiny {
                      nn::relu{}, nn::batch_norm{}, nn::dense{.units = 3});
 };
 
+/// With TINY_PREPARED: a model that looks at its data before it begins. The kernel that is not trained is the
+/// mean of the records.
+struct prepared {
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 2, .width = 2, .channels = 2},
+                     nn::conv2d{.filters = 1, .kernel = 2, .train_kernel = false}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::lookahead<edl::sgd> optimizer{.of = {.learning_rate = 0.05f}};
+
+  static void feed(edl::example const& record, edl::sample<prepared>& into, edl::mode) {
+    into.features = xt::reshape_view(record.floats("x"), {2, 2, 2});
+    into.label = record.integer("label");
+  }
+
+  static void prepare(edl::first_samples const& data, edl::initial_variables& into) {
+    auto const kernel = into["conv2d/kernel"];
+    for (std::size_t i = 0; i < data.features.size(); ++i)
+      kernel[i % kernel.size()] += data.features[i] / float(data.count);
+  }
+};
+
 int main(int argc, char** argv) {
+  if (std::getenv("TINY_PREPARED")) return edl::run<prepared>(argc, argv);
   return std::getenv("TINY_WIDE") ? edl::run<wide>(argc, argv) : edl::run<tiny>(argc, argv);
 }

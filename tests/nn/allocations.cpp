@@ -70,6 +70,7 @@ TEST_CASE("a training step allocates nothing") {
   CHECK(allocations == before + 1);
   CHECK(of_training<mnist>(16) == 0);
   CHECK(of_training<zoo>(5) == 0);
+  CHECK(of_training<fast>(5) == 0);
 #else
   MESSAGE("skipped: a sanitizer owns the heap");
 #endif

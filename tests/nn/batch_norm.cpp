@@ -13,6 +13,16 @@ TEST_CASE("gradients of batch norm, through the batch's statistics and with the 
   check_gradients(nn::batch_norm{}, {1, 1, 5}, edl::mode::training, 4);
 }
 
+TEST_CASE("gradients without a gamma, and with a gain of beta") {
+  check_gradients(nn::batch_norm{.scale = false}, {3, 2, 4}, edl::mode::training);
+  check_gradients(nn::batch_norm{.shift_gain = 8}, {3, 2, 4}, edl::mode::training);
+  check_gradients(nn::batch_norm{.scale = false, .shift_gain = 8}, {3, 2, 4}, edl::mode::evaluation);
+  auto const n = nn::count(nn::batch_norm{.scale = false}, {3, 3, 7});
+  CHECK(n.parameters == 7);
+  CHECK(n.state == 14);
+  CHECK(nn::batch_norm{.shift_gain = 0}.check({1, 1, 1}) == edl::fit::option_out_of_range);
+}
+
 TEST_CASE("only training moves the carried values") {
   harness<nn::batch_norm> h{.l = {.momentum = 0.5f}, .in = {1, 1, 1}, .batch = 2};
   h.x = {1, 5};

@@ -43,3 +43,12 @@ TEST_CASE("gradients of a convolution") {
       {5, 5, 4});
   check_gradients(nn::conv2d{.filters = 3, .kernel = 1, .use_bias = false}, {3, 3, 4});
 }
+
+TEST_CASE("a kernel that is not trained is carried, and the rest learns") {
+  nn::conv2d const frozen{.filters = 3, .kernel = 2, .train_kernel = false};
+  auto const n = nn::count(frozen, {4, 4, 2});
+  CHECK(n.parameters == 3);
+  CHECK(n.state == 2 * 2 * 2 * 3);
+  check_gradients(frozen, {4, 4, 2});
+  check_gradients(nn::conv2d{.filters = 4, .kernel = 1, .use_bias = false, .train_kernel = false}, {3, 2, 2});
+}

@@ -61,17 +61,24 @@ void check_fused(edl::shape in, Layers... layers) {
   check_gradients(nn::sequential(layers...), in);
 }
 
+constexpr auto none = edl::activation::none, relu_after = edl::activation::relu;
+
 }  // namespace
 
 TEST_CASE("what follows each other closely is one step") {
-  using nn::batch_norm, nn::conv2d, nn::dense, nn::max_pool, nn::relu, nn::dropout;
+  using nn::batch_norm, nn::conv2d, nn::dense, nn::gelu, nn::max_pool, nn::relu, nn::dropout;
+  CHECK(std::is_same_v<
+        steps_of<conv2d, gelu, max_pool, batch_norm, gelu, max_pool>,
+        std::tuple<nn::step<conv2d>, nn::step<gelu>, nn::step<max_pool>,
+                   nn::norm_step<false, edl::activation::gelu, nn::no_pool>, nn::step<max_pool>>>);
   CHECK(std::is_same_v<steps_of<conv2d, relu, conv2d, relu, batch_norm, max_pool, dropout, dense>,
                        std::tuple<nn::relu_step<conv2d, false>, nn::relu_step<conv2d, true>,
-                                  nn::norm_step<true, false, max_pool>, nn::step<dropout>, nn::step<dense>>>);
+                                  nn::norm_step<true, none, max_pool>, nn::step<dropout>, nn::step<dense>>>);
   CHECK(std::is_same_v<steps_of<conv2d, batch_norm, relu, max_pool>,
-                       std::tuple<nn::step<conv2d>, nn::norm_step<false, true, max_pool>>>);
-  CHECK(std::is_same_v<steps_of<relu, batch_norm, relu, relu>,
-                       std::tuple<nn::step<relu>, nn::norm_step<false, true, nn::no_pool>, nn::step<relu>>>);
+                       std::tuple<nn::step<conv2d>, nn::norm_step<false, relu_after, max_pool>>>);
+  CHECK(std::is_same_v<
+        steps_of<relu, batch_norm, relu, relu>,
+        std::tuple<nn::step<relu>, nn::norm_step<false, relu_after, nn::no_pool>, nn::step<relu>>>);
 }
 
 TEST_CASE("fused layers compute what they compute apart") {
@@ -79,6 +86,8 @@ TEST_CASE("fused layers compute what they compute apart") {
   check_fused(in, nn::conv2d{.filters = 4, .kernel = 3}, nn::relu{}, nn::tanh{});
   check_fused(in, nn::conv2d{.filters = 4, .kernel = 3}, nn::relu{}, nn::batch_norm{}, nn::max_pool{},
               nn::dense{.units = 3});
+  check_fused(in, nn::conv2d{.filters = 9, .kernel = 3}, nn::batch_norm{.scale = false, .shift_gain = 4},
+              nn::gelu{}, nn::max_pool{}, nn::dense{.units = 3});
   check_fused(in, nn::conv2d{.filters = 9, .kernel = 3}, nn::batch_norm{}, nn::relu{},
               nn::max_pool{.window = 3});
   check_fused(in, nn::dense{.units = 9}, nn::relu{}, nn::dense{.units = 3}, nn::batch_norm{}, nn::relu{});
@@ -88,10 +97,10 @@ TEST_CASE("windows that overlap, are oblong or reach over the border are pooled 
   edl::shape const in{6, 7, 3};
   for (auto const& pool : {nn::max_pool{.window = 3, .stride = 2}, nn::max_pool{.window = {2, 1}},
                            nn::max_pool{.window = 2, .padding = nn::padding::same}}) {
-    CHECK(nn::norm_step<false, true, nn::max_pool>{{}, pool}.apart(in));
+    CHECK(nn::norm_step<false, relu_after, nn::max_pool>{{}, pool}.apart(in));
     check_fused(in, nn::conv2d{.filters = 4, .kernel = 1}, nn::batch_norm{}, nn::relu{}, pool);
   }
-  CHECK_FALSE(nn::norm_step<false, true, nn::max_pool>{{}, {}}.apart(in));
+  CHECK_FALSE(nn::norm_step<false, relu_after, nn::max_pool>{{}, {}}.apart(in));
 }
 
 TEST_CASE("residuals after each other take each other's relu along, and join their sums") {

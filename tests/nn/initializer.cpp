@@ -22,7 +22,7 @@ struct expected {
 struct moments {
   double mean = 0, stddev = 0, most = 0;
 
-  explicit moments(nn::initializer const& how, nn::fans of = {}) {
+  explicit moments(nn::initializer const& how, edl::extents const& of = {1, 1}) {
     std::vector<double> v(100000);
     nn::fill<double>(how, of, stream, 0, v);
     for (double e : v) mean += e / double(v.size());
@@ -35,7 +35,7 @@ struct moments {
 }  // namespace
 
 TEST_CASE("moments are those of the distributions") {
-  nn::fans const of{200, 100};
+  edl::extents const of{200, 100};
   double const glorot = std::sqrt(2.0 / 300), he = std::sqrt(2.0 / 200);
   for (auto const& [how, mean, stddev] :
        {expected{nn::glorot_uniform{}, 0, glorot},
@@ -60,9 +60,10 @@ TEST_CASE("what is bounded stays within its bounds") {
 }
 
 TEST_CASE("any part of a variable is the same as in the whole") {
-  for (nn::initializer const& how : {nn::initializer{nn::glorot_uniform{}}, nn::initializer{nn::he_normal{}},
-                                     nn::initializer{nn::normal{}}, nn::initializer{nn::uniform{}},
-                                     nn::initializer{nn::constant{.value = 2}}}) {
+  for (nn::initializer const& how :
+       {nn::initializer{nn::glorot_uniform{}}, nn::initializer{nn::he_normal{}},
+        nn::initializer{nn::normal{}}, nn::initializer{nn::uniform{}},
+        nn::initializer{nn::constant{.value = 2}}, nn::initializer{nn::pass_through{}}}) {
     std::vector<float> whole(101), part(37);
     nn::fill<float>(how, {3, 5}, stream, 0, whole);
     for (std::size_t first : {0, 1, 2, 3, 50, 64}) {
@@ -70,6 +71,24 @@ TEST_CASE("any part of a variable is the same as in the whole") {
       CHECK(std::ranges::equal(part, std::span(whole).subspan(first, part.size())));
     }
   }
+}
+
+TEST_CASE("filters that pass channels on") {
+  std::vector<double> w(3 * 3 * 2 * 5);  // two channels, five filters
+  nn::fill<double>(nn::pass_through{}, {3, 3, 2, 5}, stream, 0, w);
+  double most = 0;
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    std::size_t const filter = i % 5, channel = i / 5 % 2, place = i / 10;
+    if (filter < 2)
+      CHECK(w[i] == (place == 4 && filter == channel ? 1 : 0));
+    else
+      most = std::max(most, std::abs(w[i]));
+  }
+  CHECK(most <= 1 / std::sqrt(18.0));
+  CHECK(most > 0.8 / std::sqrt(18.0));
+  std::vector<double> narrow(3 * 2);  // more channels than filters: a matrix
+  nn::fill<double>(nn::pass_through{}, {3, 2}, stream, 0, narrow);
+  CHECK(narrow == std::vector<double>{1, 0, 0, 1, 0, 0});
 }
 
 TEST_CASE("fans, as Keras counts them") {

@@ -24,3 +24,16 @@ inline constexpr auto zoo = edl::nn::sequential(
     edl::nn::concat(edl::nn::global_max_pool{}, edl::nn::global_average_pool{},
                     edl::nn::sequential(edl::nn::flatten{})),
     edl::nn::dense{.units = 3}, edl::nn::softmax{});
+
+/// In the manner of the fastest runs on CIFAR-10.
+inline constexpr auto fast =
+    edl::nn::sequential(edl::nn::image{.height = 8, .width = 8, .channels = 3},
+                        edl::nn::conv2d{.filters = 6, .kernel = 2, .train_kernel = false}, edl::nn::gelu{},
+                        edl::nn::conv2d{.filters = 8,
+                                        .kernel = 3,
+                                        .padding = edl::nn::padding::same,
+                                        .use_bias = false,
+                                        .kernel_initializer = edl::nn::pass_through{}},
+                        edl::nn::max_pool{.window = 2}, edl::nn::batch_norm{.scale = false, .shift_gain = 8},
+                        edl::nn::gelu{}, edl::nn::max_pool{.window = 3},
+                        edl::nn::dense{.units = 10, .use_bias = false}, edl::nn::scale{.factor = 0.25f});

@@ -36,6 +36,17 @@ TEST_CASE("exponential decay") {
   CHECK(stairs(299) == 0.05f);
 }
 
+TEST_CASE("triangle") {
+  edl::triangle const schedule{.rate = 1, .peak = 4, .steps = 12, .start = 0.2f, .end = 0.6f};
+  CHECK(schedule(0) == 0.2f);
+  CHECK(schedule(2) == doctest::Approx(0.6));
+  CHECK(schedule(4) == 1);
+  CHECK(schedule(8) == doctest::Approx(0.8));
+  CHECK(schedule(12) == 0.6f);
+  CHECK(schedule(forever) == 0.6f);
+  CHECK(edl::triangle{.rate = 2, .peak = 0, .steps = 2}(1) == 1);
+}
+
 TEST_CASE("cosine decay") {
   edl::cosine_decay const schedule{.rate = 1, .steps = 300, .end = 0.2f};
   CHECK(schedule(0) == 1);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "edl/app/initial_variables.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
@@ -47,6 +48,9 @@ struct names_evaluation {
 struct names_on_predictions {
   int on_predictions;
 };
+struct names_prepare {
+  int prepare;
+};
 template <class Model, class Names>
 struct beside : Model, Names {};
 
@@ -75,6 +79,11 @@ concept has_evaluation = derivable<Model> && !requires {
 template <class Model>
 concept has_on_predictions = derivable<Model> && !requires {
   &beside<Model, names_on_predictions>::on_predictions;
+};
+
+template <class Model>
+concept has_prepare = derivable<Model> && !requires {
+  &beside<Model, names_prepare>::prepare;
 };
 
 /// The object can be copied by the compiler: it is static and constexpr.
@@ -140,6 +149,11 @@ concept good_feed = requires(example const& record, sample<Model>& into, mode m)
 template <class Model>
 concept good_on_predictions = requires(shape output, view<float> outputs, int worker) {
   Model::on_predictions(output, 1, outputs, worker);
+};
+
+template <class Model>
+concept good_prepare = requires(first_samples const& data, initial_variables& into) {
+  Model::prepare(data, into);
 };
 
 /// Stands in for a loss that is missing, so that its absence is the only thing reported.
@@ -264,12 +278,17 @@ struct model_traits {
   /// What evaluation and prediction show of a sample; the sample itself where the model says nothing.
   static constexpr auto evaluation = detail::evaluation_of<Model>();
   static constexpr bool averages = detail::good_evaluation<Model>;
+  static constexpr bool prepares = detail::good_prepare<Model>;
   static constexpr bool takes_predictions = detail::good_on_predictions<Model>;
 };
 
 /// Checks the whole struct, functions included:
 /// - `static void feed(edl::example const& record, edl::sample<Model>& into, edl::mode)`: one record → one
 /// sample;
+/// - optional, `static void prepare(edl::first_samples const& data, edl::initial_variables& into)`: sets some
+/// variables of a
+///   new model by the look of the training data, in every process that keeps variables: equal data, equal
+///   values;
 /// - optional, `static void on_predictions(edl::shape output, int batch, edl::view<float> outputs, int
 /// worker)`: takes
 ///   a minibatch of predictions, batch × output.size() elements, in the process of that worker.
@@ -283,6 +302,9 @@ constexpr void check_model() {
       detail::good_on_predictions<Model> || !detail::has_on_predictions<Model>,
       "edl: the model's `on_predictions` should be `static void on_predictions(edl::shape output, int batch, "
       "edl::view<float> outputs, int worker)`");
+  static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
+                "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
+                "edl::initial_variables& into)`");
 }
 
 }  // namespace edl

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "edl/app/initial_variables.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
+#include "edl/data/reader.hpp"
 #include "edl/optim/update_rule.hpp"
 #include "edl/worker/trainer.hpp"
 
@@ -31,6 +33,9 @@ struct program {
 
   /// Initial values of elements [first, first + values.size()) of the arena.
   std::function<void(std::uint64_t seed, std::size_t first, std::span<float> values)> initialise;
+
+  /// What the model makes of its training data before the first step, if it says so: some initial values.
+  std::function<void(data::source const& training, bool skip_damaged, initial_variables& into)> prepare;
 
   /// The metrics by name, from their totals over any number of workers.
   std::function<std::vector<std::pair<std::string, double>>(view<double> totals)> metrics;

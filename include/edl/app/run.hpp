@@ -9,6 +9,7 @@
 #include "edl/app/cuda_trainer.hpp"
 #include "edl/app/model_trainer.hpp"
 #include "edl/app/model_traits.hpp"
+#include "edl/app/prepare.hpp"
 #include "edl/nn/explain.hpp"
 
 namespace edl {
@@ -61,6 +62,7 @@ int run(int argc, char** argv) {
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);
   };
+  if constexpr (model_traits<Model>::prepares) p.prepare = app::prepare<Model>;
   p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
   if constexpr (model_traits<Model>::takes_predictions)
     p.on_predictions = [](int rows, view<float> outputs, int worker) {

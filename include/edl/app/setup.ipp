@@ -82,6 +82,22 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   return master::restore_point{*newest, theirs.version, theirs.applied()};
 }
 
+/// Whoever makes a new model reads the training data for itself: all see the same.
+inline initial_variables prepared(job const& j, program const& p) {
+  initial_variables all(p.layout);
+  std::unique_ptr<data::source> from;
+  try {
+    from = data::open_source(j.training_data, {.skip_damaged = j.skip_damaged});
+  } catch (error const& e) {
+    throw error(
+        fmt::format("{}; the model prepares its variables by the training data, so that servers must be "
+                    "able to read it, too",
+                    e.what()));
+  }
+  p.prepare(*from, j.skip_damaged, all);
+  return all;
+}
+
 inline void write_whole(std::string const& path, std::string const& text) {
   std::string const temporary = path + ".tmp";
   std::FILE* file = std::fopen(temporary.c_str(), "we");
@@ -224,7 +240,10 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
 
 EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
   if (directory.empty())
-    s.configure([&](std::size_t first, std::span<float> values) { p.initialise(j.seed, first, values); });
+    s.configure([&](std::size_t first, std::span<float> values) {
+      p.initialise(j.seed, first, values);
+      if (p.prepare && j.what == command::train) detail::prepared(j, p).write(first, values);
+    });
   else if (detail::is_model_file(directory))
     s.configure([&](std::size_t first, std::span<float> values) {
       std::vector<float> all(p.layout.size());

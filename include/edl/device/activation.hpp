@@ -3,7 +3,7 @@
 
 namespace edl {
 
-/// What an operation may do to its result before it is stored.
-enum class activation { none, relu };
+/// What an operation may do to its result before it is stored. `gelu`: normalisations alone.
+enum class activation { none, relu, gelu };
 
 }  // namespace edl

@@ -162,6 +162,15 @@ inline void tanh_forward(cuda& d, view<float> x, std::span<float> y) {
 inline void tanh_backward(cuda& d, view<float> y, view<float> dy, std::span<float> dx) {
   d->backward(cuda_backend::function::tanh, 0, y, dy, dx);
 }
+inline void gelu_forward(cuda& d, view<float> x, std::span<float> y) {
+  d->forward(cuda_backend::function::gelu, 0, x, y);
+}
+inline void gelu_backward(cuda& d, view<float> x, view<float> dy, std::span<float> dx) {
+  d->backward(cuda_backend::function::gelu, 0, x, dy, dx);
+}
+inline void multiply(cuda& d, float factor, view<float> x, std::span<float> y) {
+  d->forward(cuda_backend::function::scale, factor, x, y);
+}
 inline void softmax_forward(cuda& d, std::size_t rows, std::size_t classes, view<float> x,
                             std::span<float> y) {
   d->softmax_forward(rows, classes, x, y);

@@ -35,7 +35,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   typename D::buffer;   // memory the device computes on: .span(), movable. The host looks into a cpu's only
   // x, kernel, bias (may be empty) → y
   conv2d_forward(d, conv, batch, f, in, in, in, out);
-  // x, kernel, dy before the activation → dx (may be empty), dkernel, dbias (may be empty)
+  // x, kernel, dy before the activation → dx, dkernel, dbias (each may be empty)
   conv2d_backward(d, conv, batch, in, in, in, out, out, out);
   // rows, inputs, outputs; x, kernel, bias (may be empty) → y
   dense_forward(d, n, n, n, f, in, in, in, out);
@@ -53,14 +53,19 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   sigmoid_backward(d, in, in, out);
   tanh_forward(d, in, out);
   tanh_backward(d, in, in, out);
+  gelu_forward(d, in, out);
+  gelu_backward(d, in, in, out);      // x, dy → dx
+  multiply(d, s, in, out);            // y = s · x; y may be x
   softmax_forward(d, n, n, in, out);  // rows, classes
   softmax_backward(d, n, n, in, in, out);
-  // momentum, epsilon; x, gamma, beta, what is added (may be empty) → running mean, running variance, y, kept
+  // momentum, epsilon; x, gamma (may be empty: ones), beta, what is added (may be empty) → running mean,
+  // running variance, y, kept
   batch_norm_train(d, norm, batch, s, s, in, in, in, in, out, out, out, out);
   // epsilon; x, gamma, beta, what is added (may be empty), running mean, running variance → y, kept
   batch_norm_evaluate(d, norm, batch, s, in, in, in, in, in, in, out, out);
   batch_norm_again(d, norm, batch, in, in, in, in, out);  // x, gamma, beta, kept → y
-  // through the batch's statistics?; x, gamma, beta, dy, kept → dx (may be empty), dgamma, dbeta
+  // through the batch's statistics?; x, gamma, beta, dy, kept → dx (may be empty), dgamma (like gamma),
+  // dbeta
   batch_norm_backward(d, norm, batch, true, in, in, in, in, in, out, out, out);
   dropout_forward(d, s, random, in, out, mask);
   dropout_backward(d, s, kept, in, out);
@@ -73,7 +78,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   { allocate(d, n) } -> std::same_as<typename D::buffer>;  // zeroed
   upload(d, in, out);                                      // variables from host memory
   download(d, in, out);                                    // and to it
-  bind_parameters(d, in);                                             // the variables that will be factors of products
+  bind_parameters(d, in);                                  // the variables that will be factors of products
   finish(d);                                               // waits until all is done
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "edl/core/shape.hpp"
+#include "edl/device/activation.hpp"
 
 namespace edl {
 
@@ -15,12 +16,15 @@ struct pool_geometry {
 };
 
 /// A batch normalisation and what is done with it in one pass over memory: its input may be what a relu left,
-/// whose gradient is then taken along; its result may be cut off at zero, and then pooled by the greatest of
-/// windows that lie side by side (`window` > 1; what does not fill one is left out).
+/// whose gradient is then taken along; its result may go through an activation, and, unless that is gelu,
+/// then be pooled by the greatest of windows that lie side by side (`window` > 1; what does not fill one is
+/// left out). Beta counts `shift_gain` times.
 struct norm_chain {
   shape in;
-  bool after_relu = false, relu = false;
+  bool after_relu = false;
+  activation f = activation::none;
   int window = 1;
+  float shift_gain = 1;
 
   constexpr shape out() const { return {in.height / window, in.width / window, in.channels}; }
 };

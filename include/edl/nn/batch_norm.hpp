@@ -12,18 +12,23 @@ namespace edl::nn {
 /// momentum) · batch, with the biased variance. The shape stays.
 struct batch_norm {
   float momentum = 0.99f, epsilon = 1e-3f;
+  bool scale = true;  ///< by a trained gamma; else by 1
+  /// What is added is this times a trained beta, which then learns at a rate that is the square of this times
+  /// the others'.
+  float shift_gain = 1;
 
   static constexpr std::string_view name = "batch_normalization";
   static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const {
-    return momentum >= 0 && momentum <= 1 && epsilon > 0 ? fit::fits : fit::option_out_of_range;
+    return momentum >= 0 && momentum <= 1 && epsilon > 0 && shift_gain != 0 ? fit::fits
+                                                                            : fit::option_out_of_range;
   }
   constexpr shape output(shape in) const { return in; }
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
-    visit(variable_spec{"gamma", {in.channels}, constant{1}});
+    if (scale) visit(variable_spec{"gamma", {in.channels}, constant{1}});
     visit(variable_spec{"beta", {in.channels}, constant{0}});
     visit(variable_spec{"moving_mean", {in.channels}, constant{0}, false});
     visit(variable_spec{"moving_variance", {in.channels}, constant{1}, false});
@@ -41,12 +46,13 @@ struct batch_norm {
 
   /// The same with what the chain does besides, and with `more` added before that.
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain const& chain,
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain,
                view<typename D::scalar> more = {}) const {
     auto const c = std::size_t(a.in.channels);
     carver parameters(a.parameters);
     carver state(a.state);
-    auto const gamma = parameters.next(c), beta = parameters.next(c);
+    auto const gamma = parameters.next(scales(a.in)), beta = parameters.rest();
+    chain.shift_gain = shift_gain;
     auto const mean = state.next(c), variance = state.next(c);
     if (p.mode == mode::training)
       batch_norm_train(p.device, chain, a.batch, momentum, epsilon, a.x, gamma, beta, more, mean, variance,
@@ -57,18 +63,23 @@ struct batch_norm {
   }
   /// The result once more, after `forward`, whose statistics are in `a.saved`.
   template <class D>
-  void again(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain const& chain) const {
-    auto const c = std::size_t(a.in.channels);
-    batch_norm_again(p.device, chain, a.batch, a.x, a.parameters.first(c), a.parameters.subspan(c, c),
-                     a.saved, a.y);
+  void again(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain) const {
+    std::size_t const n = scales(a.in);
+    chain.shift_gain = shift_gain;
+    batch_norm_again(p.device, chain, a.batch, a.x, a.parameters.first(n), a.parameters.subspan(n), a.saved,
+                     a.y);
   }
   template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain const& chain) const {
-    auto const c = std::size_t(a.in.channels);
-    batch_norm_backward(p.device, chain, a.batch, p.mode == mode::training, a.x, a.parameters.first(c),
-                        a.parameters.subspan(c, c), a.dy, a.saved, a.dx, a.gradients.first(c),
-                        a.gradients.subspan(c, c));
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain chain) const {
+    std::size_t const n = scales(a.in);
+    chain.shift_gain = shift_gain;
+    batch_norm_backward(p.device, chain, a.batch, p.mode == mode::training, a.x, a.parameters.first(n),
+                        a.parameters.subspan(n), a.dy, a.saved, a.dx, a.gradients.first(n),
+                        a.gradients.subspan(n));
   }
+
+ private:
+  constexpr std::size_t scales(shape in) const { return scale ? std::size_t(in.channels) : 0; }
 };
 
 }  // namespace edl::nn

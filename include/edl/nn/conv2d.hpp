@@ -3,7 +3,6 @@
 
 #include "edl/device/activation.hpp"
 #include "edl/device/geometry.hpp"
-#include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
 #include "edl/nn/padding.hpp"
 
@@ -17,6 +16,7 @@ struct conv2d {
   nn::padding padding = nn::padding::valid;
   int groups = 1;
   bool use_bias = true;
+  bool train_kernel = true;  ///< if not, the kernel stays what it was in the beginning
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
 
@@ -40,7 +40,7 @@ struct conv2d {
   constexpr shape output(shape in) const { return geometry(in).out; }
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
-    visit(variable_spec{"kernel", kernel_dims(in), kernel_initializer});
+    visit(variable_spec{"kernel", kernel_dims(in), kernel_initializer, train_kernel});
     if (use_bias) visit(variable_spec{"bias", {filters}, bias_initializer});
   }
 
@@ -48,21 +48,27 @@ struct conv2d {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
-    carver parameters(a.parameters);
-    auto const w = parameters.next(kernel_dims(a.in).size());
-    conv2d_forward(p.device, geometry(a.in), a.batch, f, a.x, w, parameters.rest(), a.y);
+    conv2d_forward(p.device, geometry(a.in), a.batch, f, a.x, kernel_of(a),
+                   a.parameters.subspan(trained(a.in)), a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    carver parameters(a.parameters);
-    carver gradients(a.gradients);
-    auto const w = parameters.next(kernel_dims(a.in).size());
-    auto const dw = gradients.next(w.size());
-    conv2d_backward(p.device, geometry(a.in), a.batch, a.x, w, a.dy, a.dx, dw, gradients.rest());
+    std::size_t const n = trained(a.in);
+    conv2d_backward(p.device, geometry(a.in), a.batch, a.x, kernel_of(a), a.dy, a.dx, a.gradients.first(n),
+                    a.gradients.subspan(n));
   }
 
   constexpr extents kernel_dims(shape in) const {
     return {kernel.height, kernel.width, in.channels / groups, filters};
+  }
+
+ private:
+  /// Of the kernel, among the parameters.
+  constexpr std::size_t trained(shape in) const { return train_kernel ? kernel_dims(in).size() : 0; }
+
+  template <class Args>
+  auto kernel_of(Args const& a) const {
+    return (train_kernel ? a.parameters : decltype(a.parameters)(a.state)).first(kernel_dims(a.in).size());
   }
 };
 

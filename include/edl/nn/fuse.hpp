@@ -7,6 +7,7 @@
 #include "edl/device/activation.hpp"
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/carve.hpp"
+#include "edl/nn/gelu.hpp"
 #include "edl/nn/max_pool.hpp"
 #include "edl/nn/relu.hpp"
 
@@ -71,17 +72,17 @@ struct relu_step : step<L, AfterRelu> {
 /// What no pooling is.
 struct no_pool {};
 
-/// A batch normalisation, the relu after it if any, and the pooling after that if any.
-template <bool AfterRelu, bool Relu, class Pool>
+/// A batch normalisation, the activation after it if any, and the pooling after that if any.
+template <bool AfterRelu, activation F, class Pool>
 struct norm_step {
   batch_norm l;
   Pool pool;
 
   static constexpr std::string_view name = batch_norm::name;
   /// `forward(pass, args, more, activation)` adds something to the result before the activation.
-  static constexpr bool adds = !Relu && std::same_as<Pool, no_pool>;
+  static constexpr bool adds = F == activation::none && std::same_as<Pool, no_pool>;
   static constexpr bool pools = std::same_as<Pool, max_pool>;
-  static constexpr std::size_t width = 1 + Relu + pools;
+  static constexpr std::size_t width = 1 + (F != activation::none) + pools;
   static constexpr bool spends_dy = false, reads_y = pools;
   /// `again(pass, args)` computes the result a second time, from the statistics that are kept.
   static constexpr bool recomputes = !pools;
@@ -100,7 +101,7 @@ struct norm_step {
     }
   }
   constexpr bool apart(shape in) const { return pools && window(in) == 1; }
-  constexpr norm_chain chain(shape in) const { return {in, AfterRelu, Relu, window(in)}; }
+  constexpr norm_chain chain(shape in) const { return {in, AfterRelu, F, window(in)}; }
   constexpr shape output(shape in) const {
     if constexpr (pools)
       return pool.output(in);
@@ -127,7 +128,7 @@ struct norm_step {
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more,
                activation f) const requires adds {
-    l.forward(p, a, {a.in, AfterRelu, f == activation::relu}, more);
+    l.forward(p, a, {a.in, AfterRelu, f}, more);
   }
   template <class D>
   void again(pass<D>& p, forward_args<typename D::scalar> const& a) const requires recomputes {
@@ -179,13 +180,15 @@ constexpr auto steps_from(std::tuple<Layers...> const& layers) {
     auto const& l = std::get<I>(layers);
     constexpr bool relu_next = is_at<I + 1, relu, Layers...>();
     if constexpr (std::same_as<here, batch_norm>) {
-      constexpr std::size_t after = I + 1 + relu_next;
-      if constexpr (is_at<after, max_pool, Layers...>())
-        return std::tuple_cat(
-            std::tuple(norm_step<AfterRelu, relu_next, max_pool>{l, std::get<after>(layers)}),
-            steps_from<after + 1, false>(layers));
+      constexpr bool gelu_next = is_at<I + 1, gelu, Layers...>();
+      constexpr activation f = relu_next ? activation::relu : gelu_next ? activation::gelu : activation::none;
+      constexpr std::size_t after = I + 1 + (f != activation::none);
+      // The greatest of gelus is no gelu of the greatest: it falls before it rises.
+      if constexpr (!gelu_next && is_at<after, max_pool, Layers...>())
+        return std::tuple_cat(std::tuple(norm_step<AfterRelu, f, max_pool>{l, std::get<after>(layers)}),
+                              steps_from<after + 1, false>(layers));
       else
-        return std::tuple_cat(std::tuple(norm_step<AfterRelu, relu_next, no_pool>{l, {}}),
+        return std::tuple_cat(std::tuple(norm_step<AfterRelu, f, no_pool>{l, {}}),
                               steps_from<after, false>(layers));
     } else if constexpr (activates<here> && relu_next) {
       constexpr bool masked = masks_at<I + 2, Layers...>();

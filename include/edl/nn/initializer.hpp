@@ -48,14 +48,19 @@ struct truncated_normal {
 struct constant {
   double value = 0;
 };
+/// For a convolution: the first filters each pass one channel on (a one in the middle of the window, zeros
+/// else), as far as there are filters or channels; those behind are uniform in ±1 / √in, as PyTorch has them
+/// (Zagoruyko and Komodakis, "DiracNets", 2017).
+struct pass_through {};
 
 using initializer = std::variant<glorot_uniform, glorot_normal, he_uniform, he_normal, uniform, normal,
-                                 truncated_normal, constant>;
+                                 truncated_normal, constant, pass_through>;
 
 /// Elements [first, first + to.size()) of a variable. Element i depends on the stream and i alone, so that
 /// any part of a variable can be drawn by itself. Thread safety: safe.
 template <class T>
-void fill(initializer const& how, fans of, random_stream const& random, std::size_t first, std::span<T> to);
+void fill(initializer const& how, extents const& dims, random_stream const& random, std::size_t first,
+          std::span<T> to);
 
 }  // namespace edl::nn
 

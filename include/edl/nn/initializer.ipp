@@ -33,13 +33,31 @@ void fill_truncated(double mean, double stddev, random_stream const& random, std
   }
 }
 
+template <class T>
+void fill_passing(extents const& dims, random_stream const& random, std::size_t first, std::span<T> to) {
+  auto const extent_from_last = [&](int i) {
+    return dims.rank > i ? std::size_t(dims.of[std::size_t(dims.rank - 1 - i)]) : 1;
+  };
+  std::size_t const filters = extent_from_last(0), channels = extent_from_last(1),
+                    width = extent_from_last(2), height = extent_from_last(3), window = width * height;
+  double const limit = 1 / std::sqrt(double(window * channels));
+  fill_uniform(-limit, limit, random, first, to);
+  std::size_t const middle = height / 2 * width + width / 2;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    std::size_t const filter = (first + i) % filters, channel = (first + i) / filters % channels;
+    if (filter < channels) to[i] = T((first + i) / (filters * channels) == middle && filter == channel);
+  }
+}
+
 /// The standard deviation of a standard normal that is cut at ±2.
 inline constexpr double cut_deviation = 0.87962566103423978;
 
 }  // namespace detail
 
 template <class T>
-void fill(initializer const& how, fans of, random_stream const& random, std::size_t first, std::span<T> to) {
+void fill(initializer const& how, extents const& dims, random_stream const& random, std::size_t first,
+          std::span<T> to) {
+  fans const of(dims);
   auto const within = [&](double limit) { detail::fill_uniform(-limit, limit, random, first, to); };
   auto const around = [&](double variance) {
     detail::fill_truncated(0.0, std::sqrt(variance) / detail::cut_deviation, random, first, to);
@@ -61,15 +79,17 @@ void fill(initializer const& how, fans of, random_stream const& random, std::siz
           for (std::size_t e = 0; e < to.size(); ++e) to[e] = T(i.mean + i.stddev * random.normal(first + e));
         else if constexpr (std::is_same_v<kind, truncated_normal>)
           detail::fill_truncated(i.mean, i.stddev, random, first, to);
-        else
+        else if constexpr (std::is_same_v<kind, constant>)
           for (T& v : to) v = T(i.value);
+        else
+          detail::fill_passing(dims, random, first, to);
       },
       how);
 }
 
 #ifndef EDL_HEADER_ONLY
-template void fill(initializer const&, fans, random_stream const&, std::size_t, std::span<float>);
-template void fill(initializer const&, fans, random_stream const&, std::size_t, std::span<double>);
+template void fill(initializer const&, extents const&, random_stream const&, std::size_t, std::span<float>);
+template void fill(initializer const&, extents const&, random_stream const&, std::size_t, std::span<double>);
 #endif
 
 }  // namespace edl::nn

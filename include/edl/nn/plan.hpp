@@ -116,8 +116,7 @@ void draw(L const& l, shape in, random_stream const& random, std::size_t first, 
     offset[!v.trained] = end;
     auto const own = random.child(index++);
     std::size_t const from = begin > first ? begin : first, until = end < last ? end : last;
-    if (from < until)
-      fill(v.initial, fans(v.dims), own, from - begin, to.subspan(from - first, until - from));
+    if (from < until) fill(v.initial, v.dims, own, from - begin, to.subspan(from - first, until - from));
   });
 }
 

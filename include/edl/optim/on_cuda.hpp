@@ -9,6 +9,7 @@
 #include "edl/device/cuda.hpp"
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/adam.hpp"
+#include "edl/optim/lookahead.hpp"
 #include "edl/optim/sgd.hpp"
 
 namespace edl {
@@ -32,6 +33,15 @@ inline void apply(cuda& d, adam const& o, std::span<float> weights, view<float> 
 inline void apply(cuda& d, adagrad const& o, std::span<float> weights, view<float> gradients,
                   std::span<std::span<float> const> slots, float rate, std::uint64_t) {
   d->adagrad(weights, gradients, slots[0], rate, 1 - rate * o.weight_decay, o.epsilon);
+}
+
+template <class Optimizer>
+void apply(cuda& d, lookahead<Optimizer> const& o, std::span<float> weights, view<float> gradients,
+           std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  std::span<float> const slow = slots.back();
+  if (step == 0) d->move(weights, slow);
+  edl::apply(d, o.of, weights, gradients, slots.first(slots.size() - 1), rate, step);
+  if (float const k = o.kept_after(step); k >= 0) d->look_back(weights, slow, k);
 }
 
 /// An optimiser that a GPU knows.

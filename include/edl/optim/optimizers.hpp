@@ -3,6 +3,7 @@
 
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/adam.hpp"
+#include "edl/optim/lookahead.hpp"
 #include "edl/optim/optimizer.hpp"
 #include "edl/optim/rule.hpp"
 #include "edl/optim/schedule.hpp"

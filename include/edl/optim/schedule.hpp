@@ -83,6 +83,22 @@ struct polynomial_decay {
   }
 };
 
+/// From `start` in a straight line up to `rate` at `peak`, and from there down to `end` at `steps`, then
+/// `end`.
+struct triangle {
+  float rate;
+  std::uint64_t peak, steps;
+  float start = 0, end = 0;
+
+  constexpr float operator()(std::uint64_t version) const {
+    if (version >= steps) return end;
+    bool const up = version < peak;
+    double const way = up ? double(version) / double(peak) : double(version - peak) / double(steps - peak);
+    double const from = up ? double(start) : double(rate), to = up ? double(rate) : double(end);
+    return float(from + (to - from) * way);
+  }
+};
+
 /// Another schedule, which during the first `steps` versions is scaled from 1/steps up to 1 (Goyal et al.,
 /// "Accurate, large minibatch SGD", 2017): `warmup<cosine_decay>{.steps = 500, .then = {.rate = 0.1f, .steps
 /// = 20000}}`.

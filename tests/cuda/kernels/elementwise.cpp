@@ -33,7 +33,7 @@ TEST_CASE("activations and their gradients") {
       x[n / 2] = no_number;
       std::vector<double> y(n), dx(n);
       for (std::size_t const before : {0, 1})
-        for (auto const f : {relu, leaky_relu, sigmoid, tanh}) {
+        for (auto const f : {relu, leaky_relu, sigmoid, tanh, gelu, scale}) {
           CAPTURE(n);
           CAPTURE(before);
           CAPTURE(int(f));
@@ -52,11 +52,18 @@ TEST_CASE("activations and their gradients") {
             case tanh:
               tanh_forward(cpu, x, y);
               break;
+            case gelu:
+              gelu_forward(cpu, x, y);
+              break;
+            case scale:
+              multiply(cpu, 0.25, x, y);
+              break;
           }
           auto const got = g.get_activations(device_y, n);
           CHECK(close(got, y, half));
           std::copy(got.begin(), got.end(), y.begin());
-          kernels::backward(g.q, f, 0.25f, device_y, device_dx, device_dx, n);  // in place
+          kernels::backward(g.q, f, 0.25f, f == gelu ? g.put_activations(x, before) : device_y, device_dx,
+                            device_dx, n);  // in place
           switch (f) {
             case relu:
               relu_backward(cpu, y, dy, dx);
@@ -69,6 +76,12 @@ TEST_CASE("activations and their gradients") {
               break;
             case tanh:
               tanh_backward(cpu, y, dy, dx);
+              break;
+            case gelu:
+              gelu_backward(cpu, x, dy, dx);
+              break;
+            case scale:
+              multiply(cpu, 0.25, dy, dx);
               break;
           }
           CHECK(close(g.get_activations(device_dx, n), dx, half));

@@ -85,3 +85,22 @@ TEST_CASE("adagrad") {
           });
   }
 }
+
+TEST_CASE("looking back at slow weights") {
+  for (std::size_t const n : {1, 10'003}) {
+    gpu g;
+    state const s = draw_state(n);
+    float *const w = g.put(s.w), *const slow = g.put(s.a);
+    auto* const rounded = g.room<std::uint16_t>(n);
+    kernels::look_back(g.q, n, w, slow, rounded, 0.75f);
+    std::vector<float> wanted(n);
+    std::vector<std::uint16_t> halves(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      wanted[i] = 0.75f * s.a[i] + 0.25f * s.w[i];
+      halves[i] = edl::to_bfloat16(wanted[i]);
+    }
+    CHECK(g.get(w, n) == wanted);
+    CHECK(g.get(slow, n) == wanted);
+    CHECK(g.get(rounded, n) == halves);
+  }
+}

@@ -6,10 +6,10 @@
 
 namespace edl {
 
-/// y = gamma · (x − mean) / √(variance + epsilon) + beta, each channel by the mean and (biased) variance of
-/// all positions of the batch, plus `more` (may be empty; not with windows), then what `c` says. Moves the
-/// running values: running ← momentum · running + (1 − momentum) · this batch's. `kept` takes 2 · channels:
-/// mean and 1 / √(variance + epsilon).
+/// y = gamma · (x − mean) / √(variance + epsilon) + beta (no gamma is ones), each channel by the mean and
+/// (biased) variance of all positions of the batch, plus `more` (may be empty; not with windows or gelu),
+/// then what `c` says. Moves the running values: running ← momentum · running + (1 − momentum) · this
+/// batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
 template <class T>
 void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> momentum,
                       std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,

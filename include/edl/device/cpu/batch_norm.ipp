@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "edl/device/cpu/batch_norm.hpp"
+#include "edl/device/cpu/gelu.hpp"
 #include "edl/device/cpu/lanes.hpp"
 #include "edl/device/cpu/rows.hpp"
 
@@ -65,14 +66,34 @@ void for_each_position(norm_chain const& c, Visit&& visit) {
     for (int j = 0; j < c.window; ++j) visit(std::size_t(i) * row + std::size_t(j) * n);
 }
 
-/// y = x · a + b + more, then what the chain says, for samples [begin, end). `more` may be null.
-template <class T>
+/// work.operator()<F>() for the activation that a chain says.
+template <class Work>
+void by_activation(activation f, Work&& work) {
+  switch (f) {
+    case activation::none:
+      return work.template operator()<activation::none>();
+    case activation::relu:
+      return work.template operator()<activation::relu>();
+    case activation::gelu:
+      return work.template operator()<activation::gelu>();
+  }
+}
+
+/// y = f(x · a + b + more), then what the chain says, for samples [begin, end). `more` may be null.
+template <class T, activation F>
 void normalise(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* a, T const* b,
                T const* more, T* y) {
   std::size_t const n = std::size_t(c.in.channels);
-  T const floor = c.relu ? T(0) : -std::numeric_limits<T>::infinity();
+  T const floor = F == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
+  std::size_t const rows = c.in.size() / n;
+  if constexpr (F == activation::gelu) {
+    for (std::size_t r = begin * rows; r < end * rows; ++r)
+      by_lanes<T>(n, [&]<class V>(std::size_t k) {
+        store<V>(y + r * n + k, gelu(V(load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k))));
+      });
+    return;
+  }
   if (c.window == 1) {
-    std::size_t const rows = c.in.size() / n;
     for (std::size_t r = begin * rows; r < end * rows; ++r)
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
         V z = load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k);
@@ -102,10 +123,11 @@ struct norm_arrays {
 };
 
 /// Adds Σ dz and Σ dz · (x − mean) of samples [begin, end).
-template <class T>
+template <class T, activation F>
 void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* dy,
                    norm_arrays<T> const& m, T* sum, T* product) {
   std::size_t const n = std::size_t(c.in.channels);
+  constexpr bool relu = F == activation::relu, gelu = F == activation::gelu;
   if (c.window > 1) {
     for_each_norm_window(c, begin, end, [&](std::size_t to, std::size_t from) {
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
@@ -117,7 +139,7 @@ void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T co
           most = z > most ? z : most;
         });
         V g = load<V>(dy + to + k);
-        if (c.relu) g = most > T(0) ? g : V{};
+        if constexpr (relu) g = most > T(0) ? g : V{};
         store<V>(sum + k, load<V>(sum + k) + g);
         store<V>(product + k, load<V>(product + k) + g * (where - load<V>(m.mean + k)));
       });
@@ -136,7 +158,8 @@ void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T co
       auto const add = [&](int to) {
         V const here = load<V>(in);
         V g = load<V>(out);
-        if (c.relu) g = here * scale + offset > T(0) ? g : V{};
+        if constexpr (relu) g = here * scale + offset > T(0) ? g : V{};
+        if constexpr (gelu) g *= gelu_slope(V(here * scale + offset));
         s[to] += g;
         p[to] += g * (here - mean);
         in += n;
@@ -151,10 +174,11 @@ void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T co
 }
 
 /// Gradients with respect to x of samples [begin, end).
-template <class T>
+template <class T, activation F>
 void write_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* dy,
                      norm_arrays<T> const& m, T* dx) {
   std::size_t const n = std::size_t(c.in.channels);
+  constexpr bool relu = F == activation::relu, gelu = F == activation::gelu;
   auto const finish = [&]<class V>(std::size_t k, V const& in, V const& g) {
     V const d = g * load<V>(m.of_dy + k) + in * load<V>(m.of_x + k) + load<V>(m.rest + k);
     return c.after_relu ? (in > T(0) ? d : V{}) : d;
@@ -165,7 +189,8 @@ void write_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T 
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
         V const in = load<V>(x + r * n + k);
         V g = load<V>(dy + r * n + k);
-        if (c.relu) g = in * load<V>(m.scale + k) + load<V>(m.offset + k) > T(0) ? g : V{};
+        if constexpr (relu) g = in * load<V>(m.scale + k) + load<V>(m.offset + k) > T(0) ? g : V{};
+        if constexpr (gelu) g *= gelu_slope(V(in * load<V>(m.scale + k) + load<V>(m.offset + k)));
         store<V>(dx + r * n + k, finish.template operator()<V>(k, in, g));
       });
     return;
@@ -186,7 +211,7 @@ void write_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T 
         most = z > most ? z : most;
       });
       V left = load<V>(dy + to + k);  // taken by the first of equal greatest
-      if (c.relu) left = most > T(0) ? left : V{};
+      if constexpr (relu) left = most > T(0) ? left : V{};
       for_each_position(c, [&](std::size_t at) {
         V const in = load<V>(x + from + at + k);
         V const g = in * scale + offset >= most ? left : V{};
@@ -202,6 +227,11 @@ int norm_parts(basic_cpu<T> const& cpu, norm_chain const& c, int batch) {
   return std::min(cpu.parts(std::size_t(batch), 1), cpu.parts(std::size_t(batch) * c.in.size(), 16 * 1024));
 }
 
+template <class T>
+T gamma_at(view<T> gamma, std::size_t k) {
+  return gamma.empty() ? T(1) : gamma[k];
+}
+
 /// Computes y from the statistics in `kept`.
 template <class T>
 void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> x, view<T> gamma,
@@ -209,11 +239,13 @@ void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> 
   auto const n = std::size_t(c.in.channels);
   T *const a = cpu.room(0, 0, 2 * n).data(), *const b = a + n;
   for (std::size_t k = 0; k < n; ++k) {
-    a[k] = gamma[k] * kept[n + k];
-    b[k] = beta[k] - kept[k] * a[k];
+    a[k] = gamma_at(gamma, k) * kept[n + k];
+    b[k] = T(c.shift_gain) * beta[k] - kept[k] * a[k];
   }
   cpu.share(std::size_t(batch), norm_parts(cpu, c, batch), [&](std::size_t begin, std::size_t end, int) {
-    normalise<T>(c, begin, end, x.data(), a, b, more.empty() ? nullptr : more.data(), y.data());
+    by_activation(c.f, [&]<activation F>() {
+      normalise<T, F>(c, begin, end, x.data(), a, b, more.empty() ? nullptr : more.data(), y.data());
+    });
   });
 }
 
@@ -276,8 +308,8 @@ void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool
   auto const n = std::size_t(c.in.channels);
   T* const arrays = cpu.room(0, 0, 6 * n).data();
   for (std::size_t k = 0; k < n; ++k) {
-    arrays[k] = gamma[k] * kept[n + k];
-    arrays[n + k] = beta[k] - kept[k] * arrays[k];
+    arrays[k] = detail::gamma_at<T>(gamma, k) * kept[n + k];
+    arrays[n + k] = T(c.shift_gain) * beta[k] - kept[k] * arrays[k];
     arrays[2 * n + k] = kept[k];
   }
   detail::norm_arrays<T> const m{arrays,         arrays + n,     arrays + 2 * n,
@@ -286,24 +318,28 @@ void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool
   auto const sums = [&](int t) { return cpu.room(t, 1, 2 * n).data(); };
   cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
     std::fill_n(sums(t), 2 * n, T(0));
-    detail::sum_gradients<T>(c, begin, end, x.data(), dy.data(), m, sums(t), sums(t) + n);
+    detail::by_activation(c.f, [&]<activation F>() {
+      detail::sum_gradients<T, F>(c, begin, end, x.data(), dy.data(), m, sums(t), sums(t) + n);
+    });
   });
   detail::add_parts(cpu, parts, 2 * n, sums);
   std::size_t const rows = c.in.size() / n;
   T const share = T(1) / T(std::size_t(batch) * rows);
   for (std::size_t k = 0; k < n; ++k) {
-    T const inverse = kept[n + k], a = arrays[k];
-    dbeta[k] = sums(0)[k];
-    dgamma[k] = sums(0)[n + k] * inverse;
+    T const inverse = kept[n + k], a = arrays[k], sum = sums(0)[k], product = sums(0)[n + k] * inverse;
+    dbeta[k] = T(c.shift_gain) * sum;
+    if (!dgamma.empty()) dgamma[k] = product;
     // dx = a · (dz − Σ dz / N − x̂ · Σ (dz · x̂) / N)
-    T const b = through ? -a * dgamma[k] * inverse * share : T(0);
+    T const b = through ? -a * product * inverse * share : T(0);
     arrays[3 * n + k] = a;
     arrays[4 * n + k] = b;
-    arrays[5 * n + k] = through ? -a * dbeta[k] * share - b * kept[k] : T(0);
+    arrays[5 * n + k] = through ? -a * sum * share - b * kept[k] : T(0);
   }
   if (dx.empty()) return;
   cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int) {
-    detail::write_gradients<T>(c, begin, end, x.data(), dy.data(), m, dx.data());
+    detail::by_activation(c.f, [&]<activation F>() {
+      detail::write_gradients<T, F>(c, begin, end, x.data(), dy.data(), m, dx.data());
+    });
   });
 }
 

@@ -119,9 +119,11 @@ void own_conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, v
     for_each_product(g, begin, end, [&](std::size_t first, std::size_t samples, int group) {
       std::size_t const offset = std::size_t(group) * own, rows = samples * positions;
       T const* const from = dy.data() + first * g.out.size() + offset;
-      T const* const patches = patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
-      multiply_add<T>(cpu, t, patch, own, rows, {patches, patch, true}, {from, filters}, sums(t) + offset,
-                      filters);
+      if (!dkernel.empty()) {
+        T const* const patches = patches_of(cpu, t, g, group, samples, x.data() + first * g.in.size());
+        multiply_add<T>(cpu, t, patch, own, rows, {patches, patch, true}, {from, filters}, sums(t) + offset,
+                        filters);
+      }
       if (dx.empty()) return;
       T* const to = dx.data() + first * g.in.size();
       T* const into = g.pointwise() ? to : cpu.room(t, 0, rows * patch).data();
@@ -201,8 +203,17 @@ template <class T>
 void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads<T> x, reads<T> kernel,
                      reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias) {
   using detail::conv_way;
+  if (dkernel.empty()) {  // what a kernel that is not trained leaves to do
+    if (!dbias.empty()) {
+      auto const filters = std::size_t(g.out.channels);
+      sum_rows<T>(cpu, std::size_t(batch) * g.positions(), filters, dy, dbias);
+      dbias = {};
+    }
+    if (dx.empty()) return;
+  }
   if constexpr (std::same_as<T, float>) {
-    conv_way const weights = detail::weights_way(cpu, g, batch, x, kernel, dy, dkernel, dbias);
+    conv_way const weights =
+        dkernel.empty() ? conv_way::own : detail::weights_way(cpu, g, batch, x, kernel, dy, dkernel, dbias);
     conv_way const data = dx.empty() ? weights : detail::data_way(cpu, g, batch, x, kernel, dy, dx);
     auto const by = [&](std::span<T> in, std::span<T> w, std::span<T> b, conv_way first, conv_way second) {
       return detail::onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, in, w, b, first, second);
@@ -211,6 +222,7 @@ void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads
       if (by(dx, dkernel, dbias, weights, data)) return;
       if (by(dx, dkernel, dbias, conv_way::direct, conv_way::direct)) return;
     } else if (data != conv_way::own && by(dx, {}, {}, data, data)) {
+      if (dkernel.empty()) return;
       dx = {};
     }
   }

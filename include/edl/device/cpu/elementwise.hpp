@@ -17,6 +17,10 @@ void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y);
 template <class T>
 void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T> y);
 
+/// y = factor · x; y may be x.
+template <class T>
+void multiply(basic_cpu<T>& cpu, std::type_identity_t<T> factor, reads<T> x, writes<T> y);
+
 /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`.
 template <class T>
 void halve(basic_cpu<T>& cpu, reads<T> x, std::span<std::byte> to);

@@ -44,6 +44,13 @@ void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T>
 }
 
 template <class T>
+void multiply(basic_cpu<T>& cpu, std::type_identity_t<T> factor, reads<T> x, writes<T> y) {
+  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) y[i] = factor * x[i];
+  });
+}
+
+template <class T>
 void halve(basic_cpu<T>& cpu, reads<T> x, std::span<std::byte> to) {
   T const* const from = x.data();
   auto* __restrict const into = reinterpret_cast<std::uint16_t*>(to.data());
@@ -73,6 +80,8 @@ void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, read
 #ifndef EDL_HEADER_ONLY
 template void add_masked(basic_cpu<float>&, view<float>, view<float>, view<float>, std::span<float>);
 template void add_masked(basic_cpu<double>&, view<double>, view<double>, view<double>, std::span<double>);
+template void multiply(basic_cpu<float>&, float, view<float>, std::span<float>);
+template void multiply(basic_cpu<double>&, double, view<double>, std::span<double>);
 template void copy(basic_cpu<float>&, view<float>, std::span<float>);
 template void copy(basic_cpu<double>&, view<double>, std::span<double>);
 template void add(basic_cpu<float>&, activation, view<float>, view<float>, std::span<float>);

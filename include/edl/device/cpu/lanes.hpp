@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 
 namespace edl::detail {
 
@@ -11,6 +13,16 @@ template <class T>
 struct lanes {
   static constexpr std::size_t count = 32 / sizeof(T);
   typedef T type __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+};
+
+/// The number that a vector, or a number, is made of.
+template <class V>
+struct lane {
+  using type = std::remove_cvref_t<decltype(V{}[0])>;
+};
+template <std::floating_point T>
+struct lane<T> {
+  using type = T;
 };
 
 template <class V, class T>

@@ -114,9 +114,9 @@ class cuda_backend {
 
   // ---- Element by element ----
 
-  enum class function : std::uint8_t { relu, leaky_relu, sigmoid, tanh };
+  enum class function : std::uint8_t { relu, leaky_relu, sigmoid, tanh, gelu, scale };
   virtual void forward(function f, float slope, in x, out y) = 0;
-  virtual void backward(function f, float slope, in y, in dy, out dx) = 0;
+  virtual void backward(function f, float slope, in y, in dy, out dx) = 0;  ///< gelu: x for y
   virtual void dropout_forward(float rate, random_stream const& random, in x, out y,
                                std::span<std::byte> mask) = 0;
   virtual void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx) = 0;
@@ -161,6 +161,9 @@ class cuda_backend {
   virtual void adam(out weights, in gradients, out m, out v, out largest, float alpha, float keep,
                     float beta_1, float beta_2, float epsilon) = 0;
   virtual void adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) = 0;
+
+  /// slow ← keep · slow + (1 − keep) · weights, and weights ← slow.
+  virtual void look_back(out weights, out slow, float keep) = 0;
 };
 
 /// No GPU is to be had. `installed`: the library is there, so that somebody may have expected one.

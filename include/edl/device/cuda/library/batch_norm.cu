@@ -118,7 +118,7 @@ __device__ __forceinline__ moments join_parts(column_tiling const& t, float cons
 enum class statistics { batch, running, kept };
 
 struct norm_variables {
-  float const *gamma, *beta;
+  norm_parameters of_channel;
   float *running_mean, *running_variance, *kept;
   float momentum, epsilon;
   statistics of;
@@ -157,18 +157,17 @@ __device__ __forceinline__ void find_scales(column_tiling const& t, norm_variabl
         v.kept[n + k] = inverse;
       }
     }
-    float const a = v.gamma[k] * inverse;
+    float const a = v.of_channel.scale(k) * inverse;
     scale[threadIdx.x] = a;
-    offset[threadIdx.x] = v.beta[k] - mean * a;
+    offset[threadIdx.x] = v.of_channel.shift(k) - mean * a;
   }
   __syncthreads();
 }
 
-template <class T, int N>
+template <class T, int N, activation F>
 __global__ void __launch_bounds__(column_threads, 2)
-    normalise_kernel(column_tiling const t, norm_variables const v, bool relu,
-                     float const* __restrict__ partial, T const* __restrict__ x, T const* __restrict__ more,
-                     T* __restrict__ y) {
+    normalise_kernel(column_tiling const t, norm_variables const v, float const* __restrict__ partial,
+                     T const* __restrict__ x, T const* __restrict__ more, T* __restrict__ y) {
   __shared__ float shared[2 * column_threads], counts[column_threads], scales[tile_columns + 8],
       offsets[tile_columns + 8];
   find_scales<N>(t, v, x, partial, shared, counts, scales, offsets);
@@ -180,7 +179,6 @@ __global__ void __launch_bounds__(column_threads, 2)
     scale[k] = scales[at.lane * N + unsigned(k)];
     offset[k] = offsets[at.lane * N + unsigned(k)];
   }
-  float const floor = relu ? 0 : -INFINITY;
   unsigned const stride = gridDim.x * t.down;
   for (unsigned r = blockIdx.x * t.down + at.row; r < t.rows; r += rows_at_once * stride) {
     array<T, N> in[rows_at_once], added[rows_at_once] = {};
@@ -198,7 +196,7 @@ __global__ void __launch_bounds__(column_threads, 2)
       for (int k = 0; k < N; ++k) {
         z.of[k] = fmaf(z.of[k], scale[k], offset[k]);
         if (more) z.of[k] += widen(added[u]).of[k];
-        z.of[k] = z.of[k] < floor ? floor : z.of[k];
+        z.of[k] = activate<F>(z.of[k]);
       }
       store<N>(y + t.element(r + u * stride, at.column), z);
     }
@@ -249,12 +247,14 @@ void normalise(queue const& q, norm_chain const& c, int batch, norm_variables co
     if (v.of == statistics::batch)
       launch(q, "batch_norm", moments_kernel<T, N>, dim3(t.parts, t.tiles), column_threads, t, from, scratch);
     if (c.window == 1) {
-      launch(q, "batch_norm", normalise_kernel<T, N>, grid_of(q, t, rows, 4), column_threads, t, v, c.relu,
-             scratch, from, static_cast<T const*>(more), to);
+      by_activation(c.f, [&]<activation F>() {
+        launch(q, "batch_norm", normalise_kernel<T, N, F>, grid_of(q, t, rows, 4), column_threads, t, v,
+               scratch, from, static_cast<T const*>(more), to);
+      });
     } else {
       window_grid const g(c, batch, false);
       launch(q, "batch_norm", normalise_windows_kernel<T, N>, grid_of(q, t, g.items, 1), column_threads, t, v,
-             c.relu, g, scratch, from, to);
+             c.f == activation::relu, g, scratch, from, to);
     }
   };
   by_channels(q, c.in.channels, work, x, more, y);
@@ -270,23 +270,35 @@ void batch_norm_train(queue const& q, norm_chain const& c, int batch, float mome
                       void const* x, float const* gamma, float const* beta, void const* more,
                       float* running_mean, float* running_variance, void* y, float* kept, float* scratch) {
   normalise(q, c, batch,
-            {gamma, beta, running_mean, running_variance, kept, momentum, epsilon, statistics::batch}, x,
-            more, y, scratch);
+            {{gamma, beta, c.shift_gain},
+             running_mean,
+             running_variance,
+             kept,
+             momentum,
+             epsilon,
+             statistics::batch},
+            x, more, y, scratch);
 }
 
 void batch_norm_evaluate(queue const& q, norm_chain const& c, int batch, float epsilon, void const* x,
                          float const* gamma, float const* beta, void const* more, float const* running_mean,
                          float const* running_variance, void* y, float* kept) {
   normalise(q, c, batch,
-            {gamma, beta, const_cast<float*>(running_mean), const_cast<float*>(running_variance), kept, 0,
-             epsilon, statistics::running},
+            {{gamma, beta, c.shift_gain},
+             const_cast<float*>(running_mean),
+             const_cast<float*>(running_variance),
+             kept,
+             0,
+             epsilon,
+             statistics::running},
             x, more, y, nullptr);
 }
 
 void batch_norm_again(queue const& q, norm_chain const& c, int batch, void const* x, float const* gamma,
                       float const* beta, float const* kept, void* y) {
-  normalise(q, c, batch, {gamma, beta, nullptr, nullptr, const_cast<float*>(kept), 0, 0, statistics::kept}, x,
-            nullptr, y, nullptr);
+  normalise(q, c, batch,
+            {{gamma, beta, c.shift_gain}, nullptr, nullptr, const_cast<float*>(kept), 0, 0, statistics::kept},
+            x, nullptr, y, nullptr);
 }
 
 }  // namespace edl::cuda_kernels

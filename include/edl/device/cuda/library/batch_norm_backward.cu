@@ -6,8 +6,8 @@ namespace edl::cuda_kernels {
 namespace {
 
 struct norm_gradients {
-  float const *gamma, *beta, *kept;
-  bool relu;
+  norm_parameters of_channel;
+  float const* kept;
 };
 
 /// What a thread needs of its columns: z = x · scale + offset, as it was computed for y.
@@ -20,14 +20,14 @@ struct column_scales {
     for (int k = 0; k < N; ++k) {
       unsigned const c = column + unsigned(k);
       mean[k] = v.kept[c];
-      scale[k] = v.gamma[c] * v.kept[channels + c];
-      offset[k] = v.beta[c] - mean[k] * scale[k];
+      scale[k] = v.of_channel.scale(c) * v.kept[channels + c];
+      offset[k] = v.of_channel.shift(c) - mean[k] * scale[k];
     }
   }
 };
 
 /// partial = [part][Σ dz, Σ dz · (x − mean)][column]
-template <class T, int N>
+template <class T, int N, activation F>
 __global__ void __launch_bounds__(column_threads, 2)
     sum_gradients_kernel(column_tiling const t, norm_gradients const v, T const* __restrict__ x,
                          T const* __restrict__ dy, float* __restrict__ partial) {
@@ -42,8 +42,7 @@ __global__ void __launch_bounds__(column_threads, 2)
       pack<N> const in = load<N>(x + t.element(r, at.column)), g = load<N>(dy + t.element(r, at.column));
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        bool const passes = !v.relu || fmaf(in.of[k], c.scale[k], c.offset[k]) > 0;
-        float const dz = passes ? g.of[k] : 0;
+        float const dz = before<F>(fmaf(in.of[k], c.scale[k], c.offset[k]), g.of[k]);
         sums[k] += dz;
         sums[N + k] = fmaf(dz, in.of[k] - c.mean[k], sums[N + k]);
       }
@@ -62,7 +61,7 @@ __global__ void __launch_bounds__(column_threads, 2)
 /// The same, where y is the greatest of windows; `t` is of windows.
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads, 1)
-    sum_window_gradients_kernel(column_tiling const t, norm_gradients const v, window_grid const g,
+    sum_window_gradients_kernel(column_tiling const t, norm_gradients const v, bool relu, window_grid const g,
                                 T const* __restrict__ x, T const* __restrict__ dy,
                                 float* __restrict__ partial) {
   __shared__ float shared[2 * N * column_threads];
@@ -88,7 +87,7 @@ __global__ void __launch_bounds__(column_threads, 1)
       pack<N> const d = load<N>(dy + t.element(w.to, at.column));
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        float const dz = !v.relu || most.of[k] > 0 ? d.of[k] : 0;
+        float const dz = !relu || most.of[k] > 0 ? d.of[k] : 0;
         sums[k] += dz;
         sums[N + k] = fmaf(dz, where.of[k] - c.mean[k], sums[N + k]);
       }
@@ -123,18 +122,18 @@ __device__ __forceinline__ void find_gradient_scales(column_tiling const& t, nor
   add_parts<N, 2>(t, partial, sums, shared);
   if (threadIdx.x < t.count(N)) {
     unsigned const k = t.first(N) + threadIdx.x, i = threadIdx.x;
-    float const mean = v.kept[k], inverse = v.kept[t.columns + k], a = v.gamma[k] * inverse;
-    float const dbeta = sums[0], dgamma = sums[1] * inverse;
+    float const mean = v.kept[k], inverse = v.kept[t.columns + k], a = v.of_channel.scale(k) * inverse;
+    float const sum = sums[0], product = sums[1] * inverse;
     if (blockIdx.x == 0) {
-      r.dbeta[k] = dbeta;
-      r.dgamma[k] = dgamma;
+      r.dbeta[k] = v.of_channel.shift_gain * sum;
+      if (r.dgamma) r.dgamma[k] = product;
     }
     // dx = a · (dz − Σ dz / N − x̂ · Σ (dz · x̂) / N)
-    float const b = r.through ? -a * dgamma * inverse * r.share : 0;
+    float const b = r.through ? -a * product * inverse * r.share : 0;
     s.of_dz[i] = a;
     s.of_x[i] = b;
-    s.rest[i] = r.through ? -a * dbeta * r.share - b * mean : 0;
-    s.offset[i] = v.beta[k] - mean * a;
+    s.rest[i] = r.through ? -a * sum * r.share - b * mean : 0;
+    s.offset[i] = v.of_channel.shift(k) - mean * a;
   }
   __syncthreads();
 }
@@ -164,7 +163,7 @@ struct own_gradient_scales {
   }
 };
 
-template <class T, int N>
+template <class T, int N, activation F>
 __global__ void __launch_bounds__(column_threads, 2)
     write_gradients_kernel(column_tiling const t, norm_gradients const v, norm_results const r,
                            float const* __restrict__ partial, T const* __restrict__ x,
@@ -191,7 +190,7 @@ __global__ void __launch_bounds__(column_threads, 2)
       pack<N> d;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        float const dz = !v.relu || c.z(k, in.of[k]) > 0 ? g.of[k] : 0;
+        float const dz = before<F>(c.z(k, in.of[k]), g.of[k]);
         d.of[k] = c.dx(k, dz, in.of[k], r.after_relu);
       }
       store<N>(dx + t.element(first + u * stride, at.column), d);
@@ -203,9 +202,10 @@ __global__ void __launch_bounds__(column_threads, 2)
 /// window, too, for that has no dz.
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads, 1)
-    write_window_gradients_kernel(column_tiling const t, norm_gradients const v, norm_results const r,
-                                  window_grid const g, float const* __restrict__ partial,
-                                  T const* __restrict__ x, T const* __restrict__ dy, T* __restrict__ dx) {
+    write_window_gradients_kernel(column_tiling const t, norm_gradients const v, bool relu,
+                                  norm_results const r, window_grid const g,
+                                  float const* __restrict__ partial, T const* __restrict__ x,
+                                  T const* __restrict__ dy, T* __restrict__ dx) {
   __shared__ float shared[2 * column_threads];
   __shared__ gradient_scales scales;
   find_gradient_scales<N>(t, v, r, partial, shared, scales);
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(column_threads, 1)
       });
       left = load<N>(dy + t.element(w.to, at.column));
 #pragma unroll
-      for (int k = 0; k < N; ++k) left.of[k] = !v.relu || most[k] > 0 ? left.of[k] : 0;
+      for (int k = 0; k < N; ++k) left.of[k] = !relu || most[k] > 0 ? left.of[k] : 0;
     }
     for_each_position<N>(w, g, t.columns, x, first, [&](pack<N> const& in, std::size_t here) {
       pack<N> out;
@@ -252,7 +252,8 @@ void batch_norm_backward(queue const& q, norm_chain const& c, int batch, bool th
                          float* dgamma, float* dbeta, float* scratch) {
   std::size_t const rows = rows_of(c, batch);
   if (rows == 0) return;
-  norm_gradients const v{gamma, beta, kept, c.relu};
+  norm_gradients const v{{gamma, beta, c.shift_gain}, kept};
+  bool const relu = c.f == activation::relu;
   norm_results const r{dgamma, dbeta, through, c.after_relu, 1 / float(rows)};
   auto const work = [&]<class T, int N>() {
     auto const *const from = static_cast<T const*>(x), *const out = static_cast<T const*>(dy);
@@ -261,18 +262,20 @@ void batch_norm_backward(queue const& q, norm_chain const& c, int batch, bool th
     auto const only_sums = [&](column_tiling const& t) { return dim3(1, t.tiles); };
     if (c.window == 1) {
       column_tiling const t = tile_of_columns(q, rows, channels, N);
-      launch(q, "batch_norm", sum_gradients_kernel<T, N>, dim3(t.parts, t.tiles), column_threads, t, v, from,
-             out, scratch);
-      launch(q, "batch_norm", write_gradients_kernel<T, N>, dx ? grid_of(q, t, rows, 4) : only_sums(t),
-             column_threads, t, v, r, scratch, from, out, to);
+      by_activation(c.f, [&]<activation F>() {
+        launch(q, "batch_norm", sum_gradients_kernel<T, N, F>, dim3(t.parts, t.tiles), column_threads, t, v,
+               from, out, scratch);
+        launch(q, "batch_norm", write_gradients_kernel<T, N, F>, dx ? grid_of(q, t, rows, 4) : only_sums(t),
+               column_threads, t, v, r, scratch, from, out, to);
+      });
     } else {
       window_grid const whole(c, batch, false), all(c, batch, true);
       column_tiling const t = tile_of_columns(q, whole.items, channels, N);
       launch(q, "batch_norm", sum_window_gradients_kernel<T, N>, dim3(t.parts, t.tiles), column_threads, t, v,
-             whole, from, out, scratch);
+             relu, whole, from, out, scratch);
       launch(q, "batch_norm", write_window_gradients_kernel<T, N>,
-             dx ? grid_of(q, t, all.items, 1) : only_sums(t), column_threads, t, v, r, all, scratch, from,
-             out, to);
+             dx ? grid_of(q, t, all.items, 1) : only_sums(t), column_threads, t, v, relu, r, all, scratch,
+             from, out, to);
     }
   };
   by_channels(q, c.in.channels, work, x, dy, dx);

@@ -262,7 +262,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
   auto const filters = std::size_t(g.out.channels), rows = std::size_t(batch) * g.positions();
   std::size_t const weights = g.patch() * filters;
   problem p{.what = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
-  run(p, [&](way const& w) {
+  auto const weigh = [&](way const& w) {
     if (!w.plan) return cuda_kernels::conv2d_weights(q_, g, batch, x, dy, dkernel);
     room r;
     std::size_t const weights_at = r.add(weights * (w.wide ? sizeof(float) : element())),
@@ -277,7 +277,8 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     cuda_kernels::queue q = q_;
     q.half = half() && !w.wide;
     cuda_kernels::transpose_gradients(q, g.patch(), filters, scratch + weights_at, dkernel);
-  });
+  };
+  if (dkernel) run(p, weigh);
   if (dbias) {
     room r;
     r.add(cuda_kernels::sum_rows_scratch(q_, rows, filters) * sizeof(float));

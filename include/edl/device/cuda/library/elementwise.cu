@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "edl/device/cuda/library/gelu.cuh"
 #include "edl/device/cuda/library/kernel.cuh"
 
 namespace edl::cuda_kernels {
@@ -53,6 +54,18 @@ struct hyperbolic_tangent {
 };
 struct hyperbolic_tangent_gradient {
   __device__ float operator()(float const (&v)[2]) const { return v[1] * (1 - v[0] * v[0]); }
+};
+
+struct gaussian {
+  __device__ float operator()(float const (&v)[1]) const { return gelu_of(v[0]); }
+};
+struct gaussian_gradient {
+  __device__ float operator()(float const (&v)[2]) const { return v[1] * gelu_slope(v[0]); }
+};
+
+struct scaled {
+  float factor;
+  __device__ float operator()(float const (&v)[1]) const { return factor * v[0]; }
 };
 
 /// Activations to activations.
@@ -231,6 +244,10 @@ void forward(queue const& q, cuda_backend::function f, float slope, void const* 
       return map_activations(q, "sigmoid", n, {x}, y, cuda_kernels::sigmoid{});
     case tanh:
       return map_activations(q, "tanh", n, {x}, y, hyperbolic_tangent{});
+    case gelu:
+      return map_activations(q, "gelu", n, {x}, y, gaussian{});
+    case scale:
+      return map_activations(q, "scale", n, {x}, y, scaled{slope});
   }
 }
 
@@ -246,6 +263,10 @@ void backward(queue const& q, cuda_backend::function f, float slope, void const*
       return map_activations(q, "sigmoid", n, {y, dy}, dx, sigmoid_gradient{});
     case tanh:
       return map_activations(q, "tanh", n, {y, dy}, dx, hyperbolic_tangent_gradient{});
+    case gelu:
+      return map_activations(q, "gelu", n, {y, dy}, dx, gaussian_gradient{});
+    case scale:
+      return map_activations(q, "scale", n, {dy}, dx, scaled{slope});
   }
 }
 

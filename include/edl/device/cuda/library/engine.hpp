@@ -94,6 +94,7 @@ class engine final : public cuda_backend {
   void adam(out weights, in gradients, out m, out v, out largest, float alpha, float keep, float beta_1,
             float beta_2, float epsilon) override;
   void adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) override;
+  void look_back(out weights, out slow, float keep) override;
 
  private:
   struct recording {

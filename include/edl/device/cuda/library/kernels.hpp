@@ -105,6 +105,8 @@ void adam(queue const& q, std::size_t n, float* weights, float const* gradients,
           float epsilon);
 void adagrad(queue const& q, std::size_t n, float* weights, float const* gradients, float* accumulator,
              std::uint16_t* rounded, float rate, float keep, float epsilon);
+void look_back(queue const& q, std::size_t n, float* weights, float* slow, std::uint16_t* rounded,
+               float keep);
 void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n);
 
 // ---- transpose.cu ---- kernels of convolutions, {height, width, in, out} and cuDNN's {out, height, width,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "edl/device/cuda/library/columns.cuh"
+#include "edl/device/cuda/library/gelu.cuh"
 
 /// What the kernels of batch normalisation, forward and backward, have in common.
 namespace edl::cuda_kernels {
@@ -12,6 +13,43 @@ constexpr unsigned rows_at_once = 2;
 /// Row r + more, or r where that is none: all loads are done, so that they are under way together.
 __device__ __forceinline__ unsigned nearest(unsigned r, unsigned more, unsigned rows) {
   return r + more < rows ? r + more : r;
+}
+
+/// Of a channel.
+struct norm_parameters {
+  float const *gamma, *beta;  // no gamma: ones
+  float shift_gain;
+
+  __device__ __forceinline__ float scale(unsigned k) const { return gamma ? gamma[k] : 1; }
+  __device__ __forceinline__ float shift(unsigned k) const { return shift_gain * beta[k]; }
+};
+
+template <activation F>
+__device__ __forceinline__ float activate(float z) {
+  if constexpr (F == activation::relu) return z < 0 ? 0 : z;
+  if constexpr (F == activation::gelu) return gelu_of(z);
+  return z;
+}
+
+/// The gradient with respect to z of one with respect to activate(z).
+template <activation F>
+__device__ __forceinline__ float before(float z, float d) {
+  if constexpr (F == activation::relu) return z > 0 ? d : 0;
+  if constexpr (F == activation::gelu) return d * gelu_slope(z);
+  return d;
+}
+
+/// work.operator()<F>() for the activation that a chain says.
+template <class Work>
+void by_activation(activation f, Work&& work) {
+  switch (f) {
+    case activation::none:
+      return work.template operator()<activation::none>();
+    case activation::relu:
+      return work.template operator()<activation::relu>();
+    case activation::gelu:
+      return work.template operator()<activation::gelu>();
+  }
 }
 
 // ---- Windows ----

@@ -27,7 +27,7 @@ void engine::conv2d_forward(conv_geometry const& g, int batch, activation f, in 
 
 void engine::conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
                              out dbias) {
-  products_->conv2d_backward(g, batch, x.data(), kernel.data(), dy.data(), data(dx), dkernel.data(),
+  products_->conv2d_backward(g, batch, x.data(), kernel.data(), dy.data(), data(dx), data(dkernel),
                              data(dbias));
 }
 
@@ -72,25 +72,25 @@ void engine::average_pool_backward(pool_geometry const& g, int batch, in dy, out
 
 void engine::batch_norm_train(norm_chain const& c, int batch, float momentum, float epsilon, in x, in gamma,
                               in beta, in more, out running_mean, out running_variance, out y, out kept) {
-  kernels::batch_norm_train(queue_, c, batch, momentum, epsilon, x.data(), gamma.data(), beta.data(),
+  kernels::batch_norm_train(queue_, c, batch, momentum, epsilon, x.data(), data(gamma), beta.data(),
                             data(more), running_mean.data(), running_variance.data(), y.data(), kept.data(),
                             scratch(kernels::batch_norm_scratch(queue_, c, batch)));
 }
 
 void engine::batch_norm_evaluate(norm_chain const& c, int batch, float epsilon, in x, in gamma, in beta,
                                  in more, in running_mean, in running_variance, out y, out kept) {
-  kernels::batch_norm_evaluate(queue_, c, batch, epsilon, x.data(), gamma.data(), beta.data(), data(more),
+  kernels::batch_norm_evaluate(queue_, c, batch, epsilon, x.data(), data(gamma), beta.data(), data(more),
                                running_mean.data(), running_variance.data(), y.data(), kept.data());
 }
 
 void engine::batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) {
-  kernels::batch_norm_again(queue_, c, batch, x.data(), gamma.data(), beta.data(), kept.data(), y.data());
+  kernels::batch_norm_again(queue_, c, batch, x.data(), data(gamma), beta.data(), kept.data(), y.data());
 }
 
 void engine::batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,
                                  in kept, out dx, out dgamma, out dbeta) {
-  kernels::batch_norm_backward(queue_, c, batch, through, x.data(), gamma.data(), beta.data(), dy.data(),
-                               kept.data(), data(dx), dgamma.data(), dbeta.data(),
+  kernels::batch_norm_backward(queue_, c, batch, through, x.data(), data(gamma), beta.data(), dy.data(),
+                               kept.data(), data(dx), data(dgamma), dbeta.data(),
                                scratch(kernels::batch_norm_scratch(queue_, c, batch)));
 }
 
@@ -191,6 +191,10 @@ void engine::adam(out weights, in gradients, out m, out v, out largest, float al
 void engine::adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) {
   kernels::adagrad(queue_, weights.size(), weights.data(), gradients.data(), accumulator.data(),
                    rounded(weights.data()), rate, keep, epsilon);
+}
+
+void engine::look_back(out weights, out slow, float keep) {
+  kernels::look_back(queue_, weights.size(), weights.data(), slow.data(), rounded(weights.data()), keep);
 }
 
 }  // namespace edl::cuda_library

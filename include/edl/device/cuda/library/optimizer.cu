@@ -95,6 +95,14 @@ struct adagrad_rule {
   }
 };
 
+struct interpolation {
+  float keep, rest;
+  __device__ float operator()(float w, float, float (&slow)[1]) const {
+    slow[0] = sum_of_products(keep, slow[0], rest, w);
+    return slow[0];
+  }
+};
+
 template <int Slots, class Rule>
 void apply(queue const& q, char const* what, std::size_t n, float* weights, float const* gradients,
            float* const (&slots)[Slots > 0 ? Slots : 1], std::uint16_t* rounded, Rule const& rule) {
@@ -138,6 +146,11 @@ void adam(queue const& q, std::size_t n, float* weights, float const* gradients,
 void adagrad(queue const& q, std::size_t n, float* weights, float const* gradients, float* accumulator,
              std::uint16_t* rounded, float rate, float keep, float epsilon) {
   apply<1>(q, "adagrad", n, weights, gradients, {accumulator}, rounded, adagrad_rule{rate, keep, epsilon});
+}
+
+void look_back(queue const& q, std::size_t n, float* weights, float* slow, std::uint16_t* rounded,
+               float keep) {
+  apply<1>(q, "look_back", n, weights, weights, {slow}, rounded, interpolation{keep, 1 - keep});
 }
 
 void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n) {

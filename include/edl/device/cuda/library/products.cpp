@@ -39,7 +39,7 @@ void products::conv2d_forward(conv_geometry const& g, int batch, activation f, v
 
 void products::conv2d_backward(conv_geometry const& g, int batch, void const* x, float const* kernel,
                                void const* dy, void* dx, float* dkernel, float* dbias) {
-  if (g.pointwise())
+  if (g.pointwise() && dkernel)
     dense_backward(std::size_t(batch) * g.positions(), std::size_t(g.in.channels),
                    std::size_t(g.out.channels), x, kernel, dy, dx, dkernel, dbias);
   else

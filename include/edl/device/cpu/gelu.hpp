@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+
+#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/lanes.hpp"
+
+namespace edl {
+
+/// y = x · Φ(x), Φ being the standard normal distribution (Hendrycks and Gimpel, "Gaussian error linear
+/// units", 2016).
+template <class T>
+void gelu_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y);
+
+/// Takes the input, for an output has two of them.
+template <class T>
+void gelu_backward(basic_cpu<T>& cpu, reads<T> x, reads<T> dy, writes<T> dx);
+
+namespace detail {
+
+/// Φ(x), and exp(−x²/2).
+template <class V>
+struct normal_parts {
+  V below, bell;
+};
+
+template <std::floating_point T>
+normal_parts<T> normal_at(T x) {
+  return {T(0.5) * std::erfc(-x * T(0.70710678118654752)), std::exp(T(-0.5) * x * x)};
+}
+
+/// The same, lane by lane.
+template <class V>
+requires(!std::floating_point<V>) normal_parts<V> normal_at(V const& x) {
+  using T = typename lane<V>::type;
+  if constexpr (sizeof(T) == 8) {
+    normal_parts<V> all;
+    for (std::size_t i = 0; i < lanes<T>::count; ++i) {
+      auto const one = normal_at<T>(x[i]);
+      all.below[i] = one.below, all.bell[i] = one.bell;
+    }
+    return all;
+  } else {
+    typedef std::int32_t whole __attribute__((vector_size(sizeof(V))));
+    // exp(z) = 2^n · exp(r) with |r| ≤ ln 2 / 2, whose series ends at r⁷ / 7!.
+    V z = x * x * -0.5f;
+    z = z < -87.0f ? V{} - 87.0f : z;
+    V const n = (z * 1.44269504f + 12582912.0f) - 12582912.0f;  // adding 1.5 · 2²³ rounds to a whole number
+    V const r = z - n * 0.693359375f + n * 2.12194440e-4f;
+    V p = r * (1.0f / 5040) + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    whole const scale = (__builtin_convertvector(n, whole) + 127) << 23;
+    V const bell = p * std::bit_cast<V>(scale);
+    // 1 − Φ(|x|) within 7.5e-8: Hastings' formula for erfc (Abramowitz and Stegun, 7.1.26).
+    V const far = x < 0.0f ? -x : x, t = 1.0f / (1.0f + far * 0.231641888f);
+    V tail = t * 1.061405429f - 1.453152027f;
+    tail = tail * t + 1.421413741f;
+    tail = tail * t - 0.284496736f;
+    tail = tail * t + 0.254829592f;
+    tail = tail * t * bell * 0.5f;
+    return {x > 0.0f ? 1.0f - tail : tail, bell};
+  }
+}
+
+template <class V>
+V gelu(V const& x) {
+  return x * normal_at(x).below;
+}
+
+/// Its derivative.
+template <class V>
+V gelu_slope(V const& x) {
+  auto const at = normal_at(x);
+  return at.below + x * at.bell * typename lane<V>::type(0.39894228040143268);  // 1 / √(2π)
+}
+
+}  // namespace detail
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/cpu/gelu.ipp"
+#endif

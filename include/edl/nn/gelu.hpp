@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// x · Φ(x), with the standard normal distribution Φ (Hendrycks and Gimpel, 2016), element by element. The
+/// shape stays.
+struct gelu {
+  static constexpr std::string_view name = "gelu";
+  static constexpr bool portable = true;
+  static constexpr bool reads_y = false;
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    gelu_forward(p.device, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    gelu_backward(p.device, a.x, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

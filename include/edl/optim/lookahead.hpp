@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "edl/core/span.hpp"
+#include "edl/optim/optimizer.hpp"
+
+namespace edl {
+
+/// Another optimiser, which after every `every` steps looks back at slow weights: slow ← k · slow + (1 − k) ·
+/// w, w ← slow (Zhang, Lucas, Hinton and Ba, "Lookahead optimizer", NeurIPS 2019). With `steps`, k grows to
+/// `keep` as the cube of the share of them that has been made, and the last of them ends at the slow weights
+/// (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024); without, k is `keep`:
+/// `lookahead<sgd>{.of = {.momentum = 0.9f}, .keep = 0.5f}`.
+template <optimizer Optimizer>
+struct lookahead {
+  Optimizer of;
+  std::uint64_t every = 5;
+  float keep = 0.5f;
+  std::uint64_t steps = 0;
+  float learning_rate = of.learning_rate;
+
+  /// The other's, and "slow".
+  constexpr slot_list slots() const {
+    slot_list all = of.slots();
+    all.of[all.count++] = slot{"slow"};
+    return all;
+  }
+
+  /// How much of the slow weights is kept after step number `step`, from 0; below 0: no looking back.
+  constexpr float kept_after(std::uint64_t step) const {
+    std::uint64_t const made = step + 1;
+    if (steps > 0 && made == steps) return 1;
+    if (made % every != 0) return -1;
+    if (steps == 0 || made > steps) return keep;
+    double const share = double(made) / double(steps);
+    return float(double(keep) * share * share * share);
+  }
+
+  /// One step; see `optimizer`.
+  template <class T>
+  void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+             std::uint64_t step) const {
+    std::span<T> const slow = slots.back();
+    if (step == 0) std::ranges::copy(weights, slow.begin());
+    of.template apply<T>(weights, gradients, slots.first(slots.size() - 1), rate, step);
+    T const k = T(kept_after(step));
+    if (k < 0) return;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      weights[i] = slow[i] = k * slow[i] + (1 - k) * weights[i];
+  }
+};
+
+}  // namespace edl

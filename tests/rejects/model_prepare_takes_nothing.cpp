@@ -1,0 +1,12 @@
+// rejects: edl: the model's .prepare. should be
+#include "edl/app/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+  static void prepare() {}
+};
+
+int main() { edl::check_model<net>(); }
