@@ -2,8 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
+#include <concepts>
 #include <cstdint>
 #include <span>
 
@@ -11,6 +10,14 @@
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
+
+namespace detail {
+
+/// slow ← keep · slow + (1 − keep) · weights, and weights ← slow. For float and double.
+template <std::floating_point T>
+void look_back(std::span<T> weights, std::span<T> slow, T keep);
+
+}  // namespace detail
 
 /// Another optimiser, which after every `every` steps looks back at slow weights: slow ← k · slow + (1 − k) ·
 /// w, w ← slow (Zhang, Lucas, Hinton and Ba, "Lookahead optimizer", NeurIPS 2019). With `steps`, k grows to
@@ -43,17 +50,18 @@ struct lookahead {
   }
 
   /// One step; see `optimizer`.
-  template <class T>
+  template <std::floating_point T>
   void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
              std::uint64_t step) const {
     std::span<T> const slow = slots.back();
     if (step == 0) std::ranges::copy(weights, slow.begin());
     of.template apply<T>(weights, gradients, slots.first(slots.size() - 1), rate, step);
-    T const k = T(kept_after(step));
-    if (k < 0) return;
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      weights[i] = slow[i] = k * slow[i] + (1 - k) * weights[i];
+    if (T const k = T(kept_after(step)); k >= 0) detail::look_back<T>(weights, slow, k);
   }
 };
 
 }  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/optim/lookahead.ipp"
+#endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cmath>
 
 /// The Gaussian error linear unit, x · Φ(x), as kernels compute it.
