@@ -35,6 +35,37 @@ Result on_device(worker::device_kind on, Gpu gpu, Processor processor) {
   return processor(std::move(why));
 }
 
+/// What a binary knows of a model struct.
+template <class Model>
+program make_program() {
+  check_model<Model>();
+  using network = model<Model::network, cpu>;
+  program p;
+  p.layout = network::layout();
+  p.outputs = network::output.size();
+  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
+  p.make_trainer = [](worker::trainer_options const& o) -> std::unique_ptr<worker::trainer> {
+    return on_device<Model, std::unique_ptr<worker::trainer>>(
+        o.on, [&] { return std::make_unique<cuda_trainer<Model>>(o); },
+        [&](std::string why) { return std::make_unique<model_trainer<Model>>(o, std::move(why)); });
+  };
+  p.explain = [](std::ostream& to, worker::trainer_options const& o) {
+    auto const on = [&](auto device) { nn::explain<Model::network>(to, device, {o.max_batch, o.keep}); };
+    on_device<Model, void>(
+        o.on, [&] { on(cuda(o.cuda)); }, [&](std::string) { on(cpu(o.device)); });
+  };
+  p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
+    network::initialise(seed, first, values);
+  };
+  if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
+  p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
+  if constexpr (model_traits<Model>::takes_predictions)
+    p.on_predictions = [](int rows, view<float> outputs, int worker) {
+      Model::on_predictions(network::output, rows, outputs, worker);
+    };
+  return p;
+}
+
 }  // namespace app
 
 /// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says, or, without
@@ -43,31 +74,7 @@ Result on_device(worker::device_kind on, Gpu gpu, Processor processor) {
 /// says why.
 template <class Model>
 int run(int argc, char** argv) {
-  check_model<Model>();
-  using network = model<Model::network, cpu>;
-  app::program p;
-  p.layout = network::layout();
-  p.outputs = network::output.size();
-  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
-  p.make_trainer = [](worker::trainer_options const& o) -> std::unique_ptr<worker::trainer> {
-    return app::on_device<Model, std::unique_ptr<worker::trainer>>(
-        o.on, [&] { return std::make_unique<app::cuda_trainer<Model>>(o); },
-        [&](std::string why) { return std::make_unique<app::model_trainer<Model>>(o, std::move(why)); });
-  };
-  p.explain = [](std::ostream& to, worker::trainer_options const& o) {
-    auto const on = [&](auto device) { nn::explain<Model::network>(to, device, {o.max_batch, o.keep}); };
-    app::on_device<Model, void>(
-        o.on, [&] { on(cuda(o.cuda)); }, [&](std::string) { on(cpu(o.device)); });
-  };
-  p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
-    network::initialise(seed, first, values);
-  };
-  if constexpr (model_traits<Model>::prepares) p.prepare = app::prepare<Model>;
-  p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
-  if constexpr (model_traits<Model>::takes_predictions)
-    p.on_predictions = [](int rows, view<float> outputs, int worker) {
-      Model::on_predictions(network::output, rows, outputs, worker);
-    };
+  auto p = app::make_program<Model>();
   return app::run(p, argc, argv);
 }
 
