@@ -14,6 +14,8 @@
 ///   the program crashes. Fresh memory is full of NaN;
 /// - work is done as late as can be: when somebody waits for it. What was not waited for has not happened.
 ///   EDL_CUDA_DOUBLE=eager in the environment does it at once, so that a debugger shows who asked for it;
+/// - a stream of one GPU is nothing for a thread that is at another. EDL_CUDA_DOUBLE_DEVICES in the
+/// environment says how many there are (1);
 /// - what a GPU would leave undefined ends the program with a message that begins with "cuda double:".
 /// Thread safety: safe.
 namespace edl::cuda_double {
@@ -21,6 +23,10 @@ namespace edl::cuda_double {
 /// Puts work into a stream, where device memory can be touched; or into the graph that the stream records, to
 /// be done as often as that is launched. What of the host's it needs it must hold by value.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+
+/// The same for work that waits for others: it is tried when somebody looks whether it is done, until it says
+/// that it is. Who waits for it holds up the whole process, and ends it after two minutes. Not recorded.
+cudaError_t enqueue_attempt(cudaStream_t stream, std::function<bool()> work);
 
 /// Ends the program: something that a GPU would leave undefined.
 [[noreturn]] void fail(std::string const& what);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "state.hpp"
@@ -13,6 +14,7 @@ namespace edl::cuda_double {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local int current_device = 0;
 
 /// The default stream. It waits for all that do not refuse, and they for it, so its work is done at once.
 CUstream_st& default_stream() {
@@ -31,18 +33,33 @@ CUevent_st* find(cudaEvent_t event) {
   return event;
 }
 
-void do_next(CUstream_st* stream) {
-  work const next = std::move(stream->waiting.front());
+/// False: what is next waits for others.
+bool do_next(CUstream_st* stream) {
+  attempt next = std::move(stream->waiting.front());
   stream->waiting.pop_front();
   access const open;
-  next();
+  bool const done = next();
+  if (!done) stream->waiting.push_front(std::move(next));
   check_ends();
+  return done;
 }
 
-/// Does what comes before the point, and no more.
-void reach(mark const& m) {
+/// Does what comes before the point, and no more. False: it waits for others.
+bool reach(mark const& m) {
   access const open;
-  while (!m.reached && !m.stream->waiting.empty()) do_next(m.stream);
+  while (!m.reached && !m.stream->waiting.empty())
+    if (!do_next(m.stream)) return false;
+  return true;
+}
+
+/// Waits until `done` says so, as a GPU would for ever.
+template <class Done>
+void insist(Done done) {
+  auto const until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > until) fail("a wait for work that waits for others has no end");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 double now() {
@@ -54,6 +71,7 @@ double now() {
 runtime::runtime() {
   char const* const how = std::getenv("EDL_CUDA_DOUBLE");
   eager = how && std::string_view(how) == "eager";
+  if (char const* const many = std::getenv("EDL_CUDA_DOUBLE_DEVICES")) devices = std::atoi(many);
 }
 
 runtime& all() {
@@ -106,8 +124,16 @@ cudaError_t enqueue(cudaStream_t stream, work w) {
     if (s != s->recorded->origin) s->recorded->joined[s] = s->recorded->steps->size();
     return cudaSuccess;
   }
-  s->waiting.push_back(std::move(w));
+  s->waiting.push_back([w = std::move(w)] { return w(), true; });
   if (all().eager || s == &default_stream()) finish(s);
+  return cudaSuccess;
+}
+
+cudaError_t enqueue_attempt(cudaStream_t stream, attempt w) {
+  std::lock_guard const hold(all().lock);
+  CUstream_st* const s = find(stream);
+  if (s->recorded || s == &default_stream()) fail("work that waits for others, where this double has no place for it");
+  s->waiting.push_back(std::move(w));
   return cudaSuccess;
 }
 
@@ -115,7 +141,11 @@ void finish(CUstream_st* stream) {
   stream = find(stream);
   if (stream->waiting.empty()) return;
   access const open;  // for all of it
-  while (!stream->waiting.empty()) do_next(stream);
+  insist([&] {
+    while (!stream->waiting.empty())
+      if (!do_next(stream)) return false;
+    return true;
+  });
 }
 
 void finish_all() {
@@ -208,13 +238,17 @@ cudaError_t cudaPeekAtLastError() { return last_error; }
 
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : note(cudaErrorInvalidDevice); }
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = all().devices, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= all().devices) return note(cudaErrorInvalidDevice);
+  return current_device = device, cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) { return *device = current_device, cudaSuccess; }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return note(cudaErrorInvalidDevice);
-  *properties = {"double of a GPU", all().total, 48 * 1024, 32, 1024, 9, 0, 3, 1 << 20};
+  if (device < 0 || device >= all().devices) return note(cudaErrorInvalidDevice);
+  *properties = {"double of a GPU", {}, all().total, 48 * 1024, 32, 1024, 9, 0, 3, 1 << 20};
+  properties->uuid.bytes[0] = char(device + 1);
   return cudaSuccess;
 }
 
@@ -257,7 +291,7 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   std::lock_guard const hold(all().lock);
   if (!stream || flags > cudaStreamNonBlocking) return note(cudaErrorInvalidValue);
-  *stream = new CUstream_st{flags != cudaStreamNonBlocking, {}, {}};
+  *stream = new CUstream_st{flags != cudaStreamNonBlocking, current_device, {}, {}};
   all().streams.insert(*stream);
   return cudaSuccess;
 }
@@ -296,7 +330,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     return note(cudaErrorStreamCaptureUnsupported);
   }
   if (s->waiting.empty()) return cudaSuccess;
-  do_next(s);  // who asks again sees it go on
+  (void)do_next(s);  // who asks again sees it go on
   return cudaErrorNotReady;
 }
 
@@ -322,7 +356,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     s->recorded->spoiled = true;
     return note(cudaErrorStreamCaptureIsolation);
   }
-  return enqueue(stream, [at] { reach(*at); });
+  if (all().eager || !stream) return enqueue(stream, [at] { insist([&] { return reach(*at); }); });
+  return enqueue_attempt(stream, [at] { return reach(*at); });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
@@ -368,7 +403,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   auto const at = find(event)->at;
   if (!at || at->reached) return cudaSuccess;
   if (at->recorded) return note(cudaErrorCapturedEvent);
-  do_next(at->stream);
+  (void)do_next(at->stream);
   return at->reached ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -377,7 +412,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   auto const at = find(event)->at;
   if (!at || at->reached) return cudaSuccess;
   if (at->recorded) return note(cudaErrorCapturedEvent);
-  reach(*at);
+  insist([&] { return reach(*at); });
   return cudaSuccess;
 }
 

@@ -18,6 +18,7 @@
 namespace edl::cuda_double {
 
 using work = std::function<void()>;
+using attempt = std::function<bool()>;  // true: it is done
 
 /// What is being recorded.
 struct recording {
@@ -56,6 +57,7 @@ struct runtime {
   std::set<recording*> recordings;
   int accesses = 0;
   bool eager = false, backwards = false;
+  int devices = 1;
 
   runtime();
 };
@@ -74,7 +76,8 @@ void finish_all();
 
 struct CUstream_st {
   bool blocking = true;
-  std::deque<edl::cuda_double::work> waiting;
+  int device = 0;
+  std::deque<edl::cuda_double::attempt> waiting;
   std::shared_ptr<edl::cuda_double::recording> recorded;
 };
 struct CUevent_st {

@@ -255,6 +255,9 @@ cudaError_t launch(cudaLaunchConfig_t const& config, work thread) {
   bool const good = g.x > 0 && g.x <= 0x7fff'ffff && g.y > 0 && g.y < 65536 && g.z > 0 && g.z < 65536 &&
                     b.x > 0 && b.y > 0 && b.z > 0 && b.z <= 64 && std::size_t(b.x) * b.y * b.z <= 1024;
   if (!good) return note(cudaErrorInvalidConfiguration);
+  int here = 0;
+  cudaGetDevice(&here);
+  if (config.stream && config.stream->device != here) return note(cudaErrorInvalidResourceHandle);
   if (config.dynamicSmemBytes != 0) fail("shared memory of a size known only when a kernel is launched");
   return enqueue(config.stream, [g, b, thread = std::move(thread)] { run(g, b, thread); });
 }

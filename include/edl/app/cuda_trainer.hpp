@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/app/gpu_samples.hpp"
@@ -83,15 +85,34 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   std::span<float> variables() override { return variables_.span(); }
   view<float> gradients() const override { return gradients_.span(); }
   void variables_written() override {
+    std::lock_guard const turn(turn_);
+    if (resident_ && !std::exchange(away_, true)) {
+      if (kept_.span().empty()) kept_ = allocate(gpu_, net_.variables().size());
+      gpu_->move(net_.variables(), kept_.span());
+    }
     gpu_->upload(std::as_bytes(variables_.span()), net_.variables().data());
     gpu_->refresh();
     gpu_->synchronize();
   }
 
+  void resume() override {
+    std::lock_guard const turn(turn_);
+    if (!std::exchange(away_, false)) return;
+    gpu_->move(kept_.span(), net_.variables());
+    gpu_->refresh();
+  }
+
   edl::arena* arena() override { return knows_optimizer ? this : nullptr; }
   nn::trace const* profile() const override { return trace_ ? &*trace_ : nullptr; }
 
-  double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const&) override {
+  double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override {
+    if (!borders_.empty() && b.rows > 0) {
+      double const loss = train_for_sum(b, step);
+      if (ready && std::isfinite(loss))
+        for (std::size_t const first : announced_) ready(first);
+      return loss;
+    }
+    std::lock_guard const turn(turn_);
     if (b.rows == 0) {
       std::ranges::fill(gradients_.span(), 0.0f);
       upload(gpu_, gradients_.span(), net_.gradients());
@@ -131,6 +152,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
 
   void evaluate(data::batch const& b, std::span<double> sums) override {
     if (b.rows == 0) return;
+    std::lock_guard const turn(turn_);
     samples_.give(b);
     view<float> const y = results(b, mode::evaluation, 0);
     double const loss = traits::loss(output, b.rows, y, truth(b), std::span<float>{});
@@ -139,13 +161,14 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
 
   view<float> predict(data::batch const& b) override {
     if (b.rows == 0) return {};
+    std::lock_guard const turn(turn_);
     samples_.give(b);
     return results(b, mode::prediction, 0);
   }
 
  private:
   static constexpr std::size_t traced_calls = 20'000;
-  static constexpr int backward_alone = 3;  // beside the modes
+  static constexpr int backward_alone = 3, for_sum = 4, backward_for_sum = 5;  // beside the modes
 
   static constexpr std::size_t looks = traits::evaluation.looks.size();
 
@@ -200,6 +223,54 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
     return loss;
   }
 
+  /// A pass whose gradients are summed with others' while those of the layers before are computed. The loss is
+  /// known before them: no sum begins with a minibatch that does not count.
+  double train_for_sum(data::batch const& b, std::uint64_t step) {
+    std::lock_guard const turn(turn_);
+    samples_.give(b);
+    if constexpr (knows_loss) {
+      run(for_sum, b.rows, step, [&] {
+        gpu_->move(net_.state(), state_before_.span());
+        forward(b.rows, mode::training, 0, step);
+        nn::compute_loss(gpu_, traits::loss, output, b.rows, last_, labels_of(b.rows), net_.output_gradient(),
+                         loss_.span());
+        gpu_->download(loss_.span().data(), std::as_writable_bytes(mean_.span()));
+        gpu_->mark(0);
+        backward_for_sums(b.rows);
+      });
+      gpu_->await(0);
+      return double(mean_.span()[0]);
+    } else {
+      gpu_->move(net_.state(), state_before_.span());
+      auto const y = results(b, mode::training, step);
+      std::vector<float> slope(y.size());
+      double const loss = traits::loss(output, b.rows, y, truth(b), std::span(slope));
+      if (!std::isfinite(loss)) return take_back(loss);
+      auto const there = outputs_.span().first(slope.size());
+      upload(gpu_, slope, there);
+      run(backward_for_sum, b.rows, step, [&] {
+        gpu_->store(there, net_.output_gradient());
+        backward_for_sums(b.rows);
+      });
+      return loss;
+    }
+  }
+
+  void backward_for_sums(int rows) {
+    std::size_t next = borders_.size();
+    announced_.clear();
+    net_.backward(x_of(rows), rows, [&](std::size_t first) {
+      std::size_t const before = next;
+      while (next > 0 && borders_[next - 1] >= first) --next;
+      if (next == before) return;
+      gpu_->mark(int(next) + 1);
+      announced_.push_back(borders_[next]);
+    });
+    gpu_->subtract(net_.state(), state_before_.span(), state_change_.span());
+    gpu_->move(state_before_.span(), net_.state());
+    gpu_->mark(int(borders_.size()) + 1);
+  }
+
   /// For those who keep the variables.
   void fetch_gradients() {
     if (resident_) return;
@@ -209,6 +280,9 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   }
 
   void place(view<float> variables, view<float> slots, std::size_t stride) override {
+    std::lock_guard const turn(turn_);
+    gpu_->use();
+    away_ = false;
     upload(gpu_, variables, net_.variables());
     gpu_->refresh();
     slots_ = allocate(gpu_, slots.size());
@@ -221,26 +295,58 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
   }
 
   void fetch(std::span<float> variables, std::span<float> slots) override {
-    download(gpu_, net_.variables(), variables);
+    std::lock_guard const turn(turn_);
+    gpu_->use();
+    download(gpu_, own(), variables);
     download(gpu_, slots_.span(), slots);
   }
 
-  void step(float learning_rate, std::uint64_t step) override {
-    if constexpr (knows_optimizer)
-      edl::apply(gpu_, traits::optimizer, net_.parameters(), net_.gradients(), slot_views_, learning_rate,
-                 step);
+  void leave() override {
+    std::lock_guard const turn(turn_);
+    resident_ = away_ = false;
   }
+
+  void step(float learning_rate, std::uint64_t step) override {
+    std::lock_guard const turn(turn_);
+    gpu_->use();
+    if constexpr (knows_optimizer)
+      edl::apply(gpu_, traits::optimizer, own().first(network::parameter_count), net_.gradients(), slot_views_,
+                 learning_rate, step);
+  }
+
+  summands sum_with_others(std::vector<std::size_t> borders) override {
+    std::lock_guard const turn(turn_);
+    if (borders != borders_) announced_.clear();
+    borders_ = std::move(borders);
+    if (state_change_.span().empty()) state_change_ = allocate(gpu_, network::state_count);
+    return {gpu_.backend(), net_.gradients(), state_change_.span()};
+  }
+
+  void average(std::uint64_t records) override {
+    std::lock_guard const turn(turn_);
+    gpu_->use();
+    if (records == 0) return;
+    gpu_->divide(net_.gradients(), float(records));
+    gpu_->add_divided(state_change_.span(), float(records), own().subspan(network::parameter_count));
+  }
+
+  /// The variables that the arena holds.
+  std::span<float> own() { return away_ ? kept_.span() : net_.variables(); }
 
   int threads_;
   network net_;
   cuda& gpu_;
   gpu_samples samples_;
   worker::keep_samples keep_;
-  cuda_buffer x_, outputs_, loss_, state_before_, slots_;
+  cuda_buffer x_, outputs_, loss_, state_before_, state_change_, kept_, slots_;
   pinned_buffer variables_, gradients_, results_, mean_;
   std::vector<std::span<float>> slot_views_;
   view<float> last_;
+  std::vector<std::size_t> borders_;    // of sums with others: none are made if it is empty
+  std::vector<std::size_t> announced_;  // by a pass, of these
+  std::mutex turn_;                     // of who uses the GPU: a worker's thread, or who reads its arena
   bool resident_ = false;
+  bool away_ = false;  // the network's variables are others than the arena's, which are `kept_`
   std::optional<nn::trace> trace_;
 };
 

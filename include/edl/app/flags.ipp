@@ -181,6 +181,10 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
   d.truth(
       "fixed_global_batch", j.fixed_global_batch,
       "all-reduce: a step has --num_workers minibatches, and the same bits, however many workers there are");
+  d.value("--allreduce_transport", j.allreduce_transport,
+          "what sums gradients: auto: the workers' GPUs by NCCL where all can be joined, the hosts otherwise; "
+          "nccl; ring: the hosts")
+      ->check(CLI::IsMember({"auto", "nccl", "ring"}));
   d.truth("use_async", j.use_async, "apply every gradient at once");
   d.value("--gradients", j.gradients,
           "how gradients travel to the servers: float32, or bfloat16: rounded, in half the bytes")
@@ -237,6 +241,10 @@ EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
                                      : strategy::local;
   if (j.how == strategy::allreduce) {
     j.get_model_steps = 1;
+    if (j.allreduce_transport == "nccl" && (j.fixed_global_batch || j.gradients == "bfloat16"))
+      throw usage_error(fmt::format(
+          "--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
+          j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
   } else if (cluster) {
     if (j.num_workers == 0) j.num_workers = 2;
     if (j.num_ps_pods == 0) j.num_ps_pods = 1;

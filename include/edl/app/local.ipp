@@ -83,9 +83,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
 
   void pull_frozen(std::uint64_t version, std::span<float> variables) override {
-    auto const newest = store_.current();  // before a device's memory is another version's
     if (version == store_.version())
-      std::ranges::copy(newest, variables.begin());
+      std::ranges::copy(store_.current(), variables.begin());
     else
       std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
   }

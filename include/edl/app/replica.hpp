@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/app/gpu_sum.hpp"
 #include "edl/app/program.hpp"
 #include "edl/app/step_sum.hpp"
 #include "edl/collective/group.hpp"
@@ -36,6 +37,9 @@ namespace edl::app {
 /// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`):
 /// the copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
 ///
+/// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`), and the copy is in their memory: a step
+/// is made there.
+///
 /// With --fixed_global_batch a step has as many minibatches as the job was started with workers: a member of
 /// a smaller world brings several, and one of a larger world may have nothing to do.
 ///
@@ -51,6 +55,7 @@ class replica final : public worker::remote_link {
     ps::server& server;
     program const& model;
     job const& what;
+    arena* there;  ///< where the model's gradients are computed; null: on no GPU
     logger log;
     /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a
     /// world.
@@ -61,13 +66,14 @@ class replica final : public worker::remote_link {
   ~replica() override;
 
   std::uint64_t pull(std::span<float> variables) override;
+  std::optional<std::uint64_t> in_place() const override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
   void ready(contribution const& minibatch, view<float> gradients, std::size_t first) override;
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
   void idle(std::chrono::milliseconds patience) override;
-  std::size_t pending() const override { return sum_.brought(); }
+  std::size_t pending() const override { return sum_.brought() + gpus_.brought(); }
   worker::lane_range lanes() const override;
   void turn(std::uint32_t lane, bool last) override { place_ = lane, last_turn_ = last; }
 
@@ -93,6 +99,7 @@ class replica final : public worker::remote_link {
   wire::World enter();
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
+  void join_gpus(std::shared_ptr<collective::group> const& group);
   void leave();
   void step();
   ps::push_result apply(std::vector<contribution> const& all);
@@ -102,6 +109,7 @@ class replica final : public worker::remote_link {
   worker::identity self_;
   surroundings around_;
   step_sum sum_;
+  gpu_sum gpus_;
 
   std::atomic<std::uint64_t> number_{0};
   std::atomic<std::uint64_t> over_{0};  // worlds below are
@@ -116,6 +124,7 @@ class replica final : public worker::remote_link {
   std::size_t place_ = 0;  // of what is computed, among this member's own
   bool last_turn_ = true;
   ps::push_result last_;
+  std::uint64_t here_ = 0;  // the version that the GPU holds
   std::function<bool()> stopping_;
 };
 

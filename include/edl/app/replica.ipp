@@ -28,6 +28,14 @@ inline constexpr std::chrono::seconds silence{300};
 
 inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
 
+/// Why a job's sums are the host's wherever it runs; empty: they need not be.
+EDL_INLINE std::string keeps_to_ring(job const& j) {
+  if (j.allreduce_transport == "ring") return "--allreduce_transport=ring";
+  if (j.fixed_global_batch) return "--fixed_global_batch fixes the order of sums, which NCCL does not";
+  if (j.gradients == "bfloat16") return "--gradients=bfloat16 is the ring's";
+  return {};
+}
+
 }  // namespace detail
 
 EDL_INLINE replica::replica(worker::identity self, surroundings around)
@@ -36,7 +44,9 @@ EDL_INLINE replica::replica(worker::identity self, surroundings around)
       sum_({.parameters = around_.model.layout.parameters,
             .state = around_.model.layout.state,
             .halved = around_.what.gradients == "bfloat16",
-            .places = around_.what.fixed_global_batch ? std::size_t(around_.what.num_workers) : 0}) {}
+            .places = around_.what.fixed_global_batch ? std::size_t(around_.what.num_workers) : 0}),
+      gpus_(around_.there, {.parameters = around_.model.layout.parameters,
+                            .unwanted = detail::keeps_to_ring(around_.what)}) {}
 
 EDL_INLINE replica::~replica() {
   std::lock_guard const guard(lock_);
@@ -103,6 +113,7 @@ EDL_INLINE void replica::leave() {
     group_.reset();
   }
   sum_.enter(nullptr);
+  gpus_.leave();
 }
 
 EDL_INLINE bool replica::refresh() {
@@ -142,6 +153,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     sum_.enter(formed);
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
+    join_gpus(formed);
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     around_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
@@ -204,13 +216,37 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
           .count()));
 }
 
+// The members' GPUs sum, if all of them can; the copy is where the sums are.
+EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
+  bool const one = on_node([&] { return around_.store->segments() == 1; });
+  auto const not_joined =
+      gpus_.enter(group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
+  if (!not_joined) {
+    here_ = on_node([&] {
+      around_.store->move_to(*around_.there);
+      return around_.store->version();
+    });
+    if (rank_ == 0)
+      around_.log.info(fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
+    return;
+  }
+  if (around_.what.allreduce_transport == "nccl")
+    throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
+                            not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
+                            not_joined->why));
+  on_node([&] { around_.store->move_back(); });
+  if (not_joined->with_gpu && not_joined->rank == rank_)
+    around_.log.info(fmt::format("world {}: the workers' hosts sum, not their GPUs, because of worker {}: {}",
+                                 number_.load(), self_.id, not_joined->why));
+}
+
 // ---- Steps ----
 
 EDL_INLINE void replica::step() {
   std::shared_ptr<collective::group> const group = group_;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    std::vector<contribution> const all = sum_.sum();
+    std::vector<contribution> const all = gpus_.joined() ? gpus_.sum() : sum_.sum();
     // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
     // world leases it once.
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -227,7 +263,9 @@ EDL_INLINE void replica::step() {
 }
 
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
-  ps::push_result const r = around_.store->step(all, sum_.sums());
+  ps::push_result const r =
+      around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums());
+  here_ = r.version;
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
   return r;
@@ -241,13 +279,19 @@ EDL_INLINE worker::lane_range replica::lanes() const {
 
 EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
   if (!last_turn_ || over_ > number_) return;
+  if (gpus_.joined()) {
+    if (around_.store->lacks(minibatch)) gpus_.ready(minibatch, first);
+    return;
+  }
   // What some elements have counted before is left out when all gradients are there.
   if (sum_.begun() || around_.store->lacks(minibatch)) sum_.ready(place_, minibatch, gradients, first);
 }
 
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
                                         view<float> state_change) {
-  if (place_ < sum_.own().count) {
+  if (gpus_.joined()) {
+    gpus_.bring(minibatch, around_.store->lacks(minibatch));
+  } else if (place_ < sum_.own().count) {
     auto const added = sum_.bring(place_, minibatch, gradients, state_change);
     if (!sum_.begun()) around_.store->leave_out(minibatch, added);
   }
@@ -266,7 +310,11 @@ EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
   } catch (collective::broken const&) {
     // The step meets it again.
   }
-  if (begun || sum_.brought() > 0) step();
+  if (begun || pending() > 0) step();
+}
+
+EDL_INLINE std::optional<std::uint64_t> replica::in_place() const {
+  return gpus_.joined() ? std::optional(here_) : std::nullopt;
 }
 
 EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {

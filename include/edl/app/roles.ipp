@@ -190,6 +190,7 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
                       .server = server,
                       .model = p,
                       .what = j,
+                      .there = trainer.arena(),
                       .log = log,
                       .frozen = [&](std::uint64_t generation, ps::push_result const& result) {
                         if (result.evaluate || result.checkpoint)

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "edl/app/buckets.hpp"
 #include "edl/collective/group.hpp"
 #include "edl/collective/topology.hpp"
 #include "edl/core/ledger.hpp"
@@ -76,9 +77,7 @@ class step_sum {
   std::span<float> sums() { return term(0); }
 
  private:
-  struct range {
-    std::size_t first, last;
-  };
+  using range = buckets::range;
   struct early {
     std::size_t place;
     float weight;
@@ -87,7 +86,6 @@ class step_sum {
 
   std::size_t elements() const { return options_.parameters + options_.state; }
   std::span<float> term(std::size_t place);
-  range bucket(std::size_t index) const;
   void start_anew();
   void fill_gaps();
   void reduce(collective::group& group, range r, bool halved);
@@ -96,7 +94,7 @@ class step_sum {
   void run();
 
   options options_;
-  std::size_t buckets_;
+  buckets buckets_;
   std::size_t places_ = 0;
   collective::share own_;
   std::vector<float> values_;             // the first own place's, or the sums; then identities

@@ -6,43 +6,13 @@
 #include <system_error>
 #include <utility>
 
+#include "edl/app/identities.hpp"
 #include "edl/app/step_sum.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::app {
-namespace detail {
 
-inline constexpr std::size_t floats_per_line = 16;  // buckets end where cache lines do
-
-// Identities travel among the gradients, in numbers that a sum with zeros leaves as they are: 16 bits in a
-// float.
-inline constexpr std::size_t floats_per_contribution = 13;
-
-inline void write_identity(contribution const& c, std::span<float> into) {
-  std::uint32_t const words[]{c.key.task.epoch, c.key.task.index, c.key.index,
-                              c.key.count,      c.records,        c.skipped};
-  into[0] = 1;
-  for (std::size_t i = 0; i < 6; ++i) {
-    into[1 + 2 * i] = float(words[i] & 0xffff);
-    into[2 + 2 * i] = float(words[i] >> 16);
-  }
-}
-
-inline std::optional<contribution> read_identity(view<float> from) {
-  if (from[0] != 1) return std::nullopt;
-  std::uint32_t words[6];
-  for (std::size_t i = 0; i < 6; ++i)
-    words[i] = std::uint32_t(from[1 + 2 * i]) | std::uint32_t(from[2 + 2 * i]) << 16;
-  return contribution{{{words[0], words[1]}, words[2], words[3]}, words[4], words[5]};
-}
-
-}  // namespace detail
-
-EDL_INLINE step_sum::step_sum(options o) : options_(o) {
-  std::size_t const bytes = options_.parameters * sizeof(float),
-                    most = std::max(o.bucket_bytes, sizeof(float));
-  buckets_ = std::max((bytes + most - 1) / most, std::size_t{1});
-}
+EDL_INLINE step_sum::step_sum(options o) : options_(o), buckets_(o.parameters, o.bucket_bytes) {}
 
 EDL_INLINE step_sum::~step_sum() {
   {
@@ -58,19 +28,11 @@ EDL_INLINE std::span<float> step_sum::term(std::size_t place) {
   return place == 0 ? std::span(values_).first(elements()) : std::span(more_[place - 1]);
 }
 
-EDL_INLINE step_sum::range step_sum::bucket(std::size_t index) const {
-  std::size_t const lines = (options_.parameters + detail::floats_per_line - 1) / detail::floats_per_line;
-  auto const border = [&](std::size_t i) {
-    return std::min(options_.parameters, lines * i / buckets_ * detail::floats_per_line);
-  };
-  return {border(index), border(index + 1)};
-}
-
 EDL_INLINE void step_sum::start_anew() {
   mine_.assign(own_.count, std::nullopt);
   brought_ = 0;
   ahead_.reset();
-  announced_ = ready_ = summed_ = buckets_;
+  announced_ = ready_ = summed_ = buckets_.count();
 }
 
 EDL_INLINE void step_sum::enter(std::shared_ptr<collective::group> group) {
@@ -97,7 +59,7 @@ EDL_INLINE void step_sum::fill_gaps() {
 
 EDL_INLINE void step_sum::ready(std::size_t place, contribution const& c, view<float> gradients,
                                 std::size_t first) {
-  if (!group_ || buckets_ == 1) return;
+  if (!group_ || buckets_.count() == 1) return;
   if (!thread_.joinable()) try {
       thread_ = std::thread([this] { run(); });
     } catch (std::system_error const&) {
@@ -108,7 +70,7 @@ EDL_INLINE void step_sum::ready(std::size_t place, contribution const& c, view<f
     fill_gaps();
   }
   std::size_t const before = announced_;
-  while (announced_ > 0 && bucket(announced_ - 1).first >= first) --announced_;
+  announced_ = buckets_.final_from(first, announced_);
   if (announced_ == before) return;
   std::lock_guard const guard(lock_);
   ready_ = announced_;
@@ -139,7 +101,7 @@ EDL_INLINE void step_sum::reduce(collective::group& group, range r, bool halved)
 }
 
 EDL_INLINE void step_sum::reduce_bucket(collective::group& group, std::size_t index) {
-  range const r = bucket(index);
+  range const r = buckets_[index];
   if (ahead_) {
     auto const to = term(ahead_->place);
     for (std::size_t i = r.first; i < r.last; ++i) to[i] = ahead_->gradients[i] * ahead_->weight;
@@ -189,12 +151,12 @@ EDL_INLINE std::vector<contribution> step_sum::sum() {
   std::ranges::fill(identities, 0.0f);
   for (std::size_t i = 0; i < own_.count; ++i)
     if (mine_[i]) detail::write_identity(*mine_[i], identity(own_.first + i));
-  bool const in_order = options_.places > 0, at_once = buckets_ == 1 && !options_.halved;
+  bool const in_order = options_.places > 0, at_once = buckets_.count() == 1 && !options_.halved;
   range const rest{at_once ? 0 : options_.parameters, elements()};
   if (ahead_)
     await_buckets();
   else if (!at_once)
-    for (std::size_t i = buckets_; i-- > 0;) reduce_bucket(*group_, i);
+    for (std::size_t i = buckets_.count(); i-- > 0;) reduce_bucket(*group_, i);
   if (in_order) {
     if (rest.first < rest.last) reduce(*group_, rest, false);
     group_->all_reduce(identities);

@@ -67,6 +67,9 @@ class group {
   /// has. Throws `broken` as operations do.
   bool begun(std::chrono::milliseconds patience);
 
+  /// Throws `broken` if it is known by now that a member is lost, or `abort` was called. Waits for nothing.
+  void watch();
+
   /// Ends what is under way and all that follows, here and soon on every other member.
   void abort() noexcept;
 

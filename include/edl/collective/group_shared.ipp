@@ -217,6 +217,17 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
   }
 }
 
+EDL_INLINE void group::watch() {
+  if (aborted_) throw broken("the collective was aborted");
+  if (segment_ && segment_->given_up() >= 0) give_up(segment_->given_up(), "has left");
+  for (int i = 0; i < size(); ++i) {
+    if (!links_[std::size_t(i)]) continue;
+    pollfd link{links_[std::size_t(i)].get(), POLLRDHUP, 0};
+    if (::poll(&link, 1, 0) > 0 && (link.revents & (POLLRDHUP | POLLHUP | POLLERR)))
+      lost(i, "has closed its link");
+  }
+}
+
 // ---- Summing ----
 
 // Each member adds all members' numbers, in the same order.

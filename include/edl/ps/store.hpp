@@ -89,13 +89,17 @@ class store {
   /// element, the gradients, or the changes of state, of each minibatch times its records; it is used up.
   /// Elements that have counted a minibatch before must have been left out of the sum (`leave_out`). For
   /// stores whose copies, all over a job, make the same step: what is accumulated must be nothing. Throws as
-  /// `push` does, and for one minibatch twice.
+  /// `push` does, and for one minibatch twice. Where variables are elsewhere, so are the sums, and `sums` is
+  /// empty.
   push_result step(std::span<contribution const> minibatches, std::span<float> sums);
 
   /// From now on variables and slots are in `there`, which outlives this, and steps are made there: a push
   /// brings a minibatch's identity, and its spans are not looked at. Throws edl::error where that cannot be:
   /// steps of several minibatches, histories that have not become one.
   void move_to(arena& there);
+
+  /// Back here.
+  void move_back();
 
   /// Whether no element has counted a minibatch.
   bool lacks(contribution const& c) const;

@@ -76,8 +76,15 @@ EDL_INLINE void store::fetch() const {
 EDL_INLINE void store::move_to(arena& there) {
   if (segments_.size() > 1 || options_.when.group() > 1 || options_.elements.size() != options_.layout.size())
     throw error("a store whose steps are of several minibatches, or that keeps a part, cannot be moved");
+  fetch();
   there_ = &there;
   place();
+}
+
+EDL_INLINE void store::move_back() {
+  if (!there_) return;
+  fetch();
+  std::exchange(there_, nullptr)->leave();
 }
 
 EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float>)> const& initialise) {
@@ -187,7 +194,7 @@ EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values)
 }
 
 EDL_INLINE push_result store::step(std::span<contribution const> minibatches, std::span<float> sums) {
-  if (sums.size() != options_.elements.size())
+  if (sums.size() != (there_ ? 0 : options_.elements.size()))
     throw error(
         fmt::format("a step with {} sums, this store keeps {}", sums.size(), options_.elements.size()));
   // Its forerunner may be counted already, or by this step.
@@ -220,6 +227,13 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
       ++counted;
     }
     if (counted == 0) continue;
+    if (there_) {
+      there_->average(records);
+      there_->step(options_.rule.learning_rate(s.steps), s.steps);
+      behind_ = true;
+      ++s.steps;
+      continue;
+    }
     auto const own = sums.subspan(s.elements.first - options_.elements.first, s.elements.size());
     if (records > 0)
       for (float& x : own) x /= float(records);

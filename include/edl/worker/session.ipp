@@ -237,7 +237,8 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
 }
 
 EDL_INLINE void session::pull() {
-  if (auto const here = parameters_.in_place(); here && !frozen_) {
+  if (auto const here = parameters_.in_place()) {
+    model_.resume();
     version_ = *here;
   } else {
     version_ = parameters_.pull(model_.variables());

@@ -90,8 +90,10 @@ class trainer {
   virtual void variables_written() {}
 
   /// Where variables, slots and steps can be while it trains, instead of with whoever pulls and pushes; null:
-  /// nowhere. From the arena's first `place` on, `variables` and `gradients` are not written any more.
+  /// nowhere. From the arena's first `place` on, `variables` and `gradients` are not written any more. What
+  /// `variables_written` brings then, passes are computed with until `resume`; the arena keeps its own.
   virtual edl::arena* arena() { return nullptr; }
+  virtual void resume() {}
 
   /// One per parameter, of the minibatch last trained on.
   virtual view<float> gradients() const = 0;

@@ -12,6 +12,7 @@
 #include "edl/core/random.hpp"
 #include "edl/core/span.hpp"
 #include "edl/device/activation.hpp"
+#include "edl/device/cuda/communicator.hpp"
 #include "edl/device/cuda/options.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/device/placement.hpp"
@@ -27,7 +28,8 @@ namespace edl {
 /// convert. Variables, gradients and statistics are float32 always.
 ///
 /// Calls return before the work is done, unless they say otherwise. Errors are edl::error with the place and
-/// the words of CUDA; those of work under way come with a later call. Thread safety: one thread.
+/// the words of CUDA; those of work under way come with a later call. Thread safety: one thread, or several in
+/// turn, of which each says so (`use`).
 class cuda_backend {
  public:
   using in = view<float>;
@@ -80,6 +82,32 @@ class cuda_backend {
   /// graph, recorded then. Streams of random numbers take `step` for theirs. Work of one key is the same
   /// operations on the same memory, sizes and all. It throws what `work` throws.
   virtual void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) = 0;
+
+  // ---- Together with other GPUs ----
+
+  /// The GPU is this thread's from now on, if no other one uses it meanwhile.
+  virtual void use() = 0;
+
+  virtual gpu_identity identity() = 0;
+
+  /// Where `join` meets, for all members. Throws as it does.
+  virtual gpu_meeting draw_meeting() = 0;
+
+  /// Becomes member `rank` of `size`, which is not so before the communicator is ready. Throws edl::error where
+  /// NCCL is not to be had or does not want to.
+  virtual std::unique_ptr<communicator> join(gpu_meeting const& where, int size, int rank) = 0;
+
+  /// A point in the order of the work, by its number, from 0: the last that was given there. Within `replay` it
+  /// cuts what is recorded.
+  virtual void mark(int number) = 0;
+
+  /// Waits until the work is there.
+  virtual void await(int number) = 0;
+
+  /// to = a − b; values /= by; to += x / by. float32 as it is.
+  virtual void subtract(in a, in b, out to) = 0;
+  virtual void divide(out values, float by) = 0;
+  virtual void add_divided(in x, float by, out to) = 0;
 
   // ---- Products ----
 

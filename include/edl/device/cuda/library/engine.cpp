@@ -48,8 +48,9 @@ engine::~engine() {
   (void)cudaSetDevice(index_);
   (void)cudaStreamSynchronize(stream_);
   products_.reset();
-  for (auto& [key, r] : recordings_)
-    if (r.graph) (void)cudaGraphExecDestroy(r.graph);
+  for (auto& [key, r] : recordings_) destroy(r.pieces);
+  for (cudaEvent_t each : points_)
+    if (each) (void)cudaEventDestroy(each);
   for (float* s : scratches_) (void)cudaFree(s);
   (void)cudaFree(rounded_);
   (void)cudaFree(step_);
@@ -174,33 +175,57 @@ std::uint16_t* engine::rounded(float const* weights) const {
   return within ? rounded_ + (weights - bound_.data()) : nullptr;
 }
 
-cudaGraphExec_t engine::record(std::function<void()> const& work) {
-  cudaGraph_t graph = nullptr;
-  queue_.step = step_;
+void engine::begin_piece() {
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording a step");
-  try {
-    work();
-  } catch (...) {
-    queue_.step = nullptr;
-    (void)cudaStreamEndCapture(stream_, &graph);
-    if (graph) (void)cudaGraphDestroy(graph);
-    throw;
-  }
-  queue_.step = nullptr;
+}
+
+engine::piece engine::end_piece(int mark) {
+  cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream_, &graph), "recording a step");
+  std::size_t nodes = 0;
   cudaGraphExec_t made = nullptr;
-  cudaError_t const code = cudaGraphInstantiate(&made, graph, 0);
+  cudaError_t code = cudaGraphGetNodes(graph, nullptr, &nodes);
+  if (code == cudaSuccess && nodes > 0) code = cudaGraphInstantiate(&made, graph, 0);
   (void)cudaGraphDestroy(graph);
   check(code, "making a graph of a step");
-  return made;
+  return {made, mark};
+}
+
+std::vector<engine::piece> engine::record(std::function<void()> const& work) {
+  std::vector<piece> pieces;
+  auto const end = [&] { queue_.step = nullptr, recorded_ = nullptr; };
+  queue_.step = step_, recorded_ = &pieces;
+  begin_piece();
+  try {
+    work();
+    pieces.push_back(end_piece(-1));
+  } catch (...) {
+    end();
+    cudaGraph_t graph = nullptr;
+    (void)cudaStreamEndCapture(stream_, &graph);
+    (void)cudaGetLastError();  // where none was being recorded
+    if (graph) (void)cudaGraphDestroy(graph);
+    destroy(pieces);
+    throw;
+  }
+  end();
+  return pieces;
+}
+
+void engine::destroy(std::vector<piece> const& pieces) noexcept {
+  for (piece const& p : pieces)
+    if (p.graph) (void)cudaGraphExecDestroy(p.graph);
 }
 
 void engine::replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) {
   recording& r = recordings_[key];
   if (r.times++ == 0) return work();  // kernels are chosen, and memory is taken, as the work asks for it
-  if (!r.graph) r.graph = record(work);
+  if (r.pieces.empty()) r.pieces = record(work);
   cuda_kernels::set_step(queue_, step_, step);
-  check(cudaGraphLaunch(r.graph, stream_), "starting a step");
+  for (piece const& p : r.pieces) {
+    if (p.graph) check(cudaGraphLaunch(p.graph, stream_), "starting a step");
+    if (p.mark >= 0) mark(p.mark);
+  }
 }
 
 }  // namespace edl::cuda_library

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,16 @@ class engine final : public cuda_backend {
   void bind(in parameters) override;
   void refresh() override;
   void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) override;
+
+  void use() override;
+  gpu_identity identity() override;
+  gpu_meeting draw_meeting() override;
+  std::unique_ptr<communicator> join(gpu_meeting const& where, int size, int rank) override;
+  void mark(int number) override;
+  void await(int number) override;
+  void subtract(in a, in b, out to) override;
+  void divide(out values, float by) override;
+  void add_divided(in x, float by, out to) override;
 
   void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
                       out y) override;
@@ -97,15 +108,22 @@ class engine final : public cuda_backend {
   void look_back(out weights, out slow, float keep) override;
 
  private:
+  struct piece {
+    cudaGraphExec_t graph = nullptr;  // null: nothing lies before the mark
+    int mark = -1;                    // behind it; −1: none
+  };
   struct recording {
     int times = 0;
-    cudaGraphExec_t graph = nullptr;
+    std::vector<piece> pieces;
   };
 
   float* scratch(std::size_t floats);
   std::uint16_t* rounded(float const* weights) const;
-  void use();
-  cudaGraphExec_t record(std::function<void()> const& work);
+  cudaEvent_t point(int mark);
+  void begin_piece();
+  piece end_piece(int mark);
+  std::vector<piece> record(std::function<void()> const& work);
+  static void destroy(std::vector<piece> const& pieces) noexcept;
 
   int index_;
   edl::precision precision_;
@@ -118,6 +136,8 @@ class engine final : public cuda_backend {
   in bound_;
   std::uint16_t* rounded_ = nullptr;
   std::map<std::uint64_t, recording> recordings_;
+  std::vector<piece>* recorded_ = nullptr;  // what is recorded now
+  std::vector<cudaEvent_t> points_;         // by number
   std::optional<products> products_;
 };
 

@@ -109,6 +109,14 @@ void look_back(queue const& q, std::size_t n, float* weights, float* slow, std::
                float keep);
 void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n);
 
+// ---- sum.cu ---- before and behind a sum between GPUs
+void weigh(queue const& q, std::size_t n, float* values, float weight);
+void divide(queue const& q, std::size_t n, float* values, float divisor);
+
+/// to = a − b, and to += x / divisor.
+void subtract(queue const& q, std::size_t n, float const* a, float const* b, float* to);
+void add_divided(queue const& q, std::size_t n, float const* x, float divisor, float* to);
+
 // ---- transpose.cu ---- kernels of convolutions, {height, width, in, out} and cuDNN's {out, height, width,
 // in}: a matrix of `inputs` (height · width · in) rows and `outputs` columns, and its transpose.
 
