@@ -99,6 +99,7 @@ class replica final : public worker::remote_link {
   wire::World enter();
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
+  void begin(wire::World const& w);
   void join_gpus(std::shared_ptr<collective::group> const& group);
   void leave();
   void step();

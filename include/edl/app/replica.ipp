@@ -153,6 +153,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     sum_.enter(formed);
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
+    begin(w);
     join_gpus(formed);
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
@@ -160,6 +161,11 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     leave();
     return false;
   }
+  return true;
+}
+
+// The store is the world's: others may copy it.
+EDL_INLINE void replica::begin(wire::World const& w) {
   copied_ = true;
   of_ = w.number();
   // What the last world's first member has frozen, but may not have lived to tell.
@@ -168,7 +174,6 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
     if (first != members_.end() && !first->to) around_.frozen(w.number(), around_.store->due());
   });
-  return true;
 }
 
 // Makes the store what the world starts from.
