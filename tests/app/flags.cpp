@@ -108,3 +108,16 @@ TEST_CASE("data is a command of its own") {
   CHECK(run.data->records_per_shard == 100);
   CHECK(run.data->compressor == "snappy");
 }
+
+TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
+  std::vector<std::string> const line{"train", "--training_data=d",
+                                      "--distribution_strategy=AllreduceStrategy",
+                                      "--allreduce_transport=nccl"};
+  CHECK(job(line).allreduce_transport == "nccl");
+  for (char const* with : {"--fixed_global_batch", "--gradients=bfloat16"}) {
+    auto more = line;
+    more.emplace_back(with);
+    CHECK(contains(refusal(more), with));
+  }
+  CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));
+}

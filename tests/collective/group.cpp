@@ -414,3 +414,23 @@ TEST_CASE("however many members, and whoever of them begins: the others hear of 
         CHECK(right == size);
       }
 }
+
+TEST_CASE("who watches hears of a loss without an operation, also behind what was sent before it") {
+  for (auto const& how : {over_sockets, in_memory}) {
+    CAPTURE(how.shared_memory);
+    auto groups = connected(2, how);
+    for (auto& g : groups) CHECK_NOTHROW(g->watch());
+    side_by_side(2, [&](int r) { groups[std::size_t(r)]->barrier(); });
+    for (auto& g : groups) CHECK_NOTHROW(g->watch());
+    groups[1]->abort();
+    CHECK_THROWS_AS(groups[1]->watch(), broken);
+    CHECK_THROWS_AS(groups[0]->watch(), broken);
+  }
+  auto sockets = linked(2);
+  int const other = sockets[1][0].get();
+  group waits(0, std::move(sockets[0]), over_sockets);
+  CHECK(::send(other, "early", 5, 0) == 5);
+  CHECK_NOTHROW(waits.watch());
+  sockets[1][0] = {};
+  CHECK_THROWS_AS(waits.watch(), broken);
+}

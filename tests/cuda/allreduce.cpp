@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "app/job.hpp"
-#include "cuda/gpu.hpp"
+#include "cuda/gpus.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
 
 using job::count, job::has, job::train;
@@ -34,25 +34,16 @@ void check_account(std::string const& log, int epochs) {
                        ": 2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left"));
 }
 
-/// Whether two GPUs can sum here at all; says so where not.
-bool two_or_skip() {
-  auto const first = gpu_or_skip(), second = first ? gpu_or_skip({.index = 1}) : nullptr;
-  if (!second) return false;
-  bool const there = first->identity().nccl > 0 && first->identity().uuid != second->identity().uuid;
-  if (!there) MESSAGE("skipped: there are no two GPUs, or there is no NCCL");
-  return there;
-}
-
 }  // namespace
 
 TEST_CASE("two workers' GPUs sum: evaluations, checkpoints and the model are made of what they hold") {
-  if (!two_or_skip()) return;
+  if (gpus_or_skip(2).empty()) return;
   job::scratch const dir;
-  job::run j(replicas(2, {"--num_epochs=3", "--validation_data=" + job::data().validation,
-                          "--evaluation_steps=20", "--checkpoint_dir=" + dir / "checkpoints",
-                          "--checkpoint_steps=30", "--output=" + dir / "model",
-                          "--allreduce_transport=nccl"}),
-             small({{"TMPDIR", dir / ""}}));
+  job::run j(
+      replicas(2, {"--num_epochs=3", "--validation_data=" + job::data().validation, "--evaluation_steps=20",
+                   "--checkpoint_dir=" + dir / "checkpoints", "--checkpoint_steps=30",
+                   "--output=" + dir / "model", "--allreduce_transport=nccl"}),
+      small({{"TMPDIR", dir / ""}}));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   CHECK(has(j.log(), "GPUs sum by NCCL "));
@@ -73,7 +64,7 @@ TEST_CASE("two workers' GPUs sum: evaluations, checkpoints and the model are mad
 }
 
 TEST_CASE("one worker's GPU gives the bits that its host gives") {
-  if (!gpu_or_skip()) return;
+  if (gpus_or_skip(1).empty()) return;
   job::scratch const dir;
   auto const go = [&](std::string const& transport) {
     job::run j(replicas(1, {"--num_epochs=2", "--deterministic", "--output=" + dir / transport,
@@ -85,18 +76,16 @@ TEST_CASE("one worker's GPU gives the bits that its host gives") {
     check_account(j.log(), 2);
     return job::slurp((dir / transport) + "/model.safetensors");
   };
-  if (gpu_or_skip()->identity().nccl == 0) {
-    MESSAGE("skipped: there is no NCCL");
-    return;
-  }
   CHECK(go("ring") == go("nccl"));
 }
 
-TEST_CASE("a worker that is killed while GPUs sum: the others form a new world, and no record is lost or repeated") {
-  if (!two_or_skip()) return;
+TEST_CASE(
+    "a worker that is killed while GPUs sum: the others form a new world, and no record is lost or "
+    "repeated") {
+  if (gpus_or_skip(2).empty()) return;
   job::scratch const dir;
   job::run j(replicas(2, {"--num_epochs=6", "--checkpoint_dir=" + dir / "checkpoints"}),
-             small({{"TINY_DELAY_US", "900"}, {"TMPDIR", dir / ""}}));
+             small({{"TINY_DELAY_US", "900"}, {"TMPDIR", dir / ""}, {"EDL_CUDA_DOUBLE_DEVICES", "2"}}));
   REQUIRE(j.says("GPUs sum by NCCL "));
   REQUIRE(j.says(" completed, ", 4));
   pid_t const victim = j.find("worker", 1);
@@ -114,7 +103,7 @@ TEST_CASE("a worker that is killed while GPUs sum: the others form a new world, 
 }
 
 TEST_CASE("where GPUs cannot sum, the hosts do, and the log says why; who insists is told") {
-  if (!gpu_or_skip()) return;
+  if (gpus_or_skip(1).empty()) return;
   job::scratch const dir;
   struct lack {
     job::environment env;
@@ -124,8 +113,11 @@ TEST_CASE("where GPUs cannot sum, the hosts do, and the log says why; who insist
   for (auto const& [env, why, more] :
        {lack{{{"EDL_CUDA_DOUBLE_DEVICES", "1"}, {"CUDA_VISIBLE_DEVICES", "0"}}, "shares its GPU", {}},
         lack{{{"EDL_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}, "NCCL does not load: ", {}},
-        lack{{{"EDL_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}, "--fixed_global_batch", {"--fixed_global_batch"}},
-        lack{{{"EDL_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}, "--allreduce_transport=ring",
+        lack{{{"EDL_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}},
+             "--fixed_global_batch",
+             {"--fixed_global_batch"}},
+        lack{{{"EDL_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}},
+             "--allreduce_transport=ring",
              {"--allreduce_transport=ring"}}}) {
     CAPTURE(why);
     job::run j(replicas(2, more), small(env));
@@ -143,7 +135,7 @@ TEST_CASE("where GPUs cannot sum, the hosts do, and the log says why; who insist
 }
 
 TEST_CASE("an NCCL that does not join GPUs is given up, and the job goes on without") {
-  if (!two_or_skip()) return;
+  if (gpus_or_skip(2).empty()) return;
   if (!std::getenv("EDL_CUDA_LIBRARY") || !has(std::getenv("EDL_CUDA_LIBRARY"), "double")) {
     MESSAGE("skipped: only the double refuses");
     return;

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "collective/members.hpp"
-#include "cuda/gpu.hpp"
+#include "cuda/gpus.hpp"
 
 using members::side_by_side;
 
@@ -14,27 +14,6 @@ namespace {
 
 using backend = std::shared_ptr<edl::cuda_backend>;
 using floats = std::vector<float>;
-
-/// So many GPUs, or none where there are fewer.
-std::vector<backend> gpus_or_skip(int count) {
-  std::vector<backend> all;
-  for (int i = 0; i < count; ++i) {
-    auto gpu = gpu_or_skip({.index = i});
-    if (!gpu) return {};
-    auto const self = gpu->identity();
-    for (auto const& other : all)
-      if (other->identity().uuid == self.uuid) {
-        MESSAGE("skipped: there are fewer than " << count << " GPUs");
-        return {};
-      }
-    if (self.nccl == 0) {
-      MESSAGE("skipped: " << self.lacking);
-      return {};
-    }
-    all.push_back(std::move(gpu));
-  }
-  return all;
-}
 
 /// False: not soon.
 template <class Done>
@@ -55,7 +34,8 @@ floats numbers(std::size_t n, int rank) {
 
 }  // namespace
 
-TEST_CASE("members sum their weighted values behind the work before, and who brings nothing gets the sum, too") {
+TEST_CASE(
+    "members sum their weighted values behind the work before, and who brings nothing gets the sum, too") {
   constexpr int size = 3;
   auto const gpus = gpus_or_skip(size);
   if (gpus.empty()) return;
@@ -98,7 +78,9 @@ TEST_CASE("members sum their weighted values behind the work before, and who bri
   }
 }
 
-TEST_CASE("a member that does not come, or leaves, holds up nobody who gives up, and the next meeting is a new one") {
+TEST_CASE(
+    "a member that does not come, or leaves, holds up nobody who gives up, and the next meeting is a new "
+    "one") {
   auto const gpus = gpus_or_skip(2);
   if (gpus.empty()) return;
   edl::cuda_buffer first(gpus[0], 5000), second(gpus[1], 5000);
@@ -165,4 +147,15 @@ TEST_CASE("marks cut what is recorded, and lie where they were put") {
   gpu->download(c.span().data(), std::as_writable_bytes(std::span(third)));
   gpu->synchronize();
   CHECK(third == floats(100, 0.5f));
+}
+
+TEST_CASE("who wants a GPU for itself gets one that nobody has, as long as there is one") {
+  if (gpus_or_skip(2).empty()) return;
+  auto const open = [] { return edl::open_cuda({.index = 0, .alone = true}); };
+  auto const first = open();
+  auto second = open();
+  auto const taken = second->identity().uuid;
+  CHECK(first->identity().uuid != taken);
+  second.reset();
+  CHECK(open()->identity().uuid == taken);
 }

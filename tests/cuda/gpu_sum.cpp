@@ -3,7 +3,7 @@
 #include "edl/app/gpu_sum.hpp"
 
 #include "collective/members.hpp"
-#include "cuda/gpu.hpp"
+#include "cuda/gpus.hpp"
 #include "edl/app/cuda_trainer.hpp"
 #include "edl/app/step_sum.hpp"
 #include "edl/edl.hpp"
@@ -50,10 +50,10 @@ struct team {
   std::size_t parameters = 0;
 
   explicit team(int size, int gpus) {
-    if (!gpu_or_skip()) return;
+    if (gpus_or_skip(gpus).empty()) return;
     for (int r = 0; r < size; ++r)
-      trainers.push_back(
-          std::make_unique<trainer>(edl::worker::trainer_options{.max_batch = 8, .cuda = {.index = r % gpus}}));
+      trainers.push_back(std::make_unique<trainer>(
+          edl::worker::trainer_options{.max_batch = 8, .cuda = {.index = r % gpus}}));
     variables.assign(trainers[0]->variables().begin(), trainers[0]->variables().end());
     parameters = trainers[0]->gradients().size();
   }
@@ -128,18 +128,10 @@ TEST_CASE("a step by GPUs is the hosts' within rounding, early, late, and of who
   auto groups = connected(size);
   std::vector<std::unique_ptr<gpu_sum>> sums;
   for (auto& t : all.trainers) sums.push_back(std::make_unique<gpu_sum>(t->arena(), all.options()));
-  bool const skip = [&] {
-    std::vector<int> refused(size);
-    side_by_side(size, [&](int r) {
-      auto const at = std::size_t(r);
-      refused[at] = sums[at]->enter(std::move(groups[at])).has_value();
-    });
-    return refused[0] != 0;
-  }();
-  if (skip) {
-    MESSAGE("skipped: there are too few GPUs");
-    return;
-  }
+  side_by_side(size, [&](int r) {
+    auto const at = std::size_t(r);
+    CHECK_FALSE(sums[at]->enter(std::move(groups[at])));
+  });
   for (std::size_t s = 0; s < steps.size(); ++s) {
     CAPTURE(s);
     std::vector<std::size_t> announced(size);
@@ -172,10 +164,7 @@ TEST_CASE("evaluation of other variables leaves those of the arena, and a step a
   auto const expected = one.expected({8}, 0);
   gpu_sum sum(t.arena(), one.options());
   auto groups = connected(1);
-  if (sum.enter(std::move(groups[0]))) {
-    MESSAGE("skipped: there is no NCCL");
-    return;
-  }
+  REQUIRE_FALSE(sum.enter(std::move(groups[0])));
   t.arena()->place(one.variables, slots, 1);
   auto const b = batch_of(t, 0, 8);
   auto const c = identity(0, 8);
@@ -202,10 +191,7 @@ TEST_CASE("a loss that is no number begins no sum") {
   std::vector<float> slots, after(one.variables.size());
   gpu_sum sum(t.arena(), one.options());
   auto groups = connected(1);
-  if (sum.enter(std::move(groups[0]))) {
-    MESSAGE("skipped: there is no NCCL");
-    return;
-  }
+  REQUIRE_FALSE(sum.enter(std::move(groups[0])));
   t.arena()->place(one.variables, slots, 1);
   auto b = batch_of(t, 0, 8);
   b.features[0] = NAN;
@@ -217,7 +203,8 @@ TEST_CASE("a loss that is no number begins no sum") {
   }
 }
 
-TEST_CASE("a member that is lost when GPUs join, or amid a sum, ends it for all, and the next group goes on") {
+TEST_CASE(
+    "a member that is lost when GPUs join, or amid a sum, ends it for all, and the next group goes on") {
   constexpr int size = 3;
   team all(size, size);
   if (all.trainers.empty()) return;
@@ -303,8 +290,8 @@ TEST_CASE("members who share a GPU, have none, or are told not to, are not joine
     for (int r = 0; r < 2; ++r) {
       auto o = all.options();
       o.unwanted = unwanted;
-      sums.push_back(
-          std::make_unique<gpu_sum>(r == 1 && processor ? nullptr : all.trainers[std::size_t(r)]->arena(), o));
+      sums.push_back(std::make_unique<gpu_sum>(
+          r == 1 && processor ? nullptr : all.trainers[std::size_t(r)]->arena(), o));
     }
     side_by_side(2, [&](int r) {
       auto const at = std::size_t(r);
@@ -319,6 +306,7 @@ TEST_CASE("members who share a GPU, have none, or are told not to, are not joine
     CHECK(got[0].why == why);
     CHECK(got[1].why == (unable.empty() ? why : unable));
     CHECK(got[0].with_gpu);
-    CHECK(all.trainers[0]->train(batch_of(*all.trainers[0], 0, 8), 0, [](std::size_t) { FAIL("a sum"); }) > 0);
+    CHECK(all.trainers[0]->train(batch_of(*all.trainers[0], 0, 8), 0, [](std::size_t) { FAIL("a sum"); }) >
+          0);
   }
 }

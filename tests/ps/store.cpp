@@ -568,3 +568,62 @@ TEST_CASE(
   CHECK(other.version() == 0);
   CHECK(other.position({0, 7}).applied == 0);
 }
+
+namespace {
+
+/// Variables elsewhere: a step adds the mean of what others have summed there.
+struct elsewhere final : edl::arena {
+  std::vector<float> variables, slots, sums{8, 8, 8, 8, 4, 4};
+  bool holds = false;
+  int fetched = 0;
+
+  void place(edl::view<float> v, edl::view<float> s, std::size_t) override {
+    variables.assign(v.begin(), v.end());
+    slots.assign(s.begin(), s.end());
+    holds = true;
+  }
+  void fetch(std::span<float> v, std::span<float> s) override {
+    std::ranges::copy(variables, v.begin());
+    std::ranges::copy(slots, s.begin());
+    ++fetched;
+  }
+  void leave() override { holds = false; }
+  void step(float rate, std::uint64_t) override {
+    for (std::size_t i = 0; i < 4; ++i) variables[i] += rate * sums[i];
+  }
+  summands sum_with_others(std::vector<std::size_t>) override { return {}; }
+  void average(std::uint64_t records) override {
+    for (float& s : sums) s /= float(records);
+    for (std::size_t i = 4; i < 6; ++i) variables[i] += sums[i];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a step of several minibatches where the variables are elsewhere is made there, and counted here") {
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
+  elsewhere there;
+  s.move_to(there);
+  REQUIRE(there.holds);
+  std::vector<edl::contribution> const both{{batch(0), 3}, {batch(1), 1}};
+  std::vector<float> here(6);
+  CHECK_THROWS_AS(s.step(both, here), edl::error);
+  CHECK(s.step(both, {}).version == 1);
+  CHECK(s.position({0, 1}).closed);
+  CHECK(there.fetched == 0);
+  CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 1, 1});
+  CHECK(s.step(both, {}).version == 1);  // all counted
+  s.move_to(there);                      // the next world's
+  CHECK(there.variables == std::vector<float>{2, 2, 2, 2, 1, 1});
+  there.sums.assign(6, 3);
+  edl::contribution const last{batch(2), 3};
+  CHECK(s.step({&last, 1}, {}).version == 2);
+  s.move_back();
+  CHECK_FALSE(there.holds);
+  CHECK(values(s.current()) == std::vector<float>{3, 3, 3, 3, 2, 2});
+  CHECK(s.push(batch(3), 2, ones, twos).version == 3);
+  CHECK(values(s.current()) == std::vector<float>{4, 4, 4, 4, 4, 4});
+  s.move_back();  // nothing
+  CHECK(there.fetched == 2);
+}

@@ -6,8 +6,8 @@
 
 namespace edl::app {
 
-/// A model's parameters, cut for sums that begin before all gradients are there. Where the cuts are follows from
-/// the number of parameters alone, so that all members of a world cut alike; at cache lines' borders.
+/// A model's parameters, cut for sums that begin before all gradients are there. Where the cuts are follows
+/// from the number of parameters alone, so that all members of a world cut alike; at cache lines' borders.
 class buckets {
  public:
   struct range {

@@ -223,8 +223,8 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
     return loss;
   }
 
-  /// A pass whose gradients are summed with others' while those of the layers before are computed. The loss is
-  /// known before them: no sum begins with a minibatch that does not count.
+  /// A pass whose gradients are summed with others' while those of the layers before are computed. The loss
+  /// is known before them: no sum begins with a minibatch that does not count.
   double train_for_sum(data::batch const& b, std::uint64_t step) {
     std::lock_guard const turn(turn_);
     samples_.give(b);
@@ -310,8 +310,8 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
     std::lock_guard const turn(turn_);
     gpu_->use();
     if constexpr (knows_optimizer)
-      edl::apply(gpu_, traits::optimizer, own().first(network::parameter_count), net_.gradients(), slot_views_,
-                 learning_rate, step);
+      edl::apply(gpu_, traits::optimizer, own().first(network::parameter_count), net_.gradients(),
+                 slot_views_, learning_rate, step);
   }
 
   summands sum_with_others(std::vector<std::size_t> borders) override {

@@ -181,9 +181,10 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
   d.truth(
       "fixed_global_batch", j.fixed_global_batch,
       "all-reduce: a step has --num_workers minibatches, and the same bits, however many workers there are");
-  d.value("--allreduce_transport", j.allreduce_transport,
-          "what sums gradients: auto: the workers' GPUs by NCCL where all can be joined, the hosts otherwise; "
-          "nccl; ring: the hosts")
+  d.value(
+       "--allreduce_transport", j.allreduce_transport,
+       "what sums gradients: auto: the workers' GPUs by NCCL where all can be joined, the hosts otherwise; "
+       "nccl; ring: the hosts")
       ->check(CLI::IsMember({"auto", "nccl", "ring"}));
   d.truth("use_async", j.use_async, "apply every gradient at once");
   d.value("--gradients", j.gradients,

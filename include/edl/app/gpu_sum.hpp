@@ -20,17 +20,17 @@
 
 namespace edl::app {
 
-/// `step_sum` between the GPUs of a group's members: gradients and changes of state stay in their memory, and are
-/// summed by NCCL, bucket by bucket, while the backward pass goes on. The group itself carries the minibatches'
-/// identities, and is what tells that a member is lost: then the sum is given up, at once.
+/// `step_sum` between the GPUs of a group's members: gradients and changes of state stay in their memory, and
+/// are summed by NCCL, bucket by bucket, while the backward pass goes on. The group itself carries the
+/// minibatches' identities, and is what tells that a member is lost: then the sum is given up, at once.
 ///
-/// Errors are collective::broken; after one, `enter` is the only way on. Thread safety: one thread; who aborts
-/// the group from another ends what waits here.
+/// Errors are collective::broken; after one, `enter` is the only way on. Thread safety: one thread; who
+/// aborts the group from another ends what waits here.
 class gpu_sum {
  public:
   struct options {
     std::size_t parameters = 0;
-    std::string unwanted{};  ///< why no member tries at all; empty: all do
+    std::string unwanted{};                           ///< why no member tries at all; empty: all do
     std::size_t bucket_bytes = std::size_t(8) << 20;  ///< of a bucket, at most: a graph's cut costs some µs
     std::chrono::milliseconds join_in{60'000};        ///< NCCL is given up after this
     std::chrono::milliseconds sum_in{300'000};        ///< a member is taken for lost
@@ -59,7 +59,8 @@ class gpu_sum {
   bool joined() const { return joined_; }
   std::string describe() const;  ///< "NCCL 2.28.3"
 
-  /// As `step_sum` does, of the one minibatch that a member has in a step. What breaks here is thrown by `sum`.
+  /// As `step_sum` does, of the one minibatch that a member has in a step. What breaks here is thrown by
+  /// `sum`.
   void ready(contribution const& c, std::size_t first);
   bool begun() const { return next_ < buckets_.count(); }
   std::size_t brought() const { return mine_ ? 1 : 0; }

@@ -112,7 +112,8 @@ EDL_INLINE void gpu_sum::join() {
   try_out();
 }
 
-/// NCCL connects members when sums of a size first need it, which takes time, and all of them: not amid a pass.
+/// NCCL connects members when sums of a size first need it, which takes time, and all of them: not amid a
+/// pass.
 EDL_INLINE void gpu_sum::try_out() {
   what_.gpu->mark(int(buckets_.count()) + 1);
   for (float const weight : {1.0f, 0.0f}) {
@@ -147,8 +148,7 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
                              : !failed_.empty() ? refused::failed
                                                 : refused::no);
   auto const refuse = [&](int rank, std::string text) -> refusal {
-    bool const gpus =
-        std::ranges::any_of(all, [](member const& m) { return m.why != refused::processor; });
+    bool const gpus = std::ranges::any_of(all, [](member const& m) { return m.why != refused::processor; });
     std::string const own = rank != group_->rank() ? "" : unable.empty() ? failed_ : unable;
     if (there_) there_->sum_with_others({});
     leave();
@@ -169,8 +169,8 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
         return says("NCCL has failed there");
     }
     if (all[i].gpu.nccl != all[0].gpu.nccl)
-      return refuse(int(i), fmt::format("its NCCL is of version {}, the first worker's of {}", all[i].gpu.nccl,
-                                        all[0].gpu.nccl));
+      return refuse(int(i), fmt::format("its NCCL is of version {}, the first worker's of {}",
+                                        all[i].gpu.nccl, all[0].gpu.nccl));
     for (std::size_t k = 0; k < i; ++k)
       if (all[i].gpu.uuid == all[k].gpu.uuid) return says("it shares its GPU with another worker");
   }

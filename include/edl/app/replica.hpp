@@ -37,8 +37,8 @@ namespace edl::app {
 /// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`):
 /// the copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
 ///
-/// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`), and the copy is in their memory: a step
-/// is made there.
+/// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`), and the copy is in their memory: a
+/// step is made there.
 ///
 /// With --fixed_global_batch a step has as many minibatches as the job was started with workers: a member of
 /// a smaller world brings several, and one of a larger world may have nothing to do.

@@ -224,15 +224,16 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 // The members' GPUs sum, if all of them can; the copy is where the sums are.
 EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
   bool const one = on_node([&] { return around_.store->segments() == 1; });
-  auto const not_joined =
-      gpus_.enter(group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
+  auto const not_joined = gpus_.enter(
+      group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
   if (!not_joined) {
     here_ = on_node([&] {
       around_.store->move_to(*around_.there);
       return around_.store->version();
     });
     if (rank_ == 0)
-      around_.log.info(fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
+      around_.log.info(
+          fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
     return;
   }
   if (around_.what.allreduce_transport == "nccl")
@@ -268,8 +269,7 @@ EDL_INLINE void replica::step() {
 }
 
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
-  ps::push_result const r =
-      around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums());
+  ps::push_result const r = around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums());
   here_ = r.version;
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);

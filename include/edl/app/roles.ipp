@@ -213,8 +213,10 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   using namespace detail;
   job const& j = a.job;
   records const r = open_records(j, log);
-  auto const trainer =
-      p.make_trainer(trainer_options_of(j, s.platform == "process" ? j.num_workers : 1, int(s.id)));
+  bool const side_by_side = s.platform == "process";
+  worker::trainer_options options = trainer_options_of(j, side_by_side ? j.num_workers : 1, int(s.id));
+  options.cuda.alone = side_by_side;
+  auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
   net::node node(node_options_of(s, log));
   net::channel master(node, master_addresses(s.master), "the master");

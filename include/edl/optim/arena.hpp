@@ -39,11 +39,11 @@ class arena {
     std::span<float> gradients, state_change;
   };
 
-  /// From now on the gradients of a pass are to be summed with others' before a step. The pass leaves the state
-  /// as it was, and its change beside the gradients. It puts marks (`cuda_backend::mark`) into its work: number
-  /// i + 1 where the gradients from number `borders[i]` on are final, for some of these, from the last to the
-  /// first, and number `borders.size()` + 1 where all is there. `ready` is called for the former when it is
-  /// known that the minibatch will count. Nothing (no `borders`): not any more.
+  /// From now on the gradients of a pass are to be summed with others' before a step. The pass leaves the
+  /// state as it was, and its change beside the gradients. It puts marks (`cuda_backend::mark`) into its
+  /// work: number i + 1 where the gradients from number `borders[i]` on are final, for some of these, from
+  /// the last to the first, and number `borders.size()` + 1 where all is there. `ready` is called for the
+  /// former when it is known that the minibatch will count. Nothing (no `borders`): not any more.
   virtual summands sum_with_others(std::vector<std::size_t> borders) = 0;
 
   /// The summands are sums, of minibatches each times its records, of which there are so many: makes them

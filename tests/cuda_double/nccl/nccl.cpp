@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A double of NCCL, as a library that is opened in its place: the few functions that edl calls, between threads
-// and between processes of one machine. Members meet in a directory that the unique id names; what they bring
-// to a sum are files there. As strict as NCCL, or stricter: misuse ends the program.
+// A double of NCCL, as a library that is opened in its place: the few functions that edl calls, between
+// threads and between processes of one machine. Members meet in a directory that the unique id names; what
+// they bring to a sum are files there. As strict as NCCL, or stricter: misuse ends the program.
+#include "edl/device/cuda/library/nccl.hpp"
+
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -15,7 +17,6 @@
 #include <vector>
 
 #include "device.hpp"
-#include "edl/device/cuda/library/nccl.hpp"
 
 namespace fs = std::filesystem;
 using namespace edl::cuda_library;
@@ -106,8 +107,9 @@ __attribute__((visibility("default"))) int ncclGetUniqueId(nccl::unique_id* id) 
 }
 
 /// EDL_NCCL_DOUBLE=refuses in the environment: nobody can be joined.
-__attribute__((visibility("default"))) int ncclCommInitRankConfig(ncclComm** comm, int size, nccl::unique_id id,
-                                                                  int rank, nccl::config* config) {
+__attribute__((visibility("default"))) int ncclCommInitRankConfig(ncclComm** comm, int size,
+                                                                  nccl::unique_id id, int rank,
+                                                                  nccl::config* config) {
   if (!config || config->magic != 0xcafebeef || config->blocking != 0) misuse("a communicator that blocks");
   if (rank < 0 || rank >= size) return 4;
   char const* const how = std::getenv("EDL_NCCL_DOUBLE");
@@ -135,15 +137,16 @@ __attribute__((visibility("default"))) int ncclCommGetAsyncError(ncclComm* comm,
   return nccl::success;
 }
 
-__attribute__((visibility("default"))) int ncclAllReduce(void const* from, void* to, std::size_t count, int type,
-                                                         int operation, ncclComm* comm, cudaStream_t stream) {
+__attribute__((visibility("default"))) int ncclAllReduce(void const* from, void* to, std::size_t count,
+                                                         int type, int operation, ncclComm* comm,
+                                                         cudaStream_t stream) {
   if (!comm->joined || comm->called) misuse("a call while the one before is in progress");
   if (type != nccl::float32 || operation != nccl::sum) misuse("what this double does not sum");
   if (count == 0 || !edl::cuda_double::on_device(from, count * sizeof(float)) ||
       !edl::cuda_double::on_device(to, count * sizeof(float)))
     misuse("a sum of what is not on the GPU");
-  comm->called = std::make_shared<part>(part{comm->self, comm->self->sums++, static_cast<float const*>(from),
-                                             static_cast<float*>(to), count});
+  comm->called = std::make_shared<part>(
+      part{comm->self, comm->self->sums++, static_cast<float const*>(from), static_cast<float*>(to), count});
   comm->stream = stream;
   return nccl::in_progress;
 }

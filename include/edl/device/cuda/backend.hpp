@@ -28,8 +28,8 @@ namespace edl {
 /// convert. Variables, gradients and statistics are float32 always.
 ///
 /// Calls return before the work is done, unless they say otherwise. Errors are edl::error with the place and
-/// the words of CUDA; those of work under way come with a later call. Thread safety: one thread, or several in
-/// turn, of which each says so (`use`).
+/// the words of CUDA; those of work under way come with a later call. Thread safety: one thread, or several
+/// in turn, of which each says so (`use`).
 class cuda_backend {
  public:
   using in = view<float>;
@@ -93,12 +93,12 @@ class cuda_backend {
   /// Where `join` meets, for all members. Throws as it does.
   virtual gpu_meeting draw_meeting() = 0;
 
-  /// Becomes member `rank` of `size`, which is not so before the communicator is ready. Throws edl::error where
-  /// NCCL is not to be had or does not want to.
+  /// Becomes member `rank` of `size`, which is not so before the communicator is ready. Throws edl::error
+  /// where NCCL is not to be had or does not want to.
   virtual std::unique_ptr<communicator> join(gpu_meeting const& where, int size, int rank) = 0;
 
-  /// A point in the order of the work, by its number, from 0: the last that was given there. Within `replay` it
-  /// cuts what is recorded.
+  /// A point in the order of the work, by its number, from 0: the last that was given there. Within `replay`
+  /// it cuts what is recorded.
   virtual void mark(int number) = 0;
 
   /// Waits until the work is there.

@@ -22,6 +22,7 @@ engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision)
   check(cudaGetDeviceCount(&count), "looking for GPUs");
   if (count < 1) throw error("GPU: this process sees none");
   index_ = std::max(index_, 0) % count;
+  if (o.alone) take_free_one(count);
   use();
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
@@ -55,6 +56,16 @@ engine::~engine() {
   (void)cudaFree(rounded_);
   (void)cudaFree(step_);
   (void)cudaStreamDestroy(stream_);
+}
+
+void engine::take_free_one(int count) {
+  for (int i = 0; i < count && !claim_; ++i) {
+    cudaDeviceProp properties;
+    int const index = (index_ + i) % count;
+    check(cudaGetDeviceProperties(&properties, index), "asking what it is");
+    claim_ = claim(properties.uuid.bytes);
+    if (claim_) index_ = index;
+  }
 }
 
 void engine::use() { check(cudaSetDevice(index_), "taking the GPU"); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "edl/device/cuda/backend.hpp"
+#include "edl/device/cuda/library/claim.hpp"
 #include "edl/device/cuda/library/kernels.hpp"
 #include "edl/device/cuda/library/products.hpp"
 
@@ -125,7 +126,10 @@ class engine final : public cuda_backend {
   std::vector<piece> record(std::function<void()> const& work);
   static void destroy(std::vector<piece> const& pieces) noexcept;
 
+  void take_free_one(int count);
+
   int index_;
+  claim claim_;
   edl::precision precision_;
   cudaStream_t stream_ = nullptr;
   cuda_kernels::queue queue_;

@@ -21,9 +21,7 @@ struct less {
 
 struct and_over {
   float divisor;
-  __device__ float operator()(float const (&v)[2]) const {
-    return __fadd_rn(v[0], __fdiv_rn(v[1], divisor));
-  }
+  __device__ float operator()(float const (&v)[2]) const { return __fadd_rn(v[0], __fdiv_rn(v[1], divisor)); }
 };
 
 }  // namespace

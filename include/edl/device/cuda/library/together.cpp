@@ -83,9 +83,7 @@ void engine::subtract(in a, in b, out to) {
   cuda_kernels::subtract(queue_, to.size(), a.data(), b.data(), to.data());
 }
 
-void engine::divide(out values, float by) {
-  cuda_kernels::divide(queue_, values.size(), values.data(), by);
-}
+void engine::divide(out values, float by) { cuda_kernels::divide(queue_, values.size(), values.data(), by); }
 
 void engine::add_divided(in x, float by, out to) {
   cuda_kernels::add_divided(queue_, to.size(), x.data(), by, to.data());
