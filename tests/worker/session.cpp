@@ -213,7 +213,7 @@ TEST_CASE("a model that keeps its samples has no record read twice") {
     }
   } model;
   bench b;
-  b.j.num_epochs = 2;
+  b.j.num_epochs = 2, b.j.evaluation_steps = 5;
   auto again = b.task(0, 10);
   again.task.epoch = 1;
   b.master.work = {b.task(0, 10), again, b.task(8, 12, task_kind::evaluation)};
@@ -221,6 +221,13 @@ TEST_CASE("a model that keeps its samples has no record read twice") {
                          edl::logger(edl::severity::critical));
   CHECK(model.training == 100);
   CHECK(model.evaluation == 100);
+  b.j.num_epochs = 1, b.j.evaluation_steps = 0;
+  {
+    edl::worker::session const once(b.j, model, b.rule, {&b.from, &b.from, nullptr}, b.master, b.parameters,
+                                    edl::logger(edl::severity::critical));
+    CHECK(model.training == 0);
+    CHECK(model.evaluation == 0);
+  }
   CHECK(s.run());
   CHECK(model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   CHECK(model.fed == 14);

@@ -49,10 +49,9 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
         for (data::shard const& s : of->shards()) n += s.records;
       return n;
     };
-    bool const once = job_.num_epochs == 1;
-    std::string const kept =
-        model_.expect(once ? 0 : records(from_.training),
-                      once && job_.evaluation_steps == 0 ? 0 : records(from_.evaluation));
+    // The end is evaluated once.
+    std::string const kept = model_.expect(job_.num_epochs == 1 ? 0 : records(from_.training),
+                                           job_.evaluation_steps == 0 ? 0 : records(from_.evaluation));
     if (!kept.empty()) log_.info(kept);
   }
   if (job_.get_model_steps > 1)
