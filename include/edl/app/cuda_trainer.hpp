@@ -316,7 +316,6 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
 
   summands sum_with_others(std::vector<std::size_t> borders) override {
     std::lock_guard const turn(turn_);
-    if (borders != borders_) announced_.clear();
     borders_ = std::move(borders);
     if (state_change_.span().empty()) state_change_ = allocate(gpu_, network::state_count);
     return {gpu_.backend(), net_.gradients(), state_change_.span()};

@@ -223,6 +223,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 
 // The members' GPUs sum, if all of them can; the copy is where the sums are.
 EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
+  if (around_.what.what != command::train) return;
   bool const one = on_node([&] { return around_.store->segments() == 1; });
   auto const not_joined = gpus_.enter(
       group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");

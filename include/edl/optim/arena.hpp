@@ -43,7 +43,8 @@ class arena {
   /// state as it was, and its change beside the gradients. It puts marks (`cuda_backend::mark`) into its
   /// work: number i + 1 where the gradients from number `borders[i]` on are final, for some of these, from
   /// the last to the first, and number `borders.size()` + 1 where all is there. `ready` is called for the
-  /// former when it is known that the minibatch will count. Nothing (no `borders`): not any more.
+  /// former when it is known that the minibatch will count. Always the same borders, or none:
+  /// not any more.
   virtual summands sum_with_others(std::vector<std::size_t> borders) = 0;
 
   /// The summands are sums, of minibatches each times its records, of which there are so many: makes them
