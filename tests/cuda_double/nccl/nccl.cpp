@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -66,17 +67,31 @@ struct part {
     if (!of->all_have(name)) return false;
     std::vector<float> one(count);
     for (int r = 0; r < of->size; ++r) {
-      if (fs::file_size(of->file(name, r)) != count * sizeof(float))
-        misuse("members' sums are not of as many numbers");
+      std::error_code gone;
+      auto const size = fs::file_size(of->file(name, r), gone);
+      if (gone) return false;  // with who has drawn the place, and ended
+      if (size != count * sizeof(float)) misuse("members' sums are not of as many numbers");
       std::ifstream(of->file(name, r), std::ios::binary)
           .read(reinterpret_cast<char*>(one.data()), std::streamsize(count * sizeof(float)));
       for (std::size_t i = 0; i < count; ++i) to[i] = r == 0 ? one[i] : to[i] + one[i];
     }
     // Who has begun this one has the one before.
-    if (number > 0) fs::remove(of->file("sum-" + std::to_string(number - 1), of->rank));
+    std::error_code gone;
+    if (number > 0) fs::remove(of->file("sum-" + std::to_string(number - 1), of->rank), gone);
     return true;
   }
 };
+
+/// Places that this process has drawn: what members who were killed have left there goes with it.
+struct places {
+  std::mutex lock;
+  std::vector<std::string> drawn;
+  ~places() {
+    std::error_code gone;
+    for (std::string const& each : drawn) fs::remove_all(each, gone);
+  }
+};
+places all_places;
 
 }  // namespace
 
@@ -90,8 +105,7 @@ struct ncclComm {
 extern "C" {
 
 __attribute__((visibility("default"))) int ncclGetVersion(int* version) {
-  char const* const told = std::getenv("EDL_NCCL_DOUBLE_VERSION");
-  return *version = told ? std::atoi(told) : 22803, nccl::success;
+  return *version = 22803, nccl::success;
 }
 
 __attribute__((visibility("default"))) char const* ncclGetErrorString(int result) {
@@ -101,6 +115,8 @@ __attribute__((visibility("default"))) char const* ncclGetErrorString(int result
 __attribute__((visibility("default"))) int ncclGetUniqueId(nccl::unique_id* id) {
   std::string name = (fs::temp_directory_path() / "edl-nccl-XXXXXX").string();
   if (!mkdtemp(name.data()) || name.size() >= sizeof(id->internal)) return 2;
+  std::lock_guard const hold(all_places.lock);
+  all_places.drawn.push_back(name);
   *id = {};
   std::memcpy(id->internal, name.data(), name.size());
   return nccl::success;
