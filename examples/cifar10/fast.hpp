@@ -30,11 +30,11 @@ struct cifar10 {
       nn::dense{.units = 10, .use_bias = false, .kernel_initializer = nn::uniform{-0.0625, 0.0625}},
       nn::scale{.factor = 1 / 9.0f});
   static constexpr nn::softmax_cross_entropy loss{.label_smoothing = 0.2f};
-  static constexpr int steps = 490;
+  static constexpr int steps = 500;  // 50 in an epoch: each task ends with a minibatch that is not full
   static constexpr edl::lookahead<edl::sgd> optimizer{
       .of = {.momentum = 0.85f, .nesterov = true, .weight_decay = 8.9e-3f}, .keep = 0.774f, .steps = steps};
   static constexpr edl::triangle schedule{
-      .rate = 1.5f, .peak = 113, .steps = steps, .start = 0.3f, .end = 0.105f};
+      .rate = 1.5f, .peak = 115, .steps = steps, .start = 0.3f, .end = 0.105f};
   static constexpr auto augmentation = edl::augment(
       edl::random_crop{.padding = 2, .border = edl::border::reflect}, edl::random_flip{.alternating = true});
   static constexpr auto evaluation = edl::average_of(
