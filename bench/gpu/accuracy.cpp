@@ -43,6 +43,7 @@ class lent final : public edl::worker::trainer {
   std::string device() const override { return of_->device(); }
   std::span<float> variables() override { return of_->variables(); }
   void variables_written() override { of_->variables_written(); }
+  void resume() override { of_->resume(); }
   edl::arena* arena() override { return of_->arena(); }
   edl::view<float> gradients() const override { return of_->gradients(); }
   double train(edl::data::batch const& b, std::uint64_t step,
