@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "app/words.hpp"
+#include "edl/core/error.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 
@@ -102,4 +104,40 @@ TEST_CASE("training sees the sample itself, however it is evaluated") {
   subject<plain> a(features);
   subject<averaged> b(features);
   CHECK(a.trainer.train(a.batch, 1, {}) == b.trainer.train(b.batch, 1, {}));
+}
+
+TEST_CASE("an embedding learns what a line of the same numbers cannot") {
+  edl::app::model_trainer<words> of_ids({.max_batch = 16});
+  edl::app::model_trainer<no_words> of_numbers({.max_batch = 16});
+  CHECK(learn_words(of_ids, 100) == 1);
+  CHECK(learn_words(of_numbers, 100) < 0.8);
+  edl::app::model_trainer<words> halved({.max_batch = 16, .keep = nn::storage::half});
+  CHECK(learn_words(halved, 100) == 1);
+}
+
+TEST_CASE("what is no id is refused when it is fed, by the number of the record and what is wrong with it") {
+  edl::app::model_trainer<words> t({.max_batch = 2});
+  auto b = t.make_batch();
+  struct wrong : words {
+    static void feed(edl::example const& record, edl::sample<wrong>& into, edl::mode) {
+      into.features = xt::cast<float>(record.floats("ids"));
+      into.label = 0;
+    }
+  };
+  edl::app::model_trainer<wrong> of_wrong({.max_batch = 2});
+  edl::example e;
+  for (float const bad : {536.0f, -1.0f, 0.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    CAPTURE(bad);
+    edl::example_builder(e).floats("ids", std::vector<float>{535, 0, bad});
+    CHECK_THROWS_WITH_AS(
+        of_wrong.feed(e, b, 0, edl::mode::training),
+        doctest::Contains("is no id: the network's embedding takes whole numbers from 0 to 535"),
+        edl::data_error);
+  }
+  edl::example_builder(e).floats("ids", std::vector<float>{535, 0, 5});
+  of_wrong.feed(e, b, 0, edl::mode::training);
+  // Who passes the feed by meets the operation.
+  b.rows = 1;
+  b.features[1] = 536;
+  CHECK_THROWS_WITH_AS(t.train(b, 1, {}), doctest::Contains("536 (number 1 of sample 0)"), edl::error);
 }

@@ -36,6 +36,13 @@ constexpr auto images =
                    nn::relu{}, nn::conv2d{.filters = 16, .kernel = 3}, nn::relu{}, nn::batch_norm{},
                    nn::max_pool{.window = 2}, nn::dropout{.rate = 0.25f}, nn::dense{.units = 10});
 
+/// Ids that bfloat16 would not tell from their neighbours.
+constexpr auto of_ids = nn::sequential(
+    nn::ids{.count = 6},
+    nn::concat(nn::embedding{.vocabulary = 700, .width = 8}, nn::embedding{.vocabulary = 701, .width = 3}),
+    nn::conv2d{.filters = 8, .kernel = {1, 2}}, nn::relu{}, nn::global_average_pool{},
+    nn::dense{.units = 10});
+
 /// One step's loss, results, gradients and state.
 struct step {
   double loss = 0;
@@ -72,7 +79,10 @@ step on_gpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> co
   for (int i = 0; i < times; ++i) {
     upload(gpu, state, m.state());
     gpu->replay(1, 5, [&] {
-      gpu->store(raw.span(), given.span());
+      if (Net.of_ids)
+        gpu->move(raw.span(), given.span());
+      else
+        gpu->store(raw.span(), given.span());
       auto const y = m.forward(given.span(), batch, mode::training, 5);
       nn::compute_loss(gpu, nn::softmax_cross_entropy{}, m.output, batch, y, classes.span(),
                        m.output_gradient(), loss.span());
@@ -95,7 +105,9 @@ step on_gpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> co
 template <auto const& Net>
 void check_network(int batch) {
   if (!gpu_or_skip()) return;
-  auto const x = numbers<float>(std::size_t(batch) * Net.input.size(), 1);
+  auto x = numbers<float>(std::size_t(batch) * Net.input.size(), 1);
+  if (Net.of_ids)
+    for (float& id : x) id = std::floor(std::abs(id) * float(nn::vocabulary_of(Net.body, Net.input)));
   std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
   for (std::size_t i = 0; i < labels.size(); ++i)
     labels[i] = std::int32_t(i * 7 % edl::model<Net, cuda>::output.size());
@@ -126,6 +138,7 @@ void check_network(int batch) {
 TEST_CASE("dense layers and dropout") { check_network<dense>(9); }
 TEST_CASE("convolutions, pooling and what is done with them in one pass") { check_network<images>(5); }
 TEST_CASE("residual blocks with batch normalisation") { check_network<residual>(4); }
+TEST_CASE("embeddings of ids") { check_network<of_ids>(7); }
 TEST_CASE("one of every layer") {
   check_network<zoo>(3);
   check_network<fast>(7);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "app/words.hpp"
 #include "cuda/gpu.hpp"
 #include "edl/app/cuda_trainer.hpp"
 #include "edl/app/model_trainer.hpp"
@@ -226,4 +227,35 @@ TEST_CASE("samples that do not fit are fed each time, or refused where they are 
   CHECK(some.expect(1'000'000'000'000, 0) == "");
   CHECK_THROWS_WITH_AS(all.expect(1'000'000'000'000, 0), doctest::Contains("--keep_samples=auto"),
                        edl::usage_error);
+}
+
+TEST_CASE("ids arrive as they are in any precision: an embedding learns what it could not of rounded ones") {
+  if (!gpu_or_skip()) return;
+  for (edl::precision const p : {edl::precision::float32, edl::precision::bfloat16}) {
+    CAPTURE(int(p));
+    edl::app::cuda_trainer<words> t({.max_batch = 16, .cuda = {.precision = p, .measured = false}});
+    CHECK(learn_words(t, 100) == 1);
+    using enum edl::worker::keep_samples;
+    course const fed = on_gpu<words>(off, p), kept = on_gpu<words>(on, p);
+    CHECK(kept.fed < fed.fed);
+    CHECK(kept.losses == fed.losses);
+    CHECK(kept.variables == fed.variables);
+    CHECK(kept.predictions == fed.predictions);
+  }
+}
+
+TEST_CASE("what is no id makes a loss that is not finite, and nothing is read beyond the table") {
+  if (!gpu_or_skip()) return;
+  edl::app::cuda_trainer<words> t({.max_batch = 2});
+  auto b = t.make_batch();
+  fill_words(t, b, {3, 4}, edl::mode::training);
+  for (int times : {1, 2, 3}) {  // as they come, recorded, replayed
+    CAPTURE(times);
+    for (float const bad : {536.0f, -1.0f, 512.5f, 1e30f}) {
+      b.features[4] = bad;
+      CHECK_FALSE(std::isfinite(t.train(b, 1, {})));
+    }
+    b.features[4] = 535;
+    CHECK(std::isfinite(t.train(b, 1, {})));
+  }
 }

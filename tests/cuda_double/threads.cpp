@@ -106,18 +106,33 @@ class scheduler {
   }
 
   std::uint64_t exchange(unsigned lanes, std::uint64_t value, unsigned from, bool own) {
-    std::size_t const warp = current_ / 32 * 32, lane = current_ % 32;
-    if (!(lanes >> lane & 1)) fail("a shuffle by a lane that its mask does not name");
-    thread_state& t = threads_[current_];
-    unsigned const turn = t.exchanges++ % 2;
-    t.values[turn] = value;
-    wait(state::in_warp, lanes);
+    std::size_t const warp = current_ / 32 * 32;
+    unsigned const turn = exchange(lanes, value);
     if (own) return value;
     if (!(lanes >> from & 1)) fail("a shuffle from a lane that its mask does not name");
     return threads_[warp + from].values[turn];
   }
 
+  unsigned match(unsigned lanes, std::uint64_t value) {
+    std::size_t const warp = current_ / 32 * 32;
+    unsigned const turn = exchange(lanes, value);
+    unsigned same = 0;
+    for (unsigned lane = 0; lane < 32 && warp + lane < threads_.size(); ++lane)
+      if ((lanes >> lane & 1) && threads_[warp + lane].values[turn] == value) same |= 1u << lane;
+    return same;
+  }
+
  private:
+  /// Shows a value to the other lanes; which of a thread's it is.
+  unsigned exchange(unsigned lanes, std::uint64_t value) {
+    if (!(lanes >> current_ % 32 & 1)) fail("a shuffle by a lane that its mask does not name");
+    thread_state& t = threads_[current_];
+    unsigned const turn = t.exchanges++ % 2;
+    t.values[turn] = value;
+    wait(state::in_warp, lanes);
+    return turn;
+  }
+
   static scheduler* starting;
 
   static void enter() {
@@ -249,6 +264,8 @@ void wait_for_warp(unsigned lanes) { the_scheduler().wait(state::in_warp, lanes)
 std::uint64_t exchange(unsigned lanes, std::uint64_t value, unsigned from, bool own) {
   return the_scheduler().exchange(lanes, value, from, own);
 }
+
+unsigned match(unsigned lanes, std::uint64_t value) { return the_scheduler().match(lanes, value); }
 
 cudaError_t launch(cudaLaunchConfig_t const& config, work thread) {
   dim3 const g = config.gridDim, b = config.blockDim;

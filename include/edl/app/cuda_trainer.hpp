@@ -177,6 +177,7 @@ class cuda_trainer final : public model_feeder<Model>, private arena {
                           .labels = labels,
                           .max_batch = o.max_batch,
                           .placed = traits::places,
+                          .exact = Model::network.of_ids,
                           .fed_alike = traits::places || !traits::augments};
     if constexpr (traits::averages)
       for (look const& l : traits::evaluation.looks) of.looks.push_back(l.placed());

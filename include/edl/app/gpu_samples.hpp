@@ -25,6 +25,7 @@ struct gpu_sample_options {
   std::size_t labels = 1;  ///< of a sample, four bytes each
   int max_batch = 1;
   bool placed = false;           ///< batches of training carry placements
+  bool exact = false;            ///< they stay float32, whatever the precision: ids
   bool fed_alike = true;         ///< what is fed of a record in training is the same in every epoch
   std::vector<placement> looks;  ///< of evaluation and prediction; empty: the sample itself
 };
@@ -47,7 +48,8 @@ class gpu_samples {
   /// A minibatch to the GPU, or as much of it as is not there, features and, apart from prediction, labels.
   void give(data::batch const& b);
 
-  /// The samples that were given become `x`, activations. This may be recorded.
+  /// The samples that were given become `x`, activations, or float32 if they are `exact`. This may be
+  /// recorded.
   void show(int rows, mode m, std::size_t look, std::span<float> x);
 
   /// As many as were given, of the type that the model has.

@@ -136,12 +136,15 @@ EDL_INLINE void gpu_samples::give(data::batch const& b) {
 EDL_INLINE void gpu_samples::show(int rows, mode m, std::size_t look, std::span<float> x) {
   kept_kind const* const in = kept(m);
   bool const training = m == mode::training, placed = training ? of_.placed : !of_.looks.empty();
-  if (!in && !placed) return gpu_->store(std::as_const(given_).span().first(x.size()), x);
+  if (!in && !placed) {
+    view<float> const from = std::as_const(given_).span().first(x.size());
+    return of_.exact ? gpu_->move(from, x) : gpu_->store(from, x);
+  }
   std::size_t const which = !training && placed ? 1 + look : 0;
   cuda_buffer const& how = training && placed ? placements_ : looks_;
   auto const* const first = reinterpret_cast<placement const*>(how.span().data());
   gpu_->show(of_.input, std::size_t(rows), in ? in->features.span() : std::as_const(given_).span(),
-             list(in ? rows_ : in_order_), first + which * std::size_t(of_.max_batch), x);
+             list(in ? rows_ : in_order_), first + which * std::size_t(of_.max_batch), of_.exact, x);
 }
 
 }  // namespace edl::app

@@ -11,6 +11,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
 #include "edl/data/example.hpp"
+#include "edl/nn/takes_ids.hpp"
 #include "edl/worker/trainer.hpp"
 
 namespace edl::app {
@@ -21,6 +22,9 @@ namespace detail {
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
 [[noreturn]] void refuse_label(float label);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
+
+/// Throws data_error unless all are whole numbers below the vocabulary.
+void check_ids(view<float> features, int vocabulary);
 
 /// Throws data_error: the feed failed with an error that names neither the record nor the model.
 [[noreturn]] void refuse_feed(char const* why, std::size_t wanted);
@@ -36,6 +40,8 @@ class model_feeder : public worker::trainer {
   static constexpr shape input = sample_type::input, output = sample_type::output;
   static constexpr bool classes = traits::loss_type::class_labels;
   static constexpr std::size_t labels = sample_type::labels;
+
+  static constexpr int vocabulary = nn::vocabulary_of(Model::network.body, input);  // 0: of no ids
 
   explicit model_feeder(worker::trainer_options const& o) : seed_(o.seed), max_batch_(o.max_batch) {}
 
@@ -67,6 +73,7 @@ class model_feeder : public worker::trainer {
       detail::refuse_feed(e.what(), input.size());
     }
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
+    if constexpr (Model::network.of_ids) detail::check_ids(b.feature_row(row), vocabulary);
     if (m == mode::training) augment(b, row);
     if (m == mode::prediction) return;
     if constexpr (classes) {

@@ -5,6 +5,7 @@
 
 #include "edl/app/model_feeder.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/device/geometry.hpp"
 
 namespace edl::app::detail {
 
@@ -20,6 +21,16 @@ EDL_INLINE void refuse_label(float label) {
 EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
   throw data_error(
       fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
+}
+
+EDL_INLINE void check_ids(view<float> features, int vocabulary) {
+  embedding_geometry const g{.vocabulary = vocabulary};
+  for (std::size_t i = 0; i < features.size(); ++i)
+    if (!g.has(features[i]))
+      throw data_error(
+          fmt::format("number {} of the record, {}, is no id: the network's embedding takes whole numbers "
+                      "from 0 to {}",
+                      i, features[i], vocabulary - 1));
 }
 
 EDL_INLINE void refuse_feed(char const* why, std::size_t wanted) {

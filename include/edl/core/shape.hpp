@@ -53,6 +53,8 @@ enum class fit {
   groups_do_not_divide_channels,
   branches_differ_in_shape,
   option_out_of_range,
+  takes_only_ids,  ///< but the network does not begin with `nn::ids`, or something stands between
+  takes_no_ids,    ///< but the network begins with `nn::ids`, which an `nn::embedding` takes
 };
 
 }  // namespace edl

@@ -8,6 +8,7 @@
 #include "edl/device/cpu/dense.hpp"
 #include "edl/device/cpu/dropout.hpp"
 #include "edl/device/cpu/elementwise.hpp"
+#include "edl/device/cpu/embedding.hpp"
 #include "edl/device/cpu/gelu.hpp"
 #include "edl/device/cpu/pool.hpp"
 #include "edl/device/cpu/softmax.hpp"

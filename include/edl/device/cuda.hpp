@@ -203,6 +203,15 @@ inline void batch_norm_backward(cuda& d, norm_chain const& c, int batch, bool th
   d->batch_norm_backward(c, batch, through, x, gamma, beta, dy, kept, dx, dgamma, dbeta);
 }
 
+inline void embedding_forward(cuda& d, embedding_geometry const& g, int batch, view<float> ids,
+                              view<float> table, std::span<float> y) {
+  d->embedding_forward(g, batch, ids, table, y);
+}
+inline void embedding_backward(cuda& d, embedding_geometry const& g, int batch, view<float> ids,
+                               view<float> dy, std::span<float> dx, std::span<float> dtable) {
+  d->embedding_backward(g, batch, ids, dy, dx, dtable);
+}
+
 inline void dropout_forward(cuda& d, float rate, random_stream const& random, view<float> x,
                             std::span<float> y, std::span<std::byte> mask) {
   d->dropout_forward(rate, random, x, y, mask);

@@ -29,7 +29,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
                           int batch, typename D::scalar s, reads<typename D::scalar> in,
                           writes<typename D::scalar> out, random_stream const& random,
                           std::span<std::byte> mask, std::span<std::byte const> kept, activation f,
-                          norm_chain const& norm) {
+                          norm_chain const& norm, embedding_geometry const& table) {
   typename D::scalar;
   typename D::options;  // D(options): what of the machine it may use
   typename D::buffer;   // memory the device computes on: .span(), movable. The host looks into a cpu's only
@@ -67,6 +67,8 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   // through the batch's statistics?; x, gamma, beta, dy, kept → dx (may be empty), dgamma (like gamma),
   // dbeta
   batch_norm_backward(d, norm, batch, true, in, in, in, in, in, out, out, out);
+  embedding_forward(d, table, batch, in, in, out);        // ids, table → y: the rows that they name
+  embedding_backward(d, table, batch, in, in, out, out);  // ids, dy → dx (may be empty): zeros, dtable
   dropout_forward(d, s, random, in, out, mask);
   dropout_backward(d, s, kept, in, out);
   copy(d, in, out);

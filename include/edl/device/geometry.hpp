@@ -57,4 +57,19 @@ struct conv_geometry {
   }
 };
 
+/// A table's rows, which ids name: so many of them in a sample.
+struct embedding_geometry {
+  int vocabulary = 0, width = 0;  ///< rows, and numbers of a row
+  int ids = 0;
+
+  /// Float32 holds every whole number up to here.
+  static constexpr int most = 1 << 24;
+
+  /// Whether there is a row of this number.
+  template <class T>
+  constexpr bool has(T id) const {
+    return id >= T(0) && id < T(vocabulary) && T(int(id)) == id;
+  }
+};
+
 }  // namespace edl

@@ -18,6 +18,7 @@ struct chain {
   std::tuple<Layers...> layers;
 
   static constexpr std::string_view name = "sequential";
+  static constexpr bool serial = true;
   static constexpr std::size_t depth = sizeof...(Layers);
   template <std::size_t I>
   using child = std::tuple_element_t<I, std::tuple<Layers...>>;

@@ -19,4 +19,12 @@ struct features {
   constexpr shape input() const { return {1, 1, count}; }
 };
 
+/// What a network starts with: a row of whole numbers, each below a vocabulary, for `embedding` alone. They
+/// are float32 on every device, whatever the precision of activations: bfloat16 has 256 of them.
+struct ids {
+  int count = 1;
+
+  constexpr shape input() const { return {1, 1, count}; }
+};
+
 }  // namespace edl::nn

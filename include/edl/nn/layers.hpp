@@ -6,6 +6,7 @@
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/dropout.hpp"
+#include "edl/nn/embedding.hpp"
 #include "edl/nn/flatten.hpp"
 #include "edl/nn/gelu.hpp"
 #include "edl/nn/global_average_pool.hpp"

@@ -49,7 +49,7 @@ void check_range(std::size_t first, std::size_t count, std::size_t variables);
 /// Thread safety: distinct objects: safe. Shared objects: unsafe. Static functions: safe.
 template <auto const& Net, device Device>
 class model {
-  static constexpr nn::misfit wrong = nn::find_misfit(Net.body, Net.input);
+  static constexpr nn::misfit wrong = nn::find_misfit(Net.body, Net.input, Net.of_ids);
   static constexpr bool fits() {
     if constexpr (wrong.why == fit::fits)
       return true;

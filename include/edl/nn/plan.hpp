@@ -8,6 +8,7 @@
 
 #include "edl/core/layout.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/takes_ids.hpp"
 
 namespace edl::nn {
 
@@ -34,14 +35,16 @@ struct misfit {
   std::array<int, deepest> path{};
 };
 
+/// `ids`: its input is the network's, and those are ids.
 template <layer L>
-constexpr misfit find_misfit(L const& l, shape in) {
+constexpr misfit find_misfit(L const& l, shape in, bool ids = false) {
   misfit found{l.check(in), in, 0, {}};
+  if (found.why == fit::fits) found.why = check_ids<L>(ids);
   if constexpr (container<L>) {
-    if (found.why == fit::fits) return found;
+    if (found.why == fit::fits && !ids && vocabulary_of(l, in) == 0) return found;
     int index = 0;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
-      misfit const below = find_misfit(child, s);
+      misfit const below = find_misfit(child, s, ids && (index == 0 || !is_serial<L>));
       if (below.why != fit::fits && below.depth < misfit::deepest) {
         found = {below.why, below.input, below.depth + 1, {}};
         found.path[0] = index;

@@ -16,6 +16,7 @@ struct shortcut {
 
   static constexpr std::string_view name = "residual";
   static constexpr bool projects = !std::same_as<Projection, identity>;
+  static constexpr bool reads_x = !projects;
   template <std::size_t I>
   using child = std::conditional_t<I == 0, Body, Projection>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,7 @@ template <layer... Layers>
 struct network {
   shape input;
   chain<Layers...> body;
+  bool of_ids = false;  ///< it begins with `ids`
 };
 
 /// Argument number `Index` of a container. Instantiated so that the compiler's own words name what is no
@@ -43,7 +45,7 @@ requires requires(First from) {
 constexpr auto sequential(First from, Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a network has layers");
   if constexpr (detail::all_layers<Layers...>())
-    return network<Layers...>{from.input(), {{layers...}}};
+    return network<Layers...>{from.input(), {{layers...}}, std::same_as<First, ids>};
   else
     return network<>{};
 }

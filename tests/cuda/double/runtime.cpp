@@ -94,6 +94,13 @@ __global__ void shuffle_lanes(float* to) {
   to[3 * threadIdx.x + 2] = lane % 2 ? first : -first;
 }
 
+__global__ void match_lanes(float* to) {
+  unsigned const lane = threadIdx.x % 32;
+  unsigned const same = __match_any_sync(0xffff'ffffu, lane % 3), alone = __match_any_sync(1u << lane, 7);
+  to[2 * threadIdx.x] = float(__popc(same & ((1u << lane) - 1)));
+  to[2 * threadIdx.x + 1] = alone == 1u << lane ? 1.0f : 0.0f;
+}
+
 __global__ void half_at_barrier(float*) {
   if (threadIdx.x < 16) __syncthreads();
 }
@@ -131,6 +138,13 @@ TEST_CASE("threads of a block wait for each other, and lanes exchange") {
       CHECK(v[3 * i] == float(8 * group + 28));
       CHECK(v[3 * i + 1] == float(i % 32 == 31 ? i : i + 1));
       CHECK(v[3 * i + 2] == (i % 2 ? float(warp) : -float(warp)));
+    }
+    memory const matches(2 * 64);
+    CHECK(s.launch(match_lanes, dim3(1), dim3(64), matches.it) == cudaSuccess);
+    auto const m = matches.get(s);
+    for (std::size_t i = 0; i < 64; ++i) {
+      CHECK(m[2 * i] == float(i % 32 / 3));
+      CHECK(m[2 * i + 1] == 1);
     }
   }
   gpu::reverse(false);

@@ -67,6 +67,9 @@ void wait_for_warp(unsigned lanes);
 /// `value` of lane `from` of the warp, which every one of `lanes` asks for.
 std::uint64_t exchange(unsigned lanes, std::uint64_t value, unsigned from, bool own);
 
+/// Lanes of `lanes` whose value is the same.
+unsigned match(unsigned lanes, std::uint64_t value);
+
 /// The lane within groups of `width` that `to` computes from the own one; the own where it is outside of the
 /// group.
 template <class T, class To>
@@ -102,6 +105,14 @@ T __shfl_down_sync(unsigned lanes, T value, unsigned by, int width = 32) {
 template <class T>
 T __shfl_up_sync(unsigned lanes, T value, unsigned by, int width = 32) {
   return edl::cuda_double::shuffle(lanes, value, width, [&](int lane) { return lane - int(by); });
+}
+
+template <class T>
+unsigned __match_any_sync(unsigned lanes, T value) {
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
+  std::uint64_t wide = 0;
+  std::memcpy(&wide, &value, sizeof(T));
+  return edl::cuda_double::match(lanes, wide);
 }
 
 template <class T>

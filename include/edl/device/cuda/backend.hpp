@@ -159,11 +159,18 @@ class cuda_backend {
   virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
                             std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
 
+  // ---- Tables: ids are float32 always; the row of what is none is NaN ----
+
+  virtual void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) = 0;
+  virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
+                                  out dtable) = 0;
+
   // ---- Samples: float32, as they were fed. Lists are in the GPU's memory, too, an entry for each row. ----
 
-  /// Row i of y, activations, shows row `rows[i]` of `from`, pictures, as `how[i]` says.
+  /// Row i of y, activations, shows row `rows[i]` of `from`, pictures, as `how[i]` says;
+  /// `exact`: of a float32 each, whatever the precision.
   virtual void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how,
-                    out y) = 0;
+                    bool exact, out y) = 0;
 
   /// Row i of `from`, of so many numbers, becomes row `rows[i]` of `to`; no two the same.
   virtual void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,

@@ -87,7 +87,10 @@ class engine final : public cuda_backend {
   void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,
                     out y, std::size_t y_first, std::size_t y_stride) override;
 
-  void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how,
+  void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) override;
+  void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx, out dtable) override;
+
+  void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how, bool exact,
             out y) override;
   void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,
                     out to) override;

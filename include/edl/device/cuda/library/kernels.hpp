@@ -75,6 +75,13 @@ void show(queue const& q, shape s, std::size_t batch, float const* from, std::ui
 void scatter_rows(queue const& q, std::size_t batch, std::size_t width, float const* from,
                   std::uint32_t const* rows, float* to);
 
+// ---- embedding.cu ---- (ids are float32 always, `n` of them; scratch: `embedding_scratch` floats)
+void embedding_forward(queue const& q, embedding_geometry const& g, std::size_t n, float const* ids,
+                       float const* table, void* y);
+std::size_t embedding_scratch(embedding_geometry const& g, std::size_t n);
+void embedding_backward(queue const& q, embedding_geometry const& g, std::size_t n, float const* ids,
+                        void const* dy, void* dx, float* dtable, float* scratch);
+
 // ---- rows.cu ----
 void softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);
 void softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y, void const* dy,

@@ -134,11 +134,24 @@ void engine::copy_columns(std::size_t rows, std::size_t columns, in x, std::size
   kernels::copy_columns(queue_, rows, columns, x.data(), x_first, x_stride, y.data(), y_first, y_stride);
 }
 
+// ---- Tables ----
+
+void engine::embedding_forward(embedding_geometry const& g, int, in ids, in table, out y) {
+  kernels::embedding_forward(queue_, g, ids.size(), ids.data(), table.data(), y.data());
+}
+
+void engine::embedding_backward(embedding_geometry const& g, int, in ids, in dy, out dx, out dtable) {
+  kernels::embedding_backward(queue_, g, ids.size(), ids.data(), dy.data(), data(dx), dtable.data(),
+                              scratch(kernels::embedding_scratch(g, ids.size())));
+}
+
 // ---- Samples ----
 
 void engine::show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how,
-                  out y) {
-  kernels::show(queue_, s, batch, from.data(), rows, how, y.data());
+                  bool exact, out y) {
+  auto q = queue_;
+  if (exact) q.half = false;
+  kernels::show(q, s, batch, from.data(), rows, how, y.data());
 }
 
 void engine::scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows, out to) {

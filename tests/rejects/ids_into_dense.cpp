@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: layer_receives<0, edl::nn::dense, edl::shape.1, 1, 3., .*fit::takes_no_ids>
+#include "edl/device/cpu.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/model.hpp"
+namespace nn = edl::nn;
+inline constexpr auto net = nn::sequential(nn::ids{.count = 3}, nn::dense{.units = 2});
+int main() { edl::model<net, edl::cpu> m; }
