@@ -85,7 +85,7 @@ class step_of final : public trainer {
   int batch_;
   edl::model<Net, cuda> model_;
   cuda& gpu_;
-  edl::cuda_buffer given_, x_, labels_, loss_, velocity_;
+  edl::any_buffer given_, x_, labels_, loss_, velocity_;
   std::uint64_t step_ = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <vector>
 #include <xtensor/xview.hpp>
 
-#include "edl/app/model_trainer.hpp"
+#include "edl/app/model_learner.hpp"
 #include "edl/data/example_builder.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
@@ -45,30 +45,30 @@ edl::example record(std::int64_t label) {
 }  // namespace
 
 TEST_CASE("a class label and an image become a row of a batch") {
-  edl::app::model_trainer<pictures> const t({.max_batch = 2, .seed = 1});
-  edl::data::batch b = t.make_batch();
-  t.feed(record(3), b, 1, edl::mode::training);
+  auto const t = edl::app::make_trainer<pictures>({.max_batch = 2, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  t->feed(record(3), b, 1, edl::mode::training);
   CHECK(b.feature_row(1)[5] == 5);
   CHECK(b.feature_row(0)[5] == 0);
   CHECK(b.class_row(1)[0] == 3);
 }
 
 TEST_CASE("a label that is no output is refused, however large; not in prediction") {
-  edl::app::model_trainer<pictures> const t({.max_batch = 1, .seed = 1});
-  edl::data::batch b = t.make_batch();
+  auto const t = edl::app::make_trainer<pictures>({.max_batch = 1, .seed = 1});
+  edl::data::batch b = t->make_batch();
   for (std::int64_t label : {-1ll, 4ll, 1ll << 32, (1ll << 32) + 1})
-    CHECK_THROWS_AS(t.feed(record(label), b, 0, edl::mode::training), edl::data_error);
-  CHECK_NOTHROW(t.feed(record(-1), b, 0, edl::mode::prediction));
+    CHECK_THROWS_AS(t->feed(record(label), b, 0, edl::mode::training), edl::data_error);
+  CHECK_NOTHROW(t->feed(record(-1), b, 0, edl::mode::prediction));
 }
 
 TEST_CASE("labels with one number per output are a view") {
-  edl::app::model_trainer<numbers> const t({.max_batch = 1, .seed = 1});
-  edl::data::batch b = t.make_batch();
+  auto const t = edl::app::make_trainer<numbers>({.max_batch = 1, .seed = 1});
+  edl::data::batch b = t->make_batch();
   edl::example e;
   edl::example_builder build(e);
   build.floats("x", std::vector<float>{1, 2});
   build.floats("y", std::vector<float>{3, 4, 5});
-  t.feed(e, b, 0, edl::mode::training);
+  t->feed(e, b, 0, edl::mode::training);
   CHECK(b.target_row(0)[2] == 5);
   CHECK(b.feature_row(0)[1] == 2);
 }

@@ -40,7 +40,7 @@ TEST_CASE(
   auto const gpus = gpus_or_skip(size);
   if (gpus.empty()) return;
   std::vector<std::size_t> const lengths{1, 1000, 70'001};
-  std::vector<std::vector<edl::cuda_buffer>> memory(size);
+  std::vector<std::vector<edl::any_buffer>> memory(size);
   for (int r = 0; r < size; ++r)
     for (std::size_t const n : lengths) memory[std::size_t(r)].emplace_back(gpus[std::size_t(r)], n);
   auto const where = gpus[0]->draw_meeting();
@@ -83,7 +83,7 @@ TEST_CASE(
     "one") {
   auto const gpus = gpus_or_skip(2);
   if (gpus.empty()) return;
-  edl::cuda_buffer first(gpus[0], 5000), second(gpus[1], 5000);
+  edl::any_buffer first(gpus[0], 5000), second(gpus[1], 5000);
   {
     auto const alone = gpus[0]->join(gpus[0]->draw_meeting(), 2, 0);
     for (int i = 0; i < 20; ++i) CHECK_FALSE(alone->ready());
@@ -121,7 +121,7 @@ TEST_CASE(
 TEST_CASE("marks cut what is recorded, and lie where they were put") {
   auto const gpu = gpu_or_skip();
   if (!gpu) return;
-  edl::cuda_buffer a(gpu, 100), b(gpu, 100), c(gpu, 100);
+  edl::any_buffer a(gpu, 100), b(gpu, 100), c(gpu, 100);
   floats const ones(100, 1), half(100, 0.5f);
   gpu->upload(std::as_bytes(std::span(ones)), a.span().data());
   gpu->upload(std::as_bytes(std::span(half)), b.span().data());

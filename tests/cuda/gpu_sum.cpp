@@ -4,7 +4,7 @@
 
 #include "collective/members.hpp"
 #include "cuda/gpus.hpp"
-#include "edl/app/cuda_trainer.hpp"
+#include "edl/app/model_learner.hpp"
 #include "edl/app/step_sum.hpp"
 #include "edl/edl.hpp"
 
@@ -22,7 +22,7 @@ struct deep {
   static constexpr edl::sgd optimizer{.learning_rate = 1};
   static void feed(edl::example const&, edl::sample<deep>&, edl::mode) {}
 };
-using trainer = edl::app::cuda_trainer<deep>;
+using edl::worker::trainer;
 
 constexpr std::size_t bucket_bytes = 800;
 
@@ -52,8 +52,8 @@ struct team {
   explicit team(int size, int gpus) {
     if (gpus_or_skip(gpus).empty()) return;
     for (int r = 0; r < size; ++r)
-      trainers.push_back(std::make_unique<trainer>(
-          edl::worker::trainer_options{.max_batch = 8, .cuda = {.index = r % gpus}}));
+      trainers.push_back(edl::app::make_trainer<deep>(
+          {.max_batch = 8, .on = edl::worker::device_kind::cuda, .cuda = {.index = r % gpus}}));
     variables.assign(trainers[0]->variables().begin(), trainers[0]->variables().end());
     parameters = trainers[0]->gradients().size();
   }

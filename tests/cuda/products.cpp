@@ -18,7 +18,7 @@ class on_gpu {
         arena_(memory_, before + size) {}
   on_gpu(on_gpu const&) = delete;
   on_gpu& operator=(on_gpu const&) = delete;
-  ~on_gpu() { gpu_.release(memory_); }
+  ~on_gpu() { gpu_.release(memory_, arena_.size()); }
 
   std::span<float> span() { return all_; }
   std::span<float> arena() { return arena_; }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "app/words.hpp"
 #include "cuda/gpu.hpp"
-#include "edl/app/cuda_trainer.hpp"
-#include "edl/app/model_trainer.hpp"
+#include "edl/app/model_learner.hpp"
 #include "edl/data/example_builder.hpp"
 #include "edl/edl.hpp"
+#include "edl/optim/arena.hpp"
 
 namespace nn = edl::nn;
 
@@ -118,10 +120,16 @@ struct course {
 };
 
 template <class Model>
+std::unique_ptr<edl::worker::trainer> trainer_on_gpu(edl::worker::trainer_options o = {}) {
+  o.max_batch = std::max(o.max_batch, 4);
+  o.on = edl::worker::device_kind::cuda;
+  return edl::app::make_trainer<Model>(o);
+}
+
+template <class Model>
 course on_gpu(edl::worker::keep_samples how, edl::precision p = edl::precision::float32) {
-  edl::app::cuda_trainer<Model> t(
-      {.max_batch = 4, .cuda = {.precision = p, .measured = false}, .samples = how});
-  return course(t, 6, 3);
+  auto const t = trainer_on_gpu<Model>({.cuda = {.precision = p, .measured = false}, .samples = how});
+  return course(*t, 6, 3);
 }
 
 edl::data::batch batch_of(edl::worker::trainer const& t, std::vector<float> const& features) {
@@ -135,7 +143,8 @@ edl::data::batch batch_of(edl::worker::trainer const& t, std::vector<float> cons
 
 TEST_CASE("a pass without a loss leaves what is kept on the GPU as it was") {
   if (!gpu_or_skip()) return;
-  edl::app::cuda_trainer<normalised> t({.max_batch = 2});
+  auto const trainer = trainer_on_gpu<normalised>();
+  auto& t = *trainer;
   edl::arena* const there = t.arena();
   REQUIRE(there);
   std::vector<float> variables(t.variables().begin(), t.variables().end());
@@ -179,8 +188,9 @@ TEST_CASE("samples that are kept on the GPU train to the same bits as those that
 
 TEST_CASE("a GPU augments, and averages looks, as the processor does") {
   if (!gpu_or_skip()) return;
-  edl::app::model_trainer<placed> processor({.max_batch = 4});
-  edl::app::cuda_trainer<placed> gpu({.max_batch = 4, .samples = edl::worker::keep_samples::on});
+  auto const one = edl::app::make_trainer<placed>({.max_batch = 4});
+  auto const other = trainer_on_gpu<placed>({.samples = edl::worker::keep_samples::on});
+  auto &processor = *one, &gpu = *other;
   edl::random_stream const random{3, 0};
   std::uint64_t i = 0;
   for (float& v : processor.variables()) v = random.uniform(i++) - 0.5f;
@@ -222,10 +232,10 @@ TEST_CASE("what only the processor can do to pictures is done while they are fed
 
 TEST_CASE("samples that do not fit are fed each time, or refused where they are to be kept") {
   if (!gpu_or_skip()) return;
-  edl::app::cuda_trainer<plain> some({.max_batch = 4}),
-      all({.max_batch = 4, .samples = edl::worker::keep_samples::on});
-  CHECK(some.expect(1'000'000'000'000, 0) == "");
-  CHECK_THROWS_WITH_AS(all.expect(1'000'000'000'000, 0), doctest::Contains("--keep_samples=auto"),
+  auto const some = trainer_on_gpu<plain>(),
+             all = trainer_on_gpu<plain>({.samples = edl::worker::keep_samples::on});
+  CHECK(some->expect(1'000'000'000'000, 0) == "");
+  CHECK_THROWS_WITH_AS(all->expect(1'000'000'000'000, 0), doctest::Contains("--keep_samples=auto"),
                        edl::usage_error);
 }
 
@@ -233,8 +243,8 @@ TEST_CASE("ids arrive as they are in any precision: an embedding learns what it 
   if (!gpu_or_skip()) return;
   for (edl::precision const p : {edl::precision::float32, edl::precision::bfloat16}) {
     CAPTURE(int(p));
-    edl::app::cuda_trainer<words> t({.max_batch = 16, .cuda = {.precision = p, .measured = false}});
-    CHECK(learn_words(t, 100) == 1);
+    auto const t = trainer_on_gpu<words>({.max_batch = 16, .cuda = {.precision = p, .measured = false}});
+    CHECK(learn_words(*t, 100) == 1);
     using enum edl::worker::keep_samples;
     course const fed = on_gpu<words>(off, p), kept = on_gpu<words>(on, p);
     CHECK(kept.fed < fed.fed);
@@ -246,7 +256,8 @@ TEST_CASE("ids arrive as they are in any precision: an embedding learns what it 
 
 TEST_CASE("what is no id makes a loss that is not finite, and nothing is read beyond the table") {
   if (!gpu_or_skip()) return;
-  edl::app::cuda_trainer<words> t({.max_batch = 2});
+  auto const trainer = trainer_on_gpu<words>();
+  auto& t = *trainer;
   auto b = t.make_batch();
   fill_words(t, b, {3, 4}, edl::mode::training);
   for (int times : {1, 2, 3}) {  // as they come, recorded, replayed

@@ -7,12 +7,12 @@
 
 TEST_CASE("parts of an average add up to one, whatever the weights") {
   constexpr auto two = edl::average_of(edl::look{}, edl::look{.mirrored = true});
-  CHECK(two.part(0) == 0.5f);
-  CHECK(two.part(1) == 0.5f);
+  CHECK(part_of(two.looks, 0) == 0.5f);
+  CHECK(part_of(two.looks, 1) == 0.5f);
   constexpr auto three =
       edl::average_of(edl::look{.weight = 2}, edl::look{.weight = 2}, edl::look{.weight = 4});
-  CHECK(three.part(0) == 0.25f);
-  CHECK(three.part(2) == 0.5f);
+  CHECK(part_of(three.looks, 0) == 0.25f);
+  CHECK(part_of(three.looks, 2) == 0.5f);
   static_assert(three.valid());
   static_assert(!edl::average_of().valid());
   static_assert(!edl::average_of(edl::look{.weight = 0}).valid());
@@ -22,7 +22,7 @@ TEST_CASE("parts of an average add up to one, whatever the weights") {
 TEST_CASE("what is said on the looks is averaged by their weights") {
   constexpr auto of = edl::average_of(edl::look{.weight = 3}, edl::look{});
   std::vector<float> said{4, 8, 0, 16};
-  of.join(said);
+  join(of.looks, said);
   CHECK(said[0] == 3);
   CHECK(said[1] == 10);
 }

@@ -58,7 +58,7 @@ class gpu_samples {
  private:
   /// The samples of one kind that are kept.
   struct kept_kind {
-    cuda_buffer features;
+    any_buffer features;
     std::vector<std::uint32_t> labels;
     std::vector<std::atomic<std::uint8_t>> known;
   };
@@ -68,7 +68,7 @@ class gpu_samples {
     return m == mode::prediction ? nullptr : kept_[m == mode::training ? 0 : 1].get();
   }
   kept_kind* kept(mode m) { return const_cast<kept_kind*>(std::as_const(*this).kept(m)); }
-  std::uint32_t const* list(cuda_buffer const& of) const {
+  std::uint32_t const* list(any_buffer const& of) const {
     return reinterpret_cast<std::uint32_t const*>(of.span().data());
   }
   void remember(kept_kind& in, data::batch const& b, std::span<std::uint32_t const> places);
@@ -77,9 +77,9 @@ class gpu_samples {
   gpu_sample_options of_;
   std::size_t size_;  // of a sample
   std::array<std::unique_ptr<kept_kind>, 2> kept_;
-  cuda_buffer given_, labels_;
-  cuda_buffer rows_, in_order_;     // where kept samples, and given ones, lie
-  cuda_buffer placements_, looks_;  // of a minibatch; of each look, the first of which is as it is
+  any_buffer given_, labels_;
+  any_buffer rows_, in_order_;     // where kept samples, and given ones, lie
+  any_buffer placements_, looks_;  // of a minibatch; of each look, the first of which is as it is
   pinned_buffer host_rows_, host_placements_;
 };
 

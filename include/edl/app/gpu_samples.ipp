@@ -76,7 +76,7 @@ EDL_INLINE std::string gpu_samples::keep(worker::keep_samples how, std::uint64_t
                       "use --keep_samples=auto",
                       samples, bytes(samples) >> 20, room >> 20));
     kind =
-        std::make_unique<kept_kind>(kept_kind{cuda_buffer(gpu_.backend(), std::size_t(samples) * size_),
+        std::make_unique<kept_kind>(kept_kind{any_buffer(gpu_.backend(), std::size_t(samples) * size_),
                                               std::vector<std::uint32_t>(std::size_t(samples) * of_.labels),
                                               std::vector<std::atomic<std::uint8_t>>(std::size_t(samples))});
     room -= bytes(samples);
@@ -141,7 +141,7 @@ EDL_INLINE void gpu_samples::show(int rows, mode m, std::size_t look, std::span<
     return of_.exact ? gpu_->move(from, x) : gpu_->store(from, x);
   }
   std::size_t const which = !training && placed ? 1 + look : 0;
-  cuda_buffer const& how = training && placed ? placements_ : looks_;
+  any_buffer const& how = training && placed ? placements_ : looks_;
   auto const* const first = reinterpret_cast<placement const*>(how.span().data());
   gpu_->show(of_.input, std::size_t(rows), in ? in->features.span() : std::as_const(given_).span(),
              list(in ? rows_ : in_order_), first + which * std::size_t(of_.max_batch), of_.exact, x);

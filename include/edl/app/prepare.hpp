@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "edl/app/initial_variables.hpp"
-#include "edl/app/model_feeder.hpp"
+#include "edl/app/model_learner.hpp"
 #include "edl/app/sample.hpp"
 #include "edl/data/reader.hpp"
 

@@ -22,26 +22,26 @@ struct look {
   }
 };
 
+/// The part of the i-th look: all parts add up to 1.
+constexpr float part_of(std::span<look const> looks, std::size_t i) {
+  double sum = 0;
+  for (look const& l : looks) sum += l.weight;
+  return float(looks[i].weight / sum);
+}
+
+/// `said`: what the network says on the looks, one after the other. The mean takes the first one's place.
+inline void join(std::span<look const> looks, std::span<float> said) {
+  std::size_t const n = said.size() / looks.size();
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    float const weight = part_of(looks, i);
+    for (std::size_t k = 0; k < n; ++k) said[k] = weight * said[i * n + k] + (i > 0 ? said[k] : 0);
+  }
+}
+
 /// What a network says is the mean of what it says on N looks at a picture.
 template <std::size_t N>
 struct average {
   std::array<look, N> looks;
-
-  /// The part of the i-th look: all parts add up to 1.
-  constexpr float part(std::size_t i) const {
-    double sum = 0;
-    for (look const& l : looks) sum += l.weight;
-    return float(looks[i].weight / sum);
-  }
-  /// `said`: what the network says on the looks, one after the other. The mean takes the first one's place.
-  void join(std::span<float> said) const {
-    std::size_t const n = said.size() / N;
-    for (std::size_t k = 0; k < n; ++k) said[k] *= part(0);
-    for (std::size_t i = 1; i < N; ++i) {
-      float const weight = part(i);
-      for (std::size_t k = 0; k < n; ++k) said[k] += weight * said[i * n + k];
-    }
-  }
 
   constexpr bool valid() const {
     double sum = 0;

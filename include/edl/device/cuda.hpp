@@ -4,43 +4,12 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 
-#include "edl/core/random.hpp"
+#include "edl/device/any_device.hpp"
 #include "edl/device/cuda/backend.hpp"
-#include "edl/device/device.hpp"
 
 namespace edl {
-
-/// Memory of a GPU, zeroed. The host never looks into its span. Movable.
-class cuda_buffer {
- public:
-  cuda_buffer() = default;
-  cuda_buffer(std::shared_ptr<cuda_backend> of, std::size_t size)
-      : of_(std::move(of)), data_(size > 0 ? of_->allocate(size) : nullptr), size_(size) {}
-  cuda_buffer(cuda_buffer&& other) noexcept
-      : of_(std::move(other.of_)),
-        data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)) {}
-  cuda_buffer& operator=(cuda_buffer&& other) noexcept {
-    std::swap(of_, other.of_);
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~cuda_buffer() {
-    if (data_) of_->release(data_);
-  }
-
-  std::span<float> span() { return {data_, size_}; }
-  view<float> span() const { return {data_, size_}; }
-
- private:
-  std::shared_ptr<cuda_backend> of_;
-  float* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 /// Pins host memory for as long as what it returns lives, which is less than that memory does. Small memory,
 /// which shares its pages, is left as it is. Thread safety: safe.
@@ -69,171 +38,20 @@ class pinned_buffer {
 
 /// A GPU: what `cuda_backend` promises, as a device. Throws edl::error where there is none. Movable. Thread
 /// safety: distinct objects: safe. Shared objects: unsafe.
-class cuda {
+class cuda : public any_device {
  public:
-  using scalar = float;
   using options = cuda_options;
-  using buffer = cuda_buffer;
 
-  explicit cuda(options const& o = {}) : backend_(open_cuda(o)) {}
+  explicit cuda(options const& o = {}) : cuda(open_cuda(o)) {}
 
-  cuda_backend* operator->() const { return backend_.get(); }
-  std::shared_ptr<cuda_backend> const& backend() const { return backend_; }
+  cuda_backend* operator->() const { return gpu_.get(); }
+  std::shared_ptr<cuda_backend> const& backend() const { return gpu_; }
 
  private:
-  std::shared_ptr<cuda_backend> backend_;
+  explicit cuda(std::shared_ptr<cuda_backend> gpu) : any_device(gpu), gpu_(std::move(gpu)) {}
+
+  std::shared_ptr<cuda_backend> gpu_;
 };
-
-// The operations: see `concept device`.
-
-inline cuda_buffer allocate(cuda& d, std::size_t n) { return {d.backend(), n}; }
-inline void upload(cuda& d, view<float> host, std::span<float> to) {
-  d->upload(std::as_bytes(host), to.data());
-}
-inline void download(cuda& d, view<float> from, std::span<float> host) {
-  d->download(from.data(), std::as_writable_bytes(host));
-  d->synchronize();
-}
-inline void bind_parameters(cuda& d, view<float> parameters) { d->bind(parameters); }
-inline void finish(cuda& d) { d->synchronize(); }
-
-inline void conv2d_forward(cuda& d, conv_geometry const& g, int batch, activation f, view<float> x,
-                           view<float> kernel, view<float> bias, std::span<float> y) {
-  d->conv2d_forward(g, batch, f, x, kernel, bias, y);
-}
-inline void conv2d_backward(cuda& d, conv_geometry const& g, int batch, view<float> x, view<float> kernel,
-                            view<float> dy, std::span<float> dx, std::span<float> dkernel,
-                            std::span<float> dbias) {
-  d->conv2d_backward(g, batch, x, kernel, dy, dx, dkernel, dbias);
-}
-inline std::string describe_conv2d(cuda& d, conv_geometry const& g, int batch) {
-  return d->describe_conv2d(g, batch);
-}
-inline void dense_forward(cuda& d, std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
-                          view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
-  d->dense_forward(rows, inputs, outputs, f, x, kernel, bias, y);
-}
-inline void dense_backward(cuda& d, std::size_t rows, std::size_t inputs, std::size_t outputs, view<float> x,
-                           view<float> kernel, view<float> dy, std::span<float> dx, std::span<float> dkernel,
-                           std::span<float> dbias) {
-  d->dense_backward(rows, inputs, outputs, x, kernel, dy, dx, dkernel, dbias);
-}
-inline std::string describe_dense(cuda& d, std::size_t rows, std::size_t inputs, std::size_t outputs) {
-  return d->describe_dense(rows, inputs, outputs);
-}
-
-inline void max_pool_forward(cuda& d, pool_geometry const& g, int batch, view<float> x, std::span<float> y) {
-  d->max_pool_forward(g, batch, x, y);
-}
-inline void max_pool_backward(cuda& d, pool_geometry const& g, int batch, view<float> x, view<float> y,
-                              view<float> dy, std::span<float> dx) {
-  d->max_pool_backward(g, batch, x, y, dy, dx);
-}
-inline void average_pool_forward(cuda& d, pool_geometry const& g, int batch, view<float> x,
-                                 std::span<float> y) {
-  d->average_pool_forward(g, batch, x, y);
-}
-inline void average_pool_backward(cuda& d, pool_geometry const& g, int batch, view<float> dy,
-                                  std::span<float> dx) {
-  d->average_pool_backward(g, batch, dy, dx);
-}
-
-inline void relu_forward(cuda& d, view<float> x, std::span<float> y) {
-  d->forward(cuda_backend::function::relu, 0, x, y);
-}
-inline void relu_backward(cuda& d, view<float> y, view<float> dy, std::span<float> dx) {
-  d->backward(cuda_backend::function::relu, 0, y, dy, dx);
-}
-inline void leaky_relu_forward(cuda& d, float slope, view<float> x, std::span<float> y) {
-  d->forward(cuda_backend::function::leaky_relu, slope, x, y);
-}
-inline void leaky_relu_backward(cuda& d, float slope, view<float> y, view<float> dy, std::span<float> dx) {
-  d->backward(cuda_backend::function::leaky_relu, slope, y, dy, dx);
-}
-inline void sigmoid_forward(cuda& d, view<float> x, std::span<float> y) {
-  d->forward(cuda_backend::function::sigmoid, 0, x, y);
-}
-inline void sigmoid_backward(cuda& d, view<float> y, view<float> dy, std::span<float> dx) {
-  d->backward(cuda_backend::function::sigmoid, 0, y, dy, dx);
-}
-inline void tanh_forward(cuda& d, view<float> x, std::span<float> y) {
-  d->forward(cuda_backend::function::tanh, 0, x, y);
-}
-inline void tanh_backward(cuda& d, view<float> y, view<float> dy, std::span<float> dx) {
-  d->backward(cuda_backend::function::tanh, 0, y, dy, dx);
-}
-inline void gelu_forward(cuda& d, view<float> x, std::span<float> y) {
-  d->forward(cuda_backend::function::gelu, 0, x, y);
-}
-inline void gelu_backward(cuda& d, view<float> x, view<float> dy, std::span<float> dx) {
-  d->backward(cuda_backend::function::gelu, 0, x, dy, dx);
-}
-inline void multiply(cuda& d, float factor, view<float> x, std::span<float> y) {
-  d->forward(cuda_backend::function::scale, factor, x, y);
-}
-inline void softmax_forward(cuda& d, std::size_t rows, std::size_t classes, view<float> x,
-                            std::span<float> y) {
-  d->softmax_forward(rows, classes, x, y);
-}
-inline void softmax_backward(cuda& d, std::size_t rows, std::size_t classes, view<float> y, view<float> dy,
-                             std::span<float> dx) {
-  d->softmax_backward(rows, classes, y, dy, dx);
-}
-
-inline void batch_norm_train(cuda& d, norm_chain const& c, int batch, float momentum, float epsilon,
-                             view<float> x, view<float> gamma, view<float> beta, view<float> more,
-                             std::span<float> running_mean, std::span<float> running_variance,
-                             std::span<float> y, std::span<float> kept) {
-  d->batch_norm_train(c, batch, momentum, epsilon, x, gamma, beta, more, running_mean, running_variance, y,
-                      kept);
-}
-inline void batch_norm_evaluate(cuda& d, norm_chain const& c, int batch, float epsilon, view<float> x,
-                                view<float> gamma, view<float> beta, view<float> more,
-                                view<float> running_mean, view<float> running_variance, std::span<float> y,
-                                std::span<float> kept) {
-  d->batch_norm_evaluate(c, batch, epsilon, x, gamma, beta, more, running_mean, running_variance, y, kept);
-}
-inline void batch_norm_again(cuda& d, norm_chain const& c, int batch, view<float> x, view<float> gamma,
-                             view<float> beta, view<float> kept, std::span<float> y) {
-  d->batch_norm_again(c, batch, x, gamma, beta, kept, y);
-}
-inline void batch_norm_backward(cuda& d, norm_chain const& c, int batch, bool through, view<float> x,
-                                view<float> gamma, view<float> beta, view<float> dy, view<float> kept,
-                                std::span<float> dx, std::span<float> dgamma, std::span<float> dbeta) {
-  d->batch_norm_backward(c, batch, through, x, gamma, beta, dy, kept, dx, dgamma, dbeta);
-}
-
-inline void embedding_forward(cuda& d, embedding_geometry const& g, int batch, view<float> ids,
-                              view<float> table, std::span<float> y) {
-  d->embedding_forward(g, batch, ids, table, y);
-}
-inline void embedding_backward(cuda& d, embedding_geometry const& g, int batch, view<float> ids,
-                               view<float> dy, std::span<float> dx, std::span<float> dtable) {
-  d->embedding_backward(g, batch, ids, dy, dx, dtable);
-}
-
-inline void dropout_forward(cuda& d, float rate, random_stream const& random, view<float> x,
-                            std::span<float> y, std::span<std::byte> mask) {
-  d->dropout_forward(rate, random, x, y, mask);
-}
-inline void dropout_backward(cuda& d, float rate, std::span<std::byte const> mask, view<float> dy,
-                             std::span<float> dx) {
-  d->dropout_backward(rate, mask, dy, dx);
-}
-inline void copy(cuda& d, view<float> x, std::span<float> y) { d->copy(x, y); }
-inline void add(cuda& d, activation f, view<float> a, view<float> b, std::span<float> y) {
-  d->add(f, a, b, y);
-}
-inline void add_masked(cuda& d, view<float> a, view<float> b, view<float> x, std::span<float> y) {
-  d->add_masked(a, b, x, y);
-}
-inline void halve(cuda& d, view<float> x, std::span<std::byte> to) { d->halve(x, to); }
-inline void restore(cuda& d, std::span<std::byte const> from, std::span<float> y) { d->restore(from, y); }
-inline void copy_columns(cuda& d, std::size_t rows, std::size_t columns, view<float> x, std::size_t x_first,
-                         std::size_t x_stride, std::span<float> y, std::size_t y_first,
-                         std::size_t y_stride) {
-  d->copy_columns(rows, columns, x, x_first, x_stride, y, y_first, y_stride);
-}
 
 static_assert(device<cuda>);
 

@@ -32,7 +32,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
                           norm_chain const& norm, embedding_geometry const& table) {
   typename D::scalar;
   typename D::options;  // D(options): what of the machine it may use
-  typename D::buffer;   // memory the device computes on: .span(), movable. The host looks into a cpu's only
+  typename D::buffer;   // memory the device computes on: .span(), movable
   // x, kernel, bias (may be empty) → y
   conv2d_forward(d, conv, batch, f, in, in, in, out);
   // x, kernel, dy before the activation → dx, dkernel, dbias (each may be empty)
@@ -82,6 +82,7 @@ concept device = requires(D& d, conv_geometry const& conv, pool_geometry const& 
   download(d, in, out);                                    // and to it
   bind_parameters(d, in);                                  // the variables that will be factors of products
   finish(d);                                               // waits until all is done
+  { in_host_memory(d) } -> std::same_as<bool>;             // whether the host may look into its buffers
 };
 
 }  // namespace edl

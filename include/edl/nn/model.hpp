@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "edl/core/layout.hpp"
-#include "edl/device/buffer.hpp"
 #include "edl/device/device.hpp"
 #include "edl/nn/plan.hpp"
 #include "edl/nn/sequential.hpp"
@@ -89,7 +88,7 @@ class model {
 
   /// Draws the variables anew.
   void initialise(std::uint64_t seed) {
-    if constexpr (std::same_as<buffer, aligned_buffer<scalar>>) {
+    if (in_host_memory(device_)) {
       initialise(seed, 0, variables());
     } else {
       std::vector<scalar> host(variables().size());

@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
+#include <type_traits>
 
 #include "edl/core/layout.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/naming.hpp"
 #include "edl/nn/takes_ids.hpp"
 
 namespace edl::nn {
@@ -71,24 +73,17 @@ constexpr bool explain() {
     return layer_receives<index, child, Found.input, Found.why, inside<Outer...>>::checked;
 }
 
-/// Names are paths; a name that stands twice in one container is numbered from the second on, as Keras does.
-template <layer L, class Visit>
-void for_each_named(L const& l, shape in, std::string const& prefix, Visit&& visit) {
-  if constexpr (container<L>) {
-    std::vector<std::string_view> taken;
+template <layer L>
+void name_variables(L const& l, shape in, naming& names) {
+  if constexpr (container<L>)
     l.children(in, [&](auto const& child, shape s, std::string_view role) {
-      auto const name = role.empty() ? name_of<std::remove_cvref_t<decltype(child)>>() : role;
-      std::size_t twins = 0;
-      for (auto const& other : taken) twins += other == name;
-      taken.push_back(name);
-      auto full = prefix + std::string(name);
-      if (twins > 0) full += '_' + std::to_string(twins);
-      for_each_named(child, s, full + '/', visit);
+      names.enter(role.empty() ? name_of<std::remove_cvref_t<decltype(child)>>() : role);
+      name_variables(child, s, names);
+      names.leave();
       return true;
     });
-  } else if constexpr (requires { l.variables(in, visit); }) {
-    l.variables(in, [&](variable_spec const& v) { visit(prefix + std::string(v.name), v); });
-  }
+  else if constexpr (requires { l.variables(in, [](variable_spec const&) {}); })
+    l.variables(in, [&](variable_spec const& v) { names.add(v); });
 }
 
 }  // namespace detail
@@ -96,16 +91,9 @@ void for_each_named(L const& l, shape in, std::string const& prefix, Visit&& vis
 /// Where the variables of a layer lie, and what they are called.
 template <layer L>
 parameter_layout layout_of(L const& l, shape in) {
-  parameter_layout all;
-  auto const n = count(l, in);
-  for (bool const trained : {true, false})
-    detail::for_each_named(l, in, {}, [&](std::string name, variable_spec const& v) {
-      if (v.trained != trained) return;
-      auto& end = trained ? all.parameters : all.state;
-      all.variables.push_back({std::move(name), v.dims, trained ? end : n.parameters + end});
-      end += v.dims.size();
-    });
-  return all;
+  naming names;
+  detail::name_variables(l, in, names);
+  return names.lay_out();
 }
 
 /// Draws the elements [first, first + to.size()) of a layer's variables, as they lie in the arena.

@@ -127,5 +127,9 @@ template <class T>
 void bind_parameters(basic_cpu<T>&, reads<T>) {}
 template <class T>
 void finish(basic_cpu<T>&) {}
+template <class T>
+constexpr bool in_host_memory(basic_cpu<T> const&) {
+  return true;
+}
 
 }  // namespace edl

@@ -9,41 +9,31 @@
 #include <string>
 
 #include "edl/core/error.hpp"
-#include "edl/core/random.hpp"
 #include "edl/core/span.hpp"
-#include "edl/device/activation.hpp"
+#include "edl/device/backend.hpp"
 #include "edl/device/cuda/communicator.hpp"
 #include "edl/device/cuda/options.hpp"
-#include "edl/device/geometry.hpp"
 #include "edl/device/placement.hpp"
 
 namespace edl {
 
-/// What computes on a GPU: a stream of work, its memory, and the operations of `concept device`. It lives in
-/// a library of its own (`libedl-cuda.so`), opened when a GPU is asked for, so that programs need neither the
-/// toolkit to be built nor a driver to start.
+/// What computes on a GPU: a stream of work, its memory, the operations of `concept device`, and what
+/// trainers there do besides. It lives in a library of its own (`libedl-cuda.so`), opened when a GPU is asked
+/// for, so that programs need neither the toolkit to be built nor a driver to start.
 ///
-/// Spans named `host` are host memory, all others the GPU's, from `allocate`. Memory of activations has room
+/// Memory of activations has room
 /// for a float32 each; in `precision::bfloat16` it holds a bfloat16 each at its beginning: `store` and `load`
 /// convert. Variables, gradients and statistics are float32 always.
 ///
 /// Calls return before the work is done, unless they say otherwise. Errors are edl::error with the place and
 /// the words of CUDA; those of work under way come with a later call. Thread safety: one thread, or several
 /// in turn, of which each says so (`use`).
-class cuda_backend {
+class cuda_backend : public device_backend {
  public:
-  using in = view<float>;
-  using out = std::span<float>;
-
-  virtual ~cuda_backend() = default;
-
   /// "NVIDIA H200, 139.8 GiB, CUDA 13.0, cuDNN 9.19.0"
   virtual std::string describe() const = 0;
 
   // ---- Memory ----
-
-  virtual float* allocate(std::size_t floats) = 0;  ///< zeroed
-  virtual void release(float* memory) noexcept = 0;
 
   /// Pinned memory of the host: copies need not wait for it.
   virtual float* allocate_host(std::size_t floats) = 0;  ///< zeroed
@@ -53,10 +43,6 @@ class cuda_backend {
   /// used all the same. No other pinned memory may be on its pages. Safe on any thread.
   virtual bool pin(std::span<std::byte const> host) = 0;
   virtual void unpin(std::byte const* host) noexcept = 0;
-
-  /// Copies. What is not pinned has been read, or written, on return.
-  virtual void upload(std::span<std::byte const> host, void* to) = 0;
-  virtual void download(void const* from, std::span<std::byte> host) = 0;
 
   /// float32 as it is, from one place of the GPU's memory to another.
   virtual void move(in from, out to) = 0;
@@ -68,14 +54,10 @@ class cuda_backend {
   /// Bytes that are left of the GPU's memory.
   virtual std::size_t free_memory() = 0;
 
-  /// Waits until all is done.
-  virtual void synchronize() = 0;
-
   // ---- Steps ----
 
-  /// Variables that are factors of products: in bfloat16 they are kept in that precision, too. They are read
-  /// anew by `refresh`, and by `step`s of an optimiser.
-  virtual void bind(in parameters) = 0;
+  /// `bind`: in bfloat16 these variables are kept in that precision, too. They are read anew by `refresh`,
+  /// and by `step`s of an optimiser.
   virtual void refresh() = 0;
 
   /// Does `work`, which issues operations: the first time for a key as they come, from the second on as one
@@ -109,62 +91,6 @@ class cuda_backend {
   virtual void divide(out values, float by) = 0;
   virtual void add_divided(in x, float by, out to) = 0;
 
-  // ---- Products ----
-
-  virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
-                              out y) = 0;
-  virtual void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
-                               out dbias) = 0;
-  virtual void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x,
-                             in kernel, in bias, out y) = 0;
-  virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
-                              in dy, out dx, out dkernel, out dbias) = 0;
-  virtual std::string describe_conv2d(conv_geometry const& g, int batch) = 0;
-  virtual std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) = 0;
-
-  // ---- Windows ----
-
-  virtual void max_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
-  virtual void max_pool_backward(pool_geometry const& g, int batch, in x, in y, in dy, out dx) = 0;
-  virtual void average_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
-  virtual void average_pool_backward(pool_geometry const& g, int batch, in dy, out dx) = 0;
-
-  // ---- Normalisation ----
-
-  virtual void batch_norm_train(norm_chain const& c, int batch, float momentum, float epsilon, in x, in gamma,
-                                in beta, in more, out running_mean, out running_variance, out y,
-                                out kept) = 0;
-  virtual void batch_norm_evaluate(norm_chain const& c, int batch, float epsilon, in x, in gamma, in beta,
-                                   in more, in running_mean, in running_variance, out y, out kept) = 0;
-  virtual void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) = 0;
-  virtual void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta,
-                                   in dy, in kept, out dx, out dgamma, out dbeta) = 0;
-
-  // ---- Element by element ----
-
-  enum class function : std::uint8_t { relu, leaky_relu, sigmoid, tanh, gelu, scale };
-  virtual void forward(function f, float slope, in x, out y) = 0;
-  virtual void backward(function f, float slope, in y, in dy, out dx) = 0;  ///< gelu: x for y
-  virtual void dropout_forward(float rate, random_stream const& random, in x, out y,
-                               std::span<std::byte> mask) = 0;
-  virtual void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx) = 0;
-  virtual void copy(in x, out y) = 0;
-  virtual void add(activation f, in a, in b, out y) = 0;
-  virtual void add_masked(in a, in b, in x, out y) = 0;
-  virtual void halve(in x, std::span<std::byte> to) = 0;
-  virtual void restore(std::span<std::byte const> from, out y) = 0;
-
-  /// Columns [x_first, x_first + columns) of rows of `x_stride`, to those from `y_first` of rows of
-  /// `y_stride`.
-  virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
-                            std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
-
-  // ---- Tables: ids are float32 always; the row of what is none is NaN ----
-
-  virtual void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) = 0;
-  virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
-                                  out dtable) = 0;
-
   // ---- Samples: float32, as they were fed. Lists are in the GPU's memory, too, an entry for each row. ----
 
   /// Row i of y, activations, shows row `rows[i]` of `from`, pictures, as `how[i]` says;
@@ -176,10 +102,7 @@ class cuda_backend {
   virtual void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,
                             out to) = 0;
 
-  // ---- Rows ----
-
-  virtual void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
-  virtual void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
+  // ---- Losses ----
 
   /// The losses of edl/nn/losses.hpp: gradients (may be empty) of the mean, and `loss[0]`, the mean itself.
   virtual void softmax_cross_entropy(std::size_t rows, std::size_t classes, float label_smoothing, in outputs,

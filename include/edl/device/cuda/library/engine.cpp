@@ -98,7 +98,7 @@ float* engine::allocate(std::size_t floats) {
   return static_cast<float*>(memory);
 }
 
-void engine::release(float* memory) noexcept {
+void engine::release(float* memory, std::size_t) noexcept {
   (void)cudaSetDevice(index_);
   (void)cudaStreamSynchronize(stream_);
   (void)cudaFree(memory);

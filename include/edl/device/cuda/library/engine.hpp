@@ -24,7 +24,7 @@ class engine final : public cuda_backend {
 
   std::string describe() const override;
   float* allocate(std::size_t floats) override;
-  void release(float* memory) noexcept override;
+  void release(float* memory, std::size_t floats) noexcept override;
   float* allocate_host(std::size_t floats) override;
   void release_host(float* memory) noexcept override;
   bool pin(std::span<std::byte const> host) override;

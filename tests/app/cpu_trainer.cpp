@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/app/model_trainer.hpp"
+#include "edl/app/cpu_trainer.hpp"
 
 #include <doctest/doctest.h>
 
 #include <array>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 #include "app/words.hpp"
+#include "edl/app/model_learner.hpp"
 #include "edl/core/error.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
@@ -42,8 +44,8 @@ struct mirrored : pictures<mirrored> {
 
 template <class Model>
 struct subject {
-  edl::app::model_trainer<Model> trainer{{.max_batch = 2}};
-  edl::data::batch batch = trainer.make_batch();
+  std::unique_ptr<edl::worker::trainer> trainer = edl::app::make_trainer<Model>({.max_batch = 2});
+  edl::data::batch batch = trainer->make_batch();
 
   explicit subject(std::vector<float> const& features) {
     std::ranges::copy(features, batch.features.begin());
@@ -51,11 +53,11 @@ struct subject {
     batch.classes = {0, 2};
     edl::random_stream const random{3, 0};
     std::uint64_t i = 0;
-    for (float& v : trainer.variables()) v = random.uniform(i++) - 0.5f;
+    for (float& v : trainer->variables()) v = random.uniform(i++) - 0.5f;
   }
 
   std::vector<float> predict() {
-    auto const outputs = trainer.predict(batch);
+    auto const outputs = trainer->predict(batch);
     return {outputs.begin(), outputs.end()};
   }
 };
@@ -89,8 +91,8 @@ TEST_CASE("evaluation and prediction average what the network says on several lo
 
   // Loss and metrics see the average.
   std::array<double, 2> sums{};
-  REQUIRE(of_all.trainer.totals() == 2);
-  of_all.trainer.evaluate(of_all.batch, sums);
+  REQUIRE(of_all.trainer->totals() == 2);
+  of_all.trainer->evaluate(of_all.batch, sums);
   std::vector<std::int32_t> const labels{0, 2};
   double const loss = averaged::loss(edl::shape{1, 1, 3}, 2, edl::view<float>(mean),
                                      edl::view<std::int32_t>(labels), std::span<float>{});
@@ -103,41 +105,41 @@ TEST_CASE("training sees the sample itself, however it is evaluated") {
   std::iota(features.begin(), features.end(), 1.0f);
   subject<plain> a(features);
   subject<averaged> b(features);
-  CHECK(a.trainer.train(a.batch, 1, {}) == b.trainer.train(b.batch, 1, {}));
+  CHECK(a.trainer->train(a.batch, 1, {}) == b.trainer->train(b.batch, 1, {}));
 }
 
 TEST_CASE("an embedding learns what a line of the same numbers cannot") {
-  edl::app::model_trainer<words> of_ids({.max_batch = 16});
-  edl::app::model_trainer<no_words> of_numbers({.max_batch = 16});
-  CHECK(learn_words(of_ids, 100) == 1);
-  CHECK(learn_words(of_numbers, 100) < 0.8);
-  edl::app::model_trainer<words> halved({.max_batch = 16, .keep = nn::storage::half});
-  CHECK(learn_words(halved, 100) == 1);
+  auto const of_ids = edl::app::make_trainer<words>({.max_batch = 16});
+  auto const of_numbers = edl::app::make_trainer<no_words>({.max_batch = 16});
+  CHECK(learn_words(*of_ids, 100) == 1);
+  CHECK(learn_words(*of_numbers, 100) < 0.8);
+  auto const halved = edl::app::make_trainer<words>({.max_batch = 16, .keep = nn::storage::half});
+  CHECK(learn_words(*halved, 100) == 1);
 }
 
 TEST_CASE("what is no id is refused when it is fed, by the number of the record and what is wrong with it") {
-  edl::app::model_trainer<words> t({.max_batch = 2});
-  auto b = t.make_batch();
+  auto const t = edl::app::make_trainer<words>({.max_batch = 2});
+  auto b = t->make_batch();
   struct wrong : words {
     static void feed(edl::example const& record, edl::sample<wrong>& into, edl::mode) {
       into.features = xt::cast<float>(record.floats("ids"));
       into.label = 0;
     }
   };
-  edl::app::model_trainer<wrong> of_wrong({.max_batch = 2});
+  auto const of_wrong = edl::app::make_trainer<wrong>({.max_batch = 2});
   edl::example e;
   for (float const bad : {536.0f, -1.0f, 0.5f, std::numeric_limits<float>::quiet_NaN()}) {
     CAPTURE(bad);
     edl::example_builder(e).floats("ids", std::vector<float>{535, 0, bad});
     CHECK_THROWS_WITH_AS(
-        of_wrong.feed(e, b, 0, edl::mode::training),
+        of_wrong->feed(e, b, 0, edl::mode::training),
         doctest::Contains("is no id: the network's embedding takes whole numbers from 0 to 535"),
         edl::data_error);
   }
   edl::example_builder(e).floats("ids", std::vector<float>{535, 0, 5});
-  of_wrong.feed(e, b, 0, edl::mode::training);
+  of_wrong->feed(e, b, 0, edl::mode::training);
   // Who passes the feed by meets the operation.
   b.rows = 1;
   b.features[1] = 536;
-  CHECK_THROWS_WITH_AS(t.train(b, 1, {}), doctest::Contains("536 (number 1 of sample 0)"), edl::error);
+  CHECK_THROWS_WITH_AS(t->train(b, 1, {}), doctest::Contains("536 (number 1 of sample 0)"), edl::error);
 }

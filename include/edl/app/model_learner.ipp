@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "edl/app/model_feeder.hpp"
+#include "edl/app/model_learner.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/device/geometry.hpp"
 
@@ -31,11 +32,6 @@ EDL_INLINE void check_ids(view<float> features, int vocabulary) {
           fmt::format("number {} of the record, {}, is no id: the network's embedding takes whole numbers "
                       "from 0 to {}",
                       i, features[i], vocabulary - 1));
-}
-
-EDL_INLINE void refuse_feed(char const* why, std::size_t wanted) {
-  throw data_error(fmt::format(
-      "the model's feed failed: {}; does it assign as many values as the network takes, {}?", why, wanted));
 }
 
 }  // namespace edl::app::detail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "edl/core/inline.hpp"
+#include "edl/nn/naming.hpp"
+
+namespace edl::nn {
+
+EDL_INLINE void naming::enter(std::string_view name) {
+  auto& taken = levels_.back().taken;
+  auto const twins = std::ranges::count(taken, name);
+  taken.push_back(name);
+  levels_.push_back({path_.size(), {}});
+  path_ += name;
+  if (twins > 0) path_ += '_' + std::to_string(twins);
+  path_ += '/';
+}
+
+EDL_INLINE void naming::leave() {
+  path_.resize(levels_.back().prefix);
+  levels_.pop_back();
+}
+
+EDL_INLINE void naming::add(variable_spec const& v) {
+  all_.push_back({path_ + std::string(v.name), v.dims, v.trained});
+}
+
+EDL_INLINE parameter_layout naming::lay_out() const {
+  parameter_layout l;
+  for (named const& n : all_) (n.trained ? l.parameters : l.state) += n.dims.size();
+  std::size_t next = 0;
+  for (bool const trained : {true, false})
+    for (named const& n : all_)
+      if (n.trained == trained) {
+        l.variables.push_back({n.name, n.dims, next});
+        next += n.dims.size();
+      }
+  return l;
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/device/any_device.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/backend.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/model.hpp"
+
+namespace nn = edl::nn;
+
+namespace {
+
+constexpr auto every_operation = nn::sequential(
+    nn::image{.height = 12, .width = 12, .channels = 3},
+    nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{}, nn::relu{},
+    nn::max_pool{.window = 2}, nn::dropout{.rate = 0.25f},
+    nn::residual(nn::sequential(nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same},
+                                nn::batch_norm{}, nn::gelu{})),
+    nn::relu{}, nn::average_pool{.window = 2},
+    nn::concat(nn::sequential(nn::conv2d{.filters = 3, .kernel = 1}, nn::sigmoid{}),
+               nn::sequential(nn::conv2d{.filters = 2, .kernel = 1}, nn::tanh{}),
+               nn::sequential(nn::conv2d{.filters = 2, .kernel = 1}, nn::leaky_relu{})),
+    nn::scale{.factor = 0.5f}, nn::dense{.units = 6}, nn::softmax{});
+
+template <class Device>
+using network = edl::model<every_operation, Device>;
+
+constexpr int batch = 5;
+
+/// Outputs, gradients and variables after a training pass, and outputs of an evaluation.
+template <class Network>
+std::vector<float> course(Network& net) {
+  std::vector<float> x(std::size_t(batch) * Network::input.size()), all;
+  edl::random_stream const random{5, 0};
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = random.uniform(i) - 0.5f;
+  auto const keep = [&](std::span<float const> some) { all.insert(all.end(), some.begin(), some.end()); };
+  keep(net.forward(x, batch, edl::mode::training, 3));
+  auto const dy = net.output_gradient();
+  for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = random.uniform(i + x.size()) - 0.5f;
+  net.backward(x, batch);
+  keep(net.gradients());
+  keep(net.variables());
+  keep(net.forward(x, batch, edl::mode::evaluation));
+  return all;
+}
+
+std::shared_ptr<edl::device_backend> processor() {
+  return std::make_shared<edl::cpu_backend>(edl::cpu_options{.kernels = edl::kernels::fixed});
+}
+
+}  // namespace
+
+TEST_CASE("a network on any device that is the processor computes the bits that it does on the processor") {
+  for (nn::storage const keep : {nn::storage::whole, nn::storage::half, nn::storage::recomputed}) {
+    network<edl::cpu> plain(
+        {.max_batch = batch, .seed = 7, .device = {.kernels = edl::kernels::fixed}, .keep = keep});
+    network<edl::any_device> any({.max_batch = batch, .seed = 7, .device = processor(), .keep = keep});
+    CHECK(course(any) == course(plain));
+  }
+}
+
+TEST_CASE("buffers of any device are zeroed, keep their place when moved") {
+  edl::any_device device(processor());
+  CHECK(in_host_memory(device));
+  edl::any_buffer a = allocate(device, 100);
+  CHECK(std::ranges::all_of(a.span(), [](float v) { return v == 0; }));
+  float* const where = a.span().data();
+  std::vector<float> const numbers(100, 2.5f);
+  upload(device, numbers, a.span());
+  edl::any_buffer b(std::move(a));
+  CHECK(b.span().data() == where);
+  CHECK(a.span().empty());
+  std::vector<float> back(100);
+  download(device, b.span(), back);
+  CHECK(back == numbers);
+  b = allocate(device, 0);
+  CHECK(b.span().empty());
+}
+
+TEST_CASE("memory that cannot be had is refused") {
+  edl::any_device device(processor());
+  CHECK_THROWS_AS(allocate(device, std::size_t(-1) / 2), std::bad_alloc);
+}
