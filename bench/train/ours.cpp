@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <iostream>
+#include <memory>
 
+#include "edl/device/any_device.hpp"
+#include "edl/device/cpu/backend.hpp"
 #include "measured.hpp"
 #include "networks.hpp"
 
@@ -13,7 +16,8 @@ class step_of final : public trainer {
  public:
   step_of(int batch, contest const& c)
       : batch_(batch),
-        model_({.max_batch = batch, .device = c.device, .keep = c.keep}),
+        cpu_(std::make_shared<edl::cpu_backend>(c.device)),
+        model_({.max_batch = batch, .device = cpu_, .keep = c.keep}),
         x_(std::size_t(batch) * Net.input.size()),
         labels_(std::size_t(batch)),
         velocity_(model_.gradients().size()) {
@@ -26,7 +30,7 @@ class step_of final : public trainer {
     auto const y = model_.forward(x_, batch_, edl::mode::training, step_);
     loss_(model_.output, batch_, y, edl::view<std::int32_t>(labels_), model_.output_gradient());
     model_.backward(x_, batch_);
-    auto& device = model_.device();
+    auto& device = cpu_->cores();
     std::size_t const n = model_.gradients().size();
     device.share(n, device.parts(n, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
       std::span<float> slots[] = {std::span(velocity_).subspan(begin, end - begin)};
@@ -45,7 +49,8 @@ class step_of final : public trainer {
 
  private:
   int batch_;
-  edl::model<Net, edl::cpu> model_;
+  std::shared_ptr<edl::cpu_backend> cpu_;
+  edl::model<Net, edl::any_device> model_;  // as programs compute
   std::vector<float> x_;
   std::vector<std::int32_t> labels_;
   std::vector<float> velocity_;
