@@ -8,6 +8,7 @@
 
 #include "edl/app/run.hpp"
 #include "edl/data/example.hpp"
+#include "edl/device/cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
