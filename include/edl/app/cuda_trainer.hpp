@@ -72,7 +72,7 @@ class cuda_trainer final : public learning_trainer, private arena {
   double train_for_sum(data::batch const& b, std::uint64_t step);
   double loss_on_processor(data::batch const& b, std::uint64_t step, std::span<float>& slope);
   view<float> results(data::batch const& b, mode what, std::uint64_t step);
-  void run(work what, int rows, std::uint64_t step, std::function<void()> const& todo);
+  void run(work what, int rows, std::uint64_t step, std::function<void()> const& issue);
   double take_back(double loss);
   void fetch_gradients();
 

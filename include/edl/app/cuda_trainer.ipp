@@ -224,11 +224,11 @@ EDL_INLINE view<float> cuda_trainer::results(data::batch const& b, mode what, st
 
 /// As a graph, unless layers are timed.
 EDL_INLINE void cuda_trainer::run(work what, int rows, std::uint64_t step,
-                                  std::function<void()> const& todo) {
+                                  std::function<void()> const& issue) {
   if (profile())
-    todo();
+    issue();
   else
-    gpu_->replay(std::uint64_t(rows) << 8 | std::uint64_t(what), step, todo);
+    gpu_->replay(std::uint64_t(rows) << 8 | std::uint64_t(what), step, issue);
 }
 
 /// A pass that nobody will count has moved the state, which is kept nowhere else.
