@@ -43,11 +43,11 @@ struct cifar10 {
       edl::look{.down = 1, .right = 1, .mirrored = true});
   using metrics = edl::metrics<edl::accuracy>;
 
-  static void feed(edl::example const& record, edl::sample<cifar10>& into, edl::mode) {
+  static void feed(edl::example const& record, edl::sample<cifar10>& into, edl::mode m) {
     static xt::xtensor_fixed<float, xt::xshape<3>> const mean{0.4914f, 0.4822f, 0.4465f},
         deviation{0.2470f, 0.2435f, 0.2616f};
     into.features = (xt::reshape_view(record.floats("image"), {32, 32, 3}) / 255.0f - mean) / deviation;
-    into.label = record.integer("label");
+    if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 
   static void prepare(edl::first_samples const& data, edl::initial_variables& into) {

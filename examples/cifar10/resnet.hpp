@@ -45,11 +45,11 @@ inline constexpr auto of_18_layers = nn::sequential(
     nn::relu{}, block(128), nn::relu{}, halving(256), nn::relu{}, block(256), nn::relu{}, halving(512),
     nn::relu{}, block(512), nn::relu{}, nn::global_average_pool{}, nn::dense{.units = 10});
 
-/// A record of CIFAR-10 into the sample of any model here.
+/// A record of CIFAR-10 into the sample of any model here; what is predicted needs no label.
 template <class Sample>
-void feed(edl::example const& record, Sample& into) {
+void feed(edl::example const& record, Sample& into, edl::mode m) {
   into.features = xt::reshape_view(record.floats("image"), {32, 32, 3}) / 127.5f - 1.0f;
-  into.label = record.integer("label");
+  if (m != edl::mode::prediction) into.label = record.integer("label");
 }
 
 }  // namespace resnet

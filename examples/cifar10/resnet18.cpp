@@ -12,8 +12,8 @@ struct resnet18 {
       edl::augment(edl::random_crop{.padding = 4}, edl::random_flip{}, edl::cutout{.size = 8});
   using metrics = edl::metrics<edl::accuracy>;
 
-  static void feed(edl::example const& record, edl::sample<resnet18>& into, edl::mode) {
-    resnet::feed(record, into);
+  static void feed(edl::example const& record, edl::sample<resnet18>& into, edl::mode m) {
+    resnet::feed(record, into, m);
   }
 };
 

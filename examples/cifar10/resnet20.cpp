@@ -11,8 +11,8 @@ struct resnet20 {
   static constexpr auto augmentation = edl::augment(edl::random_crop{.padding = 4}, edl::random_flip{});
   using metrics = edl::metrics<edl::accuracy>;
 
-  static void feed(edl::example const& record, edl::sample<resnet20>& into, edl::mode) {
-    resnet::feed(record, into);
+  static void feed(edl::example const& record, edl::sample<resnet20>& into, edl::mode m) {
+    resnet::feed(record, into, m);
   }
 };
 

@@ -14,9 +14,9 @@ struct mlp {
                                                   .steps = 4690};  // 5 epochs of minibatches of 64
   using metrics = edl::metrics<edl::accuracy>;
 
-  static void feed(edl::example const& record, edl::sample<mlp>& into, edl::mode) {
+  static void feed(edl::example const& record, edl::sample<mlp>& into, edl::mode m) {
     into.features = record.floats("image") / 255.0f;
-    into.label = record.integer("label");
+    if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 };
 

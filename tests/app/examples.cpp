@@ -46,6 +46,31 @@ TEST_CASE("the MNIST example learns digits, by itself and with servers") {
   }
 }
 
+TEST_CASE("the MNIST example predicts pictures without labels") {
+  job::scratch const dir;
+  job::run trained({"train", "--training_data=synthetic:test", "--max_step=1", "--num_minibatches_per_task=1",
+                    "--output=" + dir / "model"},
+                   {.program = EDL_MNIST});
+  CHECK(trained.wait(600s) == 0);
+  {
+    edl::data::recordio_writer out(dir / "pictures");
+    edl::example e;
+    std::string bytes;
+    for (int i = 0; i < 10; ++i) {
+      edl::example_builder(e).floats("image", std::vector<float>(784, float(i)));
+      edl::encode(e, bytes);
+      out.write(bytes);
+    }
+    out.close();
+  }
+  job::run j({"predict", "--prediction_data=" + dir / "pictures", "--prediction_outputs=" + dir / "out",
+              "--checkpoint_dir_for_init=" + dir / "model"},
+             {.program = EDL_MNIST});
+  CHECK(j.wait(600s) == 0);
+  CAPTURE(j.log());
+  CHECK(job::count(slurp(dir / "out/part-00000.csv"), "\n") == 10);
+}
+
 TEST_CASE("kernels that were measured are remembered, and a deterministic run asks nobody") {
   job::scratch const dir;
   auto const model = [&](std::vector<std::string> more) {

@@ -18,9 +18,9 @@ struct mnist {
   static constexpr edl::exponential_decay schedule{.rate = 0.002f, .factor = 0.5f, .steps = 500};
   using metrics = edl::metrics<edl::accuracy>;
 
-  static void feed(edl::example const& record, edl::sample<mnist>& into, edl::mode) {
+  static void feed(edl::example const& record, edl::sample<mnist>& into, edl::mode m) {
     into.features = xt::reshape_view(record.floats("image"), {28, 28, 1}) / 255.0f;
-    into.label = record.integer("label");
+    if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 };
 
