@@ -99,7 +99,7 @@ TEST_CASE("an audit of what is none says so") {
   job::scratch const dir;
   CHECK_THROWS_AS(edl::app::audit_checkpoint(dir / "nothing"), edl::error);
   std::string const path = checkpoint(dir, whole(), whole()) + "/version-5";
-  std::filesystem::resize_file(path + "/variables-0-of-1.safetensors", 100);
+  std::filesystem::resize_file(path + "/" + edl::wire::read_manifest(path).files[0].name, 100);
   CHECK_THROWS_AS(edl::app::audit_checkpoint(path), edl::error);
 }
 

@@ -6,7 +6,7 @@
 
 #include "data/support.hpp"
 
-using edl::data::detail::input_file, edl::data::detail::output_file;
+using edl::data::detail::input_file;
 using support::failure, support::has;
 
 TEST_CASE("a file is read by offset, and that it changed is noticed") {
@@ -30,6 +30,38 @@ TEST_CASE("a file is read by offset, and that it changed is noticed") {
   CHECK(has(failure([&] { moved.check_unchanged(); }), "was changed"));
 }
 
+TEST_CASE("a digest is of all of a file, or of blocks all over a long one") {
+  support::scratch const dir;
+  auto const digest = [&] { return edl::data::detail::digest_of(input_file{dir / "f"}); };
+  std::string text(200'000, 'x');
+  support::write_anew(dir / "f", text);
+  auto const plain = digest();
+  CHECK(digest() == plain);
+  for (std::size_t const at : {std::size_t{0}, std::size_t{65'536}, std::size_t{123'456}, text.size() - 1}) {
+    std::string changed = text;
+    changed[at] = 'y';
+    support::write_anew(dir / "f", changed);
+    CHECK(digest() != plain);
+  }
+  support::write_anew(dir / "f", text + 'x');
+  CHECK(digest() != plain);
+  // 100 MiB without blocks on the disk.
+  support::write_anew(dir / "f", "");
+  std::filesystem::resize_file(dir / "f", 100u << 20);
+  auto const long_one = digest();
+  for (std::uint64_t const at : {0u, 50u << 20, (100u << 20) - 65'536}) {
+    std::fstream file(dir / "f", std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(std::streamoff(at));
+    file << std::string(131'072, 'z').substr(0, (100u << 20) - at);
+    file.close();
+    auto const now = digest();
+    CHECK(now != long_one);
+    std::filesystem::remove(dir / "f");
+    support::write(dir / "f", "");
+    std::filesystem::resize_file(dir / "f", 100u << 20);
+  }
+}
+
 TEST_CASE("what is no readable file says so and does not hang") {
   support::scratch const dir;
   CHECK(has(failure([&] { input_file{dir / "none"}; }), "No such file"));
@@ -39,30 +71,4 @@ TEST_CASE("what is no readable file says so and does not hang") {
   support::write(dir / "big", "0123456789");
   CHECK(has(failure([&] { edl::data::detail::read_all(dir / "big", 9); }), "at most 9"));
   CHECK(edl::data::detail::read_all(dir / "big", 10) == "0123456789");
-}
-
-TEST_CASE("a written file appears when it is complete, or never") {
-  support::scratch const dir;
-  {
-    output_file file{dir / "f"};
-    file.write("abc");
-    CHECK(!std::filesystem::exists(dir / "f"));
-    file.write("def");
-    file.close();
-  }
-  CHECK(support::read(dir / "f") == "abcdef");
-  { output_file{dir / "g"}.write("abc"); }
-  CHECK(!std::filesystem::exists(dir / "g"));
-  CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
-  CHECK(has(failure([&] { output_file{dir / "none/f"}; }), "cannot be written"));
-}
-
-TEST_CASE("a full disk is an error") {
-  if (!std::filesystem::exists("/dev/full")) return;
-  support::scratch const dir;
-  // The file that will be written to, under the name that it has until it is complete.
-  auto const partial = dir / (".f." + std::to_string(::getpid()) + ".partial");
-  std::filesystem::create_symlink("/dev/full", partial);
-  output_file file{dir / "f"};
-  CHECK(has(failure([&] { file.write("abc"); }), "No space left"));
 }

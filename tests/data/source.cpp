@@ -93,6 +93,45 @@ TEST_CASE("synthetic sets need no file") {
   CHECK(records(*open_source("synthetic:test")) == 10'000);
 }
 
+TEST_CASE("a shard that is rewritten has another digest, however many records it has") {
+  support::scratch const dir;
+  auto const digest = [](std::string const& path, std::size_t shard = 0) {
+    std::uint64_t const value = open_source(path)->digest(shard);
+    CHECK(value != 0);
+    CHECK(open_source(path)->digest(shard) == value);
+    return value;
+  };
+  // RecordIO: the checksums of chunks, none of which is read.
+  convert(synthetic_source({.records = 20}), dir / "a", {.records_per_shard = 10});
+  convert(synthetic_source({.records = 20}), dir / "same", {.records_per_shard = 10});
+  convert(synthetic_source({.records = 20, .seed = 1}), dir / "b", {.records_per_shard = 10});
+  CHECK(digest(dir / "a") == digest(dir / "same"));
+  CHECK(digest(dir / "a") != digest(dir / "a", 1));
+  CHECK(digest(dir / "a") != digest(dir / "b"));
+  // MNIST's files: images or labels.
+  auto const idx = [&](char image, char label) {
+    support::write_anew(dir / "idx/train-images-idx3-ubyte", idx_images(image));
+    support::write_anew(dir / "idx/train-labels-idx1-ubyte", idx_labels(label));
+    return digest(dir / "idx");
+  };
+  CHECK(idx(1, 1) == idx(1, 1));
+  CHECK(idx(1, 1) != idx(2, 1));
+  CHECK(idx(1, 1) != idx(1, 2));
+  // CIFAR-10 and CSV: one byte in the middle.
+  std::string pictures(10 * 3073, '\x02');
+  support::write_anew(dir / "cifar/data_batch_1.bin", pictures);
+  auto const before = digest(dir / "cifar");
+  pictures[5 * 3073 + 7] = 3;
+  support::write_anew(dir / "cifar/data_batch_1.bin", pictures);
+  CHECK(digest(dir / "cifar") != before);
+  support::write_anew(dir / "a.csv", "x,label\n1,1\n2,0\n");
+  auto const table = digest(dir / "a.csv");
+  support::write_anew(dir / "a.csv", "x,label\n1,1\n2,1\n");
+  CHECK(digest(dir / "a.csv") != table);
+  CHECK(digest("synthetic:train") != digest("synthetic:test"));
+  CHECK(open_source(dir / "a.csv")->digest(7) == 0);
+}
+
 TEST_CASE("what cannot be opened is named, and why") {
   support::scratch const dir;
   CHECK(refused("") == "the path of a data set is empty");

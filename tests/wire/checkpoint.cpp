@@ -5,8 +5,9 @@
 
 #include <cstring>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
-#include "edl/wire/durable_file.hpp"
+#include "edl/wire/input_file.hpp"
 #include "edl/wire/safetensors.hpp"
 #include "wire/example_checkpoint.hpp"
 
@@ -27,8 +28,7 @@ TEST_CASE("files can be read by others: names, parts and slots are plain") {
   example_state const state;
   auto const path = state.write(dir.path, 50, 2);  // [0, 64), [64, 149)
   CHECK(path == dir / "version-50");
-  safetensors_file const first(path + "/variables-0-of-2.safetensors"),
-      second(path + "/variables-1-of-2.safetensors");
+  safetensors_file const first(part_of(path, 0)), second(part_of(path, 1));
   REQUIRE(first.find("conv2d_1/kernel"));
   CHECK(first.find("conv2d_1/kernel")->dims == std::vector<std::uint64_t>{3, 3, 1, 5});
   REQUIRE(first.find("dense_1/kernel[0:9]"));
@@ -140,7 +140,9 @@ TEST_CASE("what a server may not write") {
   };
   checkpoint_part part{.elements = range, .variables = state.variables, .segments = good};
   CHECK(said(part).empty());
-  CHECK(entries(dir.path) == std::vector<std::string>{"variables-0-of-1.safetensors"});
+  REQUIRE(entries(dir.path).size() == 1);
+  CHECK(entries(dir.path).front().starts_with("variables-0-of-1-"));
+  CHECK(is_part(entries(dir.path).front()));
   part.segments = gap;
   CHECK(contains(said(part), "gap"));
   part.segments = brief;
@@ -237,22 +239,96 @@ TEST_CASE("without its manifest, or a file, there is no checkpoint") {
   contents.files.push_back(contents.files[0]);
   commit_checkpoint(path, contents);
   CHECK(contains(complaint([&] { state.is_in(path); }), "element 64 is in none"));
-  // Beginning anew takes the old one back.
+  // Beginning anew leaves the old one until the new one is complete.
   begin_checkpoint(path);
-  CHECK_FALSE(newest_valid(dir.path));
+  CHECK(newest_valid(dir.path) == path);
+}
+
+TEST_CASE("who was given up cannot change what others have committed") {
+  scratch const dir;
+  example_state const late(3), now(7);
+  auto const path = checkpoint_path(dir.path, 50);
+  auto const before = begin_checkpoint(path);
+  // A server that is held up before it writes, and one in the middle of it; their master is given up, too.
+  auto contents = late.manifest(50);
+  contents.files.push_back(late.write(path, 50, 0, 2));
+  edl::durable_file half(path + "/" + contents.files[0].name);
+  half.write("half");
+  CHECK(now.write(dir.path, 50, 2) == path);
+  CHECK(now.is_in(path));
+  contents.files.push_back(late.write(path, 50, 1, 2));
+  CHECK(contains(complaint([&] { half.commit(); }), "No such file"));
+  CHECK_NOTHROW(verify_checkpoint(path));
+  CHECK(now.is_in(path));
+  // Its parts are not there any more, and it is not allowed to say otherwise.
+  CHECK(contains(complaint([&] { commit_checkpoint(path, contents, before); }), "cannot open"));
+  auto all = late.manifest(50);
+  for (std::uint32_t i : {0u, 1u}) all.files.push_back(late.write(path, 50, i, 2));
+  CHECK(contains(complaint([&] {
+                   commit_checkpoint(path, all, before,
+                                     [] { throw edl::error("another has the directory"); });
+                 }),
+                 "another has the directory"));
+  CHECK(now.is_in(path));
+  CHECK_NOTHROW(verify_checkpoint(path));
+}
+
+TEST_CASE("what a held-up writer cleans is older than what it has seen") {
+  scratch const dir;
+  example_state const old(3), now(7);
+  auto const path = old.write(dir.path, 50, 2);
+  auto const seen = begin_checkpoint(path);
+  auto contents = old.manifest(50);
+  for (std::uint32_t i : {0u, 1u}) contents.files.push_back(old.write(path, 50, i, 2));
+  CHECK(newest_valid(dir.path) == path);
+  commit_checkpoint(path, contents, {});
+  CHECK(entries(path).size() == 5);
+  now.write(dir.path, 50, 2);
+  CHECK(entries(path).size() == 3);
+  for (std::string const& name : seen) CHECK_FALSE(std::filesystem::exists(path + "/" + name));
+  CHECK(now.is_in(path));
+}
+
+TEST_CASE("a checkpoint of an older version of this program is read") {
+  scratch const dir;
+  example_state const state;
+  auto const path = state.write(dir.path, 50, 2);
+  auto contents = read_manifest(path);
+  for (std::size_t i : {0u, 1u}) {
+    std::string const name = "variables-" + std::to_string(i) + "-of-2.safetensors";
+    std::filesystem::rename(part_of(path, i), path + "/" + name);
+    CHECK(is_part(name));
+    contents.files[i].name = name;
+  }
+  std::filesystem::remove(path + "/manifest.json");
+  spill(path + "/manifest.json", to_json(contents));
+  CHECK(newest_valid(dir.path) == path);
+  CHECK(state.is_in(path, 3));
+  example_state const next(5);
+  next.write(dir.path, 50, 1);
+  CHECK(entries(path).size() == 2);
+  CHECK(next.is_in(path));
+}
+
+TEST_CASE("names of servers' files") {
+  for (char const* name : {"variables-0-of-1.safetensors", "variables-12-of-30-0123456789abcdef.safetensors"})
+    CHECK(is_part(name));
+  for (char const* name : {"manifest.json", "variables-.safetensors", "variables-mine.safetensors",
+                           "model.safetensors", "variables-0-of-1.safetensors.bak"})
+    CHECK_FALSE(is_part(name));
 }
 
 TEST_CASE("a crash at any byte leaves the older checkpoint the newest, and can be made good") {
   scratch const dir;
   example_state const old(0), now(7);
   auto const older = old.write(dir.path, 50, 2);
-  auto const size = std::filesystem::file_size(older + "/variables-0-of-2.safetensors");
+  auto const size = std::filesystem::file_size(part_of(older, 0));
   for (std::size_t bytes = 0; bytes < size; bytes += size / 11) {
     int const status = with_limited_files(bytes, true, [&] { return now.write(dir.path, 100, 2).empty(); });
     REQUIRE(WIFSIGNALED(status));
     CHECK(newest_valid(dir.path) == older);
     CHECK_FALSE(std::filesystem::exists(dir / "version-100/manifest.json"));
-    CHECK(is_temporary(entries(dir / "version-100").front()));
+    CHECK(edl::is_temporary(entries(dir / "version-100").front()));
   }
   auto const newer = now.write(dir.path, 100, 2);
   CHECK(newest_valid(dir.path) == newer);
@@ -264,14 +340,14 @@ TEST_CASE("a full disk is one error; what is written is no checkpoint and leaves
   scratch const dir;
   example_state const state;
   auto const whole = state.write(dir.path, 50, 2);
-  auto const size = std::filesystem::file_size(whole + "/variables-1-of-2.safetensors");
+  auto const size = std::filesystem::file_size(part_of(whole, 1));
   int const status = with_limited_files(size - 1, false, [&] {
     auto const said = complaint([&] { state.write(dir.path, 100, 2); });
     return contains(said, "version-100/variables-") && contains(said, "make room") ? 0 : 1;
   });
   CHECK(status == 0);
   CHECK(newest_valid(dir.path) == whole);
-  for (auto const& name : entries(dir / "version-100")) CHECK_FALSE(is_temporary(name));
+  for (auto const& name : entries(dir / "version-100")) CHECK_FALSE(edl::is_temporary(name));
 }
 
 TEST_CASE("a disk that is really full") {

@@ -8,6 +8,11 @@
 #include "edl/wire/layout_digest.hpp"
 #include "wire/scratch.hpp"
 
+/// The file of server `i` in a checkpoint.
+inline std::string part_of(std::string const& path, std::size_t i) {
+  return path + "/" + edl::wire::read_manifest(path).files.at(i).name;
+}
+
 /// A model's state, every number different, to be written by any number of servers.
 struct example_state {
   edl::parameter_layout layout = odd_layout();
@@ -59,10 +64,10 @@ struct example_state {
   /// A whole checkpoint of `n` servers; its path.
   std::string write(std::string const& directory, std::uint64_t version, std::uint32_t n) const {
     auto const path = edl::wire::checkpoint_path(directory, version);
-    edl::wire::begin_checkpoint(path);
+    auto const earlier = edl::wire::begin_checkpoint(path);
     auto all = manifest(version);
     for (std::uint32_t i = 0; i < n; ++i) all.files.push_back(write(path, version, i, n));
-    edl::wire::commit_checkpoint(path, all);
+    edl::wire::commit_checkpoint(path, all, earlier);
     return path;
   }
 

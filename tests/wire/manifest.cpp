@@ -16,7 +16,7 @@ manifest some_manifest() {
              .records_per_task = 512,
              .seed = ~0ull,
              .epochs = 2,
-             .shards = {{"train/a.rec", 60000}, {"train/b.rec", 10}},
+             .shards = {{"train/a.rec", 60000, 0xFEDCBA9876543210u}, {"train/b.rec", 10}},
              .files = {{"variables-0-of-2.safetensors", 4096, 0xDEADBEEF, 50, {}},
                        {"variables-1-of-2.safetensors", 2048, 7, 50, {}}}};
   m.files[0].ledger.set_closed(0, 0, 9);
@@ -31,7 +31,7 @@ bool same(manifest const& a, manifest const& b) {
            x.ledger == y.ledger;
   };
   auto const shard = [](manifest::shard const& x, manifest::shard const& y) {
-    return x.name == y.name && x.records == y.records;
+    return x.name == y.name && x.records == y.records && x.digest == y.digest;
   };
   return a.job == b.job && a.version == b.version && a.layout == b.layout &&
          a.minibatch_size == b.minibatch_size && a.records_per_task == b.records_per_task &&

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <numeric>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/wire/safetensors.hpp"
 #include "wire/scratch.hpp"
 
@@ -23,6 +25,21 @@ TEST_CASE("a model survives its file") {
   REQUIRE(file.find("batch_norm_1/mean"));
   CHECK(file.find("dense_1/kernel")->dims == std::vector<std::uint64_t>{12, 7});
   CHECK(file.metadata().at("version") == "938");
+  CHECK(model_version(dir / "model.safetensors") == 938);
+}
+
+TEST_CASE("a file of others has no version") {
+  scratch const dir;
+  float const value = 1;
+  for (std::map<std::string, std::string> const& facts :
+       {std::map<std::string, std::string>{}, {{"version", "two"}}, {{"version", "99999999999999999999"}}}) {
+    edl::durable_file file(dir / "m");
+    write_safetensors(file, std::vector<tensor_source>{{"a", {1}, std::as_bytes(std::span(&value, 1))}},
+                      facts);
+    file.commit();
+    CHECK(model_version(dir / "m") == 0);
+  }
+  CHECK(contains(complaint([&] { model_version(dir / "none"); }), dir / "none"));
 }
 
 TEST_CASE("a model of another shape is refused by name, and nothing is read") {

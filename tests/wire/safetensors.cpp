@@ -50,7 +50,7 @@ TEST_CASE("a file is written as the format says") {
   scratch const dir;
   std::array<float, 4> const weights{1, -2, 0.5f, 0};
   std::array<std::int64_t, 1> const step{7};
-  durable_file out(dir / "a");
+  edl::durable_file out(dir / "a");
   write_safetensors(
       out,
       std::vector<tensor_source>{{.name = "w \"q\"", .dims = {2, 2}, .data = bytes_of(weights)},
@@ -86,7 +86,7 @@ TEST_CASE("what cannot be written is refused") {
   std::array<float, 4> const four{};
   auto const refused = [&](std::vector<tensor_source> const& tensors) {
     return complaint([&] {
-      durable_file out(dir / "a");
+      edl::durable_file out(dir / "a");
       write_safetensors(out, tensors);
     });
   };

@@ -20,15 +20,17 @@ struct epoch_account {
 
 struct audit {
   std::string path, job;
+  std::string passed_over;  ///< what is wrong with newer checkpoints of the directory; empty: nothing
   std::uint64_t version = 0;
   std::map<std::uint32_t, epoch_account> epochs;
   bool exact() const;  ///< nothing is lost or repeated
 };
 
 /// The account of a checkpoint: `path` is a `version-N`, or a directory of these, whose newest valid one is
-/// taken. Every file is read and checked. Two counts that are kept apart are compared: the marks that say
-/// which minibatches need not be sent again, and how many records were really applied. Throws error when
-/// there is no valid checkpoint, or it belongs to no data set.
+/// taken; what was printed of a checkpoint (its manifest.json) will do, too. Every file is read and checked.
+/// Two counts that are kept apart are compared: the marks that say which minibatches need not be sent again,
+/// and how many records were really applied. Throws error when there is no valid checkpoint, or it belongs to
+/// no data set.
 audit audit_checkpoint(std::string const& path);
 
 /// As a table.

@@ -60,13 +60,23 @@ EDL_INLINE bool audit::exact() const {
 }
 
 EDL_INLINE audit audit_checkpoint(std::string const& path) {
+  namespace fs = std::filesystem;
   audit a{.path = path, .job = {}, .epochs = {}};
-  if (!std::filesystem::exists(path + "/manifest.json")) {
-    auto const newest = wire::newest_valid(path, wire::check::checksums);
-    if (!newest)
+  while (a.path.size() > 1 && a.path.ends_with('/')) a.path.pop_back();
+  if (fs::path(a.path).filename() == "manifest.json") a.path = fs::path(a.path).parent_path().native();
+  if (std::error_code unknown; !fs::exists(a.path + "/manifest.json", unknown)) {
+    bool const file = fs::is_regular_file(a.path, unknown);
+    auto const found =
+        file ? wire::checkpoint_search() : wire::find_checkpoint(a.path, wire::check::checksums);
+    if (!found.newest && !found.passed_over.empty()) throw error(found.warning());
+    if (!found.newest && (file || fs::exists(a.path + "/model.safetensors", unknown)))
+      throw error(
+          fmt::format("{} holds a model but no account of records; name its job's --checkpoint_dir", path));
+    if (!found.newest)
       throw error(fmt::format(
           "there is no valid checkpoint in {}: name a --checkpoint_dir or a version-N in it", path));
-    a.path = *newest;
+    a.path = *found.newest;
+    a.passed_over = found.warning();
   }
   wire::verify_checkpoint(a.path);
   wire::manifest const m = wire::read_manifest(a.path);
@@ -101,6 +111,7 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
 }
 
 EDL_INLINE void write(std::ostream& to, audit const& a) {
+  if (!a.passed_over.empty()) to << a.passed_over << "\n\n";
   to << fmt::format("{}: job '{}', version {}\n\n{:>6} {:>12} {:>12} {:>10} {:>12} {:>8} {:>10}\n", a.path,
                     a.job, a.version, "epoch", "records", "applied", "skipped", "left", "lost", "repeated");
   for (auto const& [epoch, e] : a.epochs)

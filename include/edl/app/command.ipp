@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <optional>
 
 #include "edl/app/audit.hpp"
@@ -108,6 +109,12 @@ EDL_INLINE int run(program& p, int argc, char** argv) {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
       throw error("this program needs a processor with AVX2 and FMA (x86-64-v3)");
     return detail::run_role(p, name, {argv + 1, argv + argc});
+  } catch (std::bad_alloc const&) {
+    fmt::print(stderr,
+               "{}: memory is not enough; lower --minibatch_size, use fewer processes, or give this one more "
+               "(--explain_plan tells what the network takes)\n",
+               name);
+    return 1;
   } catch (std::exception const& e) {
     fmt::print(stderr, "{}: {}\n", name, e.what());
     return 1;

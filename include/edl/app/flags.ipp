@@ -148,7 +148,9 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.app.option_defaults()->group("Model");
   d.value("--seed", j.seed, "of initial values, shuffling and dropout");
   d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
-          "a checkpoint (its version-N directory) or an exported model.safetensors to start from");
+          "what to start from: a checkpoint (version-N), a --checkpoint_dir, whose newest checkpoint is "
+          "taken, an "
+          "exported model.safetensors, or the --output directory that holds one");
   d.value(
        "--activations", j.activations,
        "what is kept of the results between layers for the way back: recomputed: all but what can cheaply be "
@@ -207,6 +209,8 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
   d.value("--checkpoint_dir", j.checkpoint_dir, "where checkpoints go");
   d.value("--checkpoint_steps", j.checkpoint_steps,
           "checkpoint every so many versions of the model; 0: at the end only");
+  d.truth("ignore_damaged_checkpoints", j.ignore_damaged_checkpoints,
+          "start anew when no checkpoint in --checkpoint_dir can be used any more, instead of stopping");
   d.value("--keep_checkpoint_max", j.keep_checkpoint_max, "newest checkpoints that stay; 0: all")
       ->check(CLI::NonNegativeNumber);
   d.value("--output", j.output, "directory that the trained model is written to");

@@ -25,10 +25,12 @@ namespace detail {
 /// The master's decisions and the only store, as the worker of this process sees them.
 class local_links final : public worker::master_link, public worker::parameter_link {
  public:
-  local_links(program& p, job const& j, records const& r, worker::trainer& trainer, logger log)
+  local_links(program& p, job const& j, records const& r, worker::trainer& trainer, wire::permission allowed,
+              logger log)
       : program_(p),
         job_(j),
         manifest_(describe(j, r)),
+        allowed_(std::move(allowed)),
         log_(std::move(log)),
         policy_(policy_of(j)),
         store_(store_options_of(j, p, *policy_, {0, p.layout.size()})),
@@ -185,13 +187,13 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
   void write(ps::cut const& what) {
     std::string const path = wire::checkpoint_path(job_.checkpoint_dir, what.version());
-    wire::begin_checkpoint(path);
+    auto const earlier = wire::begin_checkpoint(path);
     wire::manifest m = manifest_;
     m.version = what.version();
     m.layout = wire::layout_digest(program_.layout);
     m.files = {ps::write_cut(what, path, program_.layout, 0, 1)};
-    wire::commit_checkpoint(path, m);
-    wire::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max));
+    wire::commit_checkpoint(path, m, earlier, allowed_);
+    wire::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);
   }
 
   /// Tells the master when a checkpoint is on the disk; `wait`: not before it is.
@@ -205,6 +207,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   program& program_;
   job const& job_;
   wire::manifest manifest_;
+  wire::permission allowed_;  // to write checkpoints
   logger log_;
   std::unique_ptr<ps::policy> policy_;
   ps::store store_;
@@ -223,13 +226,21 @@ class local_links final : public worker::master_link, public worker::parameter_l
 EDL_INLINE int run_local(program& p, job const& j, logger const& log,
                          std::function<bool()> const& interrupted) {
   make_directories(j);
+  auto const lock = lock_outputs(j, wire::lock_options::part::whole, log);
   records const r = open_records(j, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
-  detail::local_links links(p, j, r, *trainer, log);
+  wire::permission const allowed = [&] {
+    if (lock) lock->check();
+  };
+  detail::local_links links(p, j, r, *trainer, allowed, log);
+  clean_outputs(j, false, log);
   worker::session session(j, *trainer, *p.rule, r.view(), links, links, log, predictions_of(j, p, 0));
   links.watch(session.seen());
-  session.stop_when(interrupted);
+  session.stop_when([&] {
+    if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);
+    return interrupted();
+  });
   bool const complete = session.run();
   links.close(complete);
   write_profile(j, *trainer, "local", log);

@@ -22,6 +22,7 @@
 #include "edl/net/node.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/platform.hpp"
+#include "edl/wire/directory_lock.hpp"
 
 namespace edl::app {
 
@@ -52,6 +53,7 @@ class master_role {
   surroundings const& around_;
   logger log_;
   std::optional<platform::kubernetes::job_spec> cluster_;  // in a cluster
+  std::unique_ptr<wire::directory_lock> lock_;             // of the directory that results go to
   records records_;
   master::job_options options_;
   master::journal journal_;

@@ -83,6 +83,12 @@ inline master::job_options options_of(job const& j, records const& r, surroundin
   return o;
 }
 
+/// Where a launcher starts the master, it keeps the directory as long as the job lives.
+inline wire::lock_options::part lock_of(surroundings const& s) {
+  using part = wire::lock_options::part;
+  return s.launcher.empty() ? part::whole : part::master;
+}
+
 inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
 
 }  // namespace detail
@@ -93,7 +99,8 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
       around_(s),
       log_(log),
       cluster_(detail::cluster_job(s)),
-      records_((make_directories(j), open_records(j, log))),
+      lock_((make_directories(j), lock_outputs(j, detail::lock_of(s), log))),
+      records_(open_records(j, log)),
       options_(detail::options_of(j, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(journal_.read()),
@@ -107,8 +114,14 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
                .output = j.output,
                .manifest = describe(j, records_),
                .journal = journal_,
-               .before = before_},
+               .before = before_,
+               .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
+               .allowed =
+                   [this] {
+                     if (lock_) lock_->check();
+                   }},
               callbacks(), log) {
+  clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
   auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port);
   if (before_) where = net::parse_addresses(before_->addresses);
@@ -240,7 +253,15 @@ EDL_INLINE int master_role::run(signals const& stop) {
   node_.spawn([this] { return server_.tick(); });
   node_.spawn([this] { return watch(); });
   std::optional<int> signal;
-  while (!over_ && !signal) signal = stop.wait(50ms);
+  while (!over_ && !signal) {
+    signal = stop.wait(50ms);
+    if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
+      node_.post([this, why = *lost] {
+        if (over_) return;
+        failure_ = why;
+        over_ = true;
+      });
+  }
   // The others ask once more, hear that the job is finished, and leave by themselves.
   for (auto waited = 0ms; !signal && failure_.empty() && !alone_ && waited < 5s; waited += 10ms)
     std::this_thread::sleep_for(10ms);
@@ -250,8 +271,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   view_.clear();
   for (std::string const& line : account_lines(server_.decisions())) log_.info(line);
   if (signal) {
-    log_.warning(fmt::format("stopped by {}; the newest checkpoint is where a new start goes on",
-                             ::strsignal(*signal)));
+    log_.warning(fmt::format("stopped by {}; {}", ::strsignal(*signal), way_on(job_)));
     return 128 + *signal;
   }
   master::job_progress const end = server_.decisions().progress();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -27,6 +28,9 @@ namespace detail {
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
 [[noreturn]] void refuse_label(float label);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
+
+/// Throws error: the memory that `most` samples at a time need is not to be had.
+[[noreturn]] void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most);
 
 /// Throws data_error unless all are whole numbers below the vocabulary.
 void check_ids(view<float> features, int vocabulary);
@@ -137,10 +141,13 @@ constexpr bool is_portable = nn::is_portable(Model::network.body, Model::network
 
 /// A model's trainer, on the device that the options want.
 template <class Model>
-std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o) {
+std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o) try {
   return make_trainer(o, is_portable<Model>, [&](std::shared_ptr<device_backend> on) {
     return std::make_unique<model_learner<Model>>(std::move(on), o);
   });
+} catch (std::bad_alloc const&) {
+  using network = model<Model::network, any_device>;
+  detail::refuse_memory(network::memory({1, o.keep}), network::memory({o.max_batch, o.keep}), o.max_batch);
 }
 
 }  // namespace edl::app

@@ -24,6 +24,15 @@ EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
       fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
 }
 
+EDL_INLINE void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most) {
+  throw error(fmt::format(
+      "--minibatch_size={} needs {} bytes of memory for the network ({} for activations), more than this "
+      "machine gives; one record needs {}: lower --minibatch_size, or keep less with "
+      "--activations=recomputed "
+      "or bfloat16 (--explain_plan lists what each layer takes)",
+      most, of_all.total(), of_all.activations, of_one.total()));
+}
+
 EDL_INLINE void check_ids(view<float> features, int vocabulary) {
   embedding_geometry const g{.vocabulary = vocabulary};
   for (std::size_t i = 0; i < features.size(); ++i)

@@ -233,6 +233,8 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
 
 EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop) {
   using namespace detail;
+  make_directories(a.job);
+  auto const lock = lock_outputs(a.job, wire::lock_options::part::command, log);
   std::string const token = net::token::random().secret();
   own_file const journal(fmt::format("{}/edl-{}-{:016x}.json",
                                      std::filesystem::temp_directory_path().string(), ::getpid(),
@@ -263,6 +265,10 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
       // A terminal's Ctrl-C reaches the master by itself, too; to be told twice changes nothing.
       asked = signal;
       launcher.stop_master(10s);
+    }
+    if (auto const lost = lock ? lock->lost() : std::nullopt) {
+      launcher.stop_all(2s);
+      throw error(*lost);
     }
     int const how = ended.exchange(0);
     if (how == 0) continue;

@@ -15,12 +15,12 @@
 
 #include "edl/app/environment.hpp"
 #include "edl/app/running.hpp"
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/blocking.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
-#include "edl/wire/durable_file.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
@@ -61,9 +61,8 @@ EDL_INLINE running_job::running_job(std::string const& name, std::string const& 
                                     std::string const& journal)
     : path_(detail::running_path(name)),
       content_(nlohmann::json{{"job", name}, {"token", token}, {"journal", journal}}.dump()) {
-  wire::durable_file file(path_);
-  file.write(content_);
-  file.commit();
+  remove_dead_temporaries(detail::running_directory());
+  replace_file(path_, content_);
 }
 
 EDL_INLINE running_job::~running_job() {

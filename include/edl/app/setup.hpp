@@ -13,6 +13,7 @@
 #include "edl/master/coordinator.hpp"
 #include "edl/ps/policy.hpp"
 #include "edl/ps/store.hpp"
+#include "edl/wire/directory_lock.hpp"
 #include "edl/wire/manifest.hpp"
 #include "edl/worker/session.hpp"
 #include "edl/worker/trainer.hpp"
@@ -33,16 +34,35 @@ void make_directories(job const& j);
 /// instead.
 records open_records(job const& j, logger const& log);
 
+/// Keeps the directory that a job writes its results to from other jobs: --checkpoint_dir, or
+/// --prediction_outputs. Null where it writes to none. Throws error, which names the job that has it.
+std::unique_ptr<wire::directory_lock> lock_outputs(job const& j, wire::lock_options::part of,
+                                                   logger const& log);
+
+/// Removes what earlier processes have left in the directories that a job writes to: temporaries of those
+/// that were killed and, unless it `goes_on` for a master that was, files of checkpoints that were never
+/// complete and earlier predictions. For who has the lock.
+void clean_outputs(job const& j, bool goes_on, logger const& log);
+
+/// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
+/// these, or a directory that holds checkpoints, of which the newest valid one is meant, or else a
+/// model.safetensors. Throws error for anything else.
+std::string find_model(std::string const& given, logger const& log);
+
+/// What a stop leaves to start from, for a log.
+std::string way_on(job const& j);
+
 /// What the master is to do, and where it begins: from the newest checkpoint in --checkpoint_dir when that is
 /// this very job's (it goes on), from --checkpoint_dir_for_init (a new job with old values), or from initial
-/// values. Throws error when --checkpoint_dir holds another job's checkpoints.
+/// values. Throws error when --checkpoint_dir holds another job's checkpoints, damaged ones only (unless
+/// --ignore_damaged_checkpoints), or a shard of the data has changed since.
 master::job_options master_options(job const& j, records const& r, logger const& log);
 
 /// The part of a manifest that says which job a checkpoint is of.
 wire::manifest describe(job const& j, records const& r);
 
-/// How worker number `id` computes. Its threads are what the command line says, or its share of the cores that
-/// are granted to it and to `workers` − 1 others; these take the GPUs that they see in turn.
+/// How worker number `id` computes. Its threads are what the command line says, or its share of the cores
+/// that are granted to it and to `workers` − 1 others; these take the GPUs that they see in turn.
 worker::trainer_options trainer_options_of(job const& j, int workers, int id);
 
 /// With --profile: where the time of this process's passes went, as `name`.txt and `name`.json. Throws error

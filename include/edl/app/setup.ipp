@@ -14,6 +14,7 @@
 
 #include "edl/app/setup.hpp"
 #include "edl/core/cores.hpp"
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/nn/metric/values.hpp"
@@ -55,18 +56,16 @@ inline std::string kernel_cache_of(job const& j) {
   return {};
 }
 
-inline master::restore_point point_of(std::string const& directory) {
-  if (is_model_file(directory)) return {directory, 0, {}};
-  wire::manifest const m = wire::read_manifest(directory);
-  return {directory, m.version, m.applied()};
+inline master::restore_point point_of(job const& j, std::string const& path) {
+  // A new job counts its steps from the start; only who does not train speaks of the version.
+  if (is_model_file(path)) return {path, j.what == command::train ? 0 : wire::model_version(path), {}};
+  wire::manifest const m = wire::read_manifest(path);
+  return {path, m.version, m.applied()};
 }
 
-/// Where the job's own checkpoints left off, if it has any.
-inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
-  if (j.checkpoint_dir.empty()) return std::nullopt;
-  auto const newest = wire::newest_valid(j.checkpoint_dir);
-  if (!newest) return std::nullopt;
-  wire::manifest const theirs = wire::read_manifest(*newest), ours = describe(j, r);
+/// Throws error when the data set is not the one that the checkpoint's ledger speaks of.
+inline void check_same_job(job const& j, std::string const& checkpoint, wire::manifest const& theirs,
+                           wire::manifest const& ours) {
   auto const same_shards = std::ranges::equal(theirs.shards, ours.shards, [](auto const& a, auto const& b) {
     return a.name == b.name && a.records == b.records;
   });
@@ -78,8 +77,65 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
         j.checkpoint_dir,
         theirs.job != ours.job ? fmt::format("another job ('{}')", theirs.job)
                                : "this job with other records or sizes"));
-  log.info(fmt::format("going on from {}", *newest));
-  return master::restore_point{*newest, theirs.version, theirs.applied()};
+  for (std::size_t i = 0; i < ours.shards.size(); ++i)
+    if (std::uint64_t const was = theirs.shards[i].digest, is = ours.shards[i].digest; was && is && was != is)
+      throw error(
+          fmt::format("shard {} of --training_data={} has as many records as when {} was written, but other "
+                      "ones; put the "
+                      "old file back to go on, or start a new job: another --checkpoint_dir, with "
+                      "--checkpoint_dir_for_init={} to begin with its values",
+                      ours.shards[i].name, j.training_data, checkpoint, checkpoint));
+}
+
+/// Where the job's own checkpoints left off, if it has any.
+inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
+  if (j.checkpoint_dir.empty()) return std::nullopt;
+  auto const found = wire::find_checkpoint(
+      j.checkpoint_dir, wire::check::checksums,
+      j.ignore_damaged_checkpoints ? wire::unreadable::passed_over : wire::unreadable::refused);
+  if (!found.newest && found.passed_over.empty()) return std::nullopt;
+  if (!found.newest && !j.ignore_damaged_checkpoints)
+    throw error(
+        fmt::format("--checkpoint_dir={} holds no checkpoint that can be used ({}: {}); name another "
+                    "directory, or start anew with --ignore_damaged_checkpoints",
+                    j.checkpoint_dir, found.passed_over.front().path, found.passed_over.front().why));
+  if (!found.passed_over.empty()) log.warning(found.warning());
+  if (!found.newest) return std::nullopt;
+  wire::manifest const theirs = wire::read_manifest(*found.newest);
+  check_same_job(j, *found.newest, theirs, describe(j, r));
+  log.info(fmt::format("going on from {}", *found.newest));
+  return master::restore_point{*found.newest, theirs.version, theirs.applied()};
+}
+
+/// Whether a checkpoint is one of the job's own, whose ledger counts.
+inline bool is_own(job const& j, std::string const& path) {
+  namespace fs = std::filesystem;
+  auto const plain = [](fs::path const& p) { return (p / "").lexically_normal(); };
+  return j.what == command::train && !j.checkpoint_dir.empty() &&
+         plain(fs::path(path).parent_path()) == plain(j.checkpoint_dir);
+}
+
+inline bool is_prediction(std::string_view name) {
+  static constexpr std::string_view begin = "part-", end = ".csv";
+  if (!name.starts_with(begin) || !name.ends_with(end) || name.size() < begin.size() + 5 + end.size())
+    return false;
+  return name.substr(begin.size(), name.size() - begin.size() - end.size()).find_first_not_of("0123456789") ==
+         name.npos;
+}
+
+inline void remove_predictions(std::string const& directory, logger const& log) {
+  std::error_code code;
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
+    if (is_prediction(it->path().filename().native())) found.push_back(it->path().native());
+  for (std::string const& path : found)
+    if (!code) std::filesystem::remove(path, code);
+  if (code)
+    throw error(fmt::format(
+        "--prediction_outputs={} holds predictions of an earlier run, which cannot be removed: {}", directory,
+        code.message()));
+  if (!found.empty())
+    log.info(fmt::format("removed {} files of an earlier run from {}", found.size(), directory));
 }
 
 /// Whoever makes a new model reads the training data for itself: all see the same.
@@ -96,19 +152,6 @@ inline initial_variables prepared(job const& j, program const& p) {
   }
   p.prepare(*from, j.skip_damaged, all);
   return all;
-}
-
-inline void write_whole(std::string const& path, std::string const& text) {
-  std::string const temporary = path + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "we");
-  bool const ok =
-      file && std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-  bool const closed = file && std::fclose(file) == 0;
-  if (!ok || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::string const why = std::strerror(errno);
-    std::remove(temporary.c_str());
-    throw error(fmt::format("cannot write {}: {}", path, why));
-  }
 }
 
 }  // namespace detail
@@ -130,6 +173,77 @@ EDL_INLINE void make_directories(job const& j) {
   }
 }
 
+EDL_INLINE std::unique_ptr<wire::directory_lock> lock_outputs(job const& j, wire::lock_options::part of,
+                                                              logger const& log) {
+  bool const train = j.what == command::train;
+  std::string const& directory = train ? j.checkpoint_dir : j.prediction_outputs;
+  if (directory.empty() || j.what == command::evaluate) return nullptr;
+  return std::make_unique<wire::directory_lock>(wire::lock_options{
+      .directory = directory,
+      .what = fmt::format("{}={}", train ? "--checkpoint_dir" : "--prediction_outputs", directory),
+      .job = j.name,
+      .of = of,
+      .tell = [log](std::string const& text) { log.warning(text); }});
+}
+
+EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
+  if (!j.profile.empty()) remove_dead_temporaries(j.profile);
+  if (j.what == command::train) {
+    if (!j.output.empty()) remove_dead_temporaries(j.output);
+    if (j.checkpoint_dir.empty()) return;
+    remove_dead_temporaries(j.checkpoint_dir);
+    wire::remove_litter(j.checkpoint_dir, !goes_on);
+  } else if (j.what == command::predict && !j.prediction_outputs.empty()) {
+    remove_dead_temporaries(j.prediction_outputs);
+    if (!goes_on) detail::remove_predictions(j.prediction_outputs, log);
+  }
+}
+
+EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
+  namespace fs = std::filesystem;
+  std::string path = given;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (fs::path(path).filename() == "manifest.json") path = fs::path(path).parent_path().native();
+  auto const refuse = [&](std::string const& why) {
+    throw error(fmt::format("--checkpoint_dir_for_init={}: {}", given, why));
+  };
+  std::error_code code;
+  auto const status = fs::status(path, code);
+  if (status.type() == fs::file_type::not_found) refuse("there is no such file or directory");
+  if (code) refuse(code.message());
+  if (!fs::is_directory(status)) {
+    if (wire::is_part(fs::path(path).filename().native()))
+      refuse("is one server's part of a checkpoint; name the directory that it lies in");
+    if (!detail::is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors");
+    return path;
+  }
+  if (fs::exists(path + "/manifest.json", code)) return path;
+  auto const found = wire::find_checkpoint(path);
+  std::string const model = path + "/model.safetensors";
+  if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
+  if (found.newest) {
+    if (!found.passed_over.empty()) log.warning(found.warning());
+    log.info(fmt::format("{} is the newest checkpoint in {}", *found.newest, path));
+    return *found.newest;
+  }
+  if (fs::exists(model, code)) return model;
+  refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
+  return {};
+}
+
+EDL_INLINE std::string way_on(job const& j) {
+  if (j.what != command::train) return "the same command begins anew";
+  if (j.checkpoint_dir.empty()) return "nothing was kept, because there is no --checkpoint_dir";
+  try {
+    if (auto const newest = wire::newest_valid(j.checkpoint_dir, wire::check::sizes))
+      return fmt::format("the same command goes on from {}", *newest);
+  } catch (error const& e) {
+    return fmt::format("whether there is a checkpoint to go on from is not known: {}", e.what());
+  }
+  return fmt::format("no checkpoint was complete, so that the same command begins anew{}",
+                     j.checkpoint_steps > 0 ? "" : "; --checkpoint_steps=N writes one every N versions");
+}
+
 EDL_INLINE records open_records(job const& j, logger const& log) {
   data::source_options const options{.skip_damaged = j.skip_damaged};
   auto const open = [&](std::string const& path) {
@@ -149,7 +263,8 @@ EDL_INLINE wire::manifest describe(job const& j, records const& r) {
   m.seed = j.seed;
   m.epochs = std::uint64_t(std::max(0, j.num_epochs));
   if (r.training)
-    for (data::shard const& s : r.training->shards()) m.shards.push_back({s.name, s.records});
+    for (data::shard const& s : r.training->shards())
+      m.shards.push_back({s.name, s.records, r.training->digest(m.shards.size())});
   return m;
 }
 
@@ -187,7 +302,7 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
       return o;
     }
   if (!j.checkpoint_dir_for_init.empty()) {
-    o.start = detail::point_of(j.checkpoint_dir_for_init);
+    o.start = detail::point_of(j, find_model(j.checkpoint_dir_for_init, log));
     o.start.applied = {};  // its values, not its past
   }
   return o;
@@ -217,8 +332,8 @@ EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::strin
   trace->write_table(table);
   trace->write_events(events);
   std::string const path = j.profile + "/" + name;
-  detail::write_whole(path + ".txt", table.str());
-  detail::write_whole(path + ".json", events.str());
+  replace_file(path + ".txt", table.str());
+  replace_file(path + ".json", events.str());
   log.info(fmt::format("time by layer written to {0}.txt, a trace for Perfetto to {0}.json", path));
 }
 
@@ -245,13 +360,15 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
       if (p.prepare && j.what == command::train) detail::prepared(j, p).write(first, values);
     });
   else if (detail::is_model_file(directory))
-    s.configure([&](std::size_t first, std::span<float> values) {
-      std::vector<float> all(p.layout.size());
-      wire::import_model(directory, p.layout, all);
-      std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
-    });
+    s.configure(
+        [&](std::size_t first, std::span<float> values) {
+          std::vector<float> all(p.layout.size());
+          wire::import_model(directory, p.layout, all);
+          std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
+        },
+        detail::point_of(j, directory).version);
   else
-    s.restore(directory, directory == j.checkpoint_dir_for_init ? ps::history::forgotten : ps::history::kept);
+    s.restore(directory, detail::is_own(j, directory) ? ps::history::kept : ps::history::forgotten);
 }
 
 EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, int id) {
@@ -265,7 +382,7 @@ EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p
     fmt::memory_buffer text;
     for (std::size_t i = 0; i < outputs.size(); ++i)
       fmt::format_to(std::back_inserter(text), "{}{}", outputs[i], i % width + 1 == width ? '\n' : ',');
-    detail::write_whole(fmt::format("{}/part-{:05}.csv", directory, task.task.index), fmt::to_string(text));
+    replace_file(fmt::format("{}/part-{:05}.csv", directory, task.task.index), fmt::to_string(text));
   };
 }
 

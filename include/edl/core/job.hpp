@@ -58,6 +58,7 @@ struct job {
 
   std::uint64_t checkpoint_steps = 0;
   std::string checkpoint_dir, checkpoint_dir_for_init;
+  bool ignore_damaged_checkpoints = false;         ///< start anew where none in checkpoint_dir can be used
   int keep_checkpoint_max = 0;                     ///< 0: all
   std::string output;                              ///< directory of the trained model
   std::string prediction_outputs = "predictions";  ///< directory of the predictions

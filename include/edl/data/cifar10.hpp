@@ -20,6 +20,7 @@ class cifar10_source : public source {
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
 
  private:
   std::vector<detail::input_file> files_;

@@ -62,4 +62,8 @@ EDL_INLINE std::unique_ptr<reader> cifar10_source::open() const {
   return std::make_unique<detail::cifar10_reader>(files_);
 }
 
+EDL_INLINE std::uint64_t cifar10_source::digest(std::size_t shard) const {
+  return shard < files_.size() ? detail::digest_of(files_[shard]) : 0;
+}
+
 }  // namespace edl::data

@@ -11,10 +11,10 @@
 namespace edl::data::detail {
 
 /// The polynomial of gzip and of layout `go`.
-std::uint32_t crc32(std::string_view bytes);
+std::uint32_t crc32(std::string_view bytes, std::uint32_t before = 0);
 
 /// The polynomial of Castagnoli: snappy's frames and layout `python`.
-std::uint32_t crc32c(std::string_view bytes);
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 
 // Unpacking bounds what it writes by `limit` and by what the packed bytes can hold, before it allocates. What
 // cannot be unpacked is a data_error without the file's name.

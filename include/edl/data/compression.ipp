@@ -19,13 +19,13 @@
 
 namespace edl::data::detail {
 
-EDL_INLINE std::uint32_t crc32(std::string_view bytes) {
-  return std::uint32_t(::crc32_z(0, reinterpret_cast<unsigned char const*>(bytes.data()), bytes.size()));
+EDL_INLINE std::uint32_t crc32(std::string_view bytes, std::uint32_t before) {
+  return std::uint32_t(::crc32_z(before, reinterpret_cast<unsigned char const*>(bytes.data()), bytes.size()));
 }
 
 #ifdef __SSE4_2__
-EDL_INLINE std::uint32_t crc32c(std::string_view bytes) {
-  std::uint64_t crc = 0xFFFFFFFFu;
+EDL_INLINE std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
+  std::uint64_t crc = ~before;
   char const* at = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= 8; at += 8, left -= 8) {
@@ -47,8 +47,8 @@ inline constexpr std::array<std::uint32_t, 256> crc32c_table = [] {
   return table;
 }();
 
-EDL_INLINE std::uint32_t crc32c(std::string_view bytes) {
-  std::uint32_t crc = 0xFFFFFFFFu;
+EDL_INLINE std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
+  std::uint32_t crc = ~before;
   for (char c : bytes) crc = crc >> 8 ^ crc32c_table[(crc ^ static_cast<unsigned char>(c)) & 0xFF];
   return ~crc;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <optional>
 #include <system_error>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/convert.hpp"
@@ -18,39 +18,17 @@
 namespace edl::data {
 namespace detail {
 
-/// A directory that appears under its name when it is complete.
-class output_directory {
- public:
-  explicit output_directory(std::string const& path) : path_(path) {
-    while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
-    std::error_code failure;
-    if (std::filesystem::exists(path_, failure) && !std::filesystem::is_empty(path_, failure))
-      throw error(fmt::format("{}: is there already; remove it, or write elsewhere", path_));
-    auto const name = path_.find_last_of('/') + 1;
-    partial_ = fmt::format("{}.{}.{}.partial", path_.substr(0, name), path_.substr(name), ::getpid());
-    std::filesystem::remove_all(partial_, failure);
-    std::filesystem::create_directories(partial_, failure);
-    if (failure) throw error(fmt::format("{}: cannot be made: {}", path_, failure.message()));
-  }
-  output_directory(output_directory const&) = delete;
-  output_directory& operator=(output_directory const&) = delete;
-  ~output_directory() {
-    std::error_code ignored;
-    if (!partial_.empty()) std::filesystem::remove_all(partial_, ignored);
-  }
-
-  std::string const& partial() const { return partial_; }
-
-  void close() {
-    std::error_code failure;
-    std::filesystem::rename(partial_, path_, failure);  // replaces an empty directory
-    if (failure) throw error(fmt::format("{}: cannot be put in its place: {}", path_, failure.message()));
-    partial_.clear();
-  }
-
- private:
-  std::string path_, partial_;
-};
+/// The directory to write to, of which nothing is there yet.
+inline durable_directory new_directory(std::string const& path) {
+  std::error_code failure;
+  if (std::filesystem::exists(path, failure) && !std::filesystem::is_empty(path, failure))
+    throw error(fmt::format("{}: is there already; remove it, or write elsewhere", path));
+  std::string plain = path;
+  while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  auto const slash = plain.find_last_of('/');
+  remove_dead_temporaries(slash == std::string::npos ? "." : plain.substr(0, slash + 1));
+  return durable_directory(plain);
+}
 
 }  // namespace detail
 
@@ -67,7 +45,7 @@ EDL_INLINE converted convert(source const& from, std::string const& directory,
   auto const all = data::records(from);
   auto const wanted = std::clamp<std::uint64_t>(std::uint64_t(std::llround(double(all) * options.fraction)),
                                                 1, std::max<std::uint64_t>(all, 1));
-  detail::output_directory out{directory};
+  durable_directory out = detail::new_directory(directory);
   auto const in = from.open();
   std::optional<recordio_writer> file;
   example record;
@@ -77,7 +55,7 @@ EDL_INLINE converted convert(source const& from, std::string const& directory,
     for (std::uint64_t i = 0; i < from.shards()[s].records && done.records < wanted; ++i) {
       if (done.records % options.records_per_shard == 0) {
         if (file) file->close();
-        file.emplace(fmt::format("{}/{}{:05}", out.partial(), options.prefix, done.files++),
+        file.emplace(fmt::format("{}/{}{:05}", out.temporary(), options.prefix, done.files++),
                      options.recordio);
       }
       in->read(s, i, record);
@@ -90,7 +68,7 @@ EDL_INLINE converted convert(source const& from, std::string const& directory,
   }
   if (!file) throw error(fmt::format("{}: there are no records to write", directory));
   file->close();
-  out.close();
+  out.commit();
   return done;
 }
 

@@ -34,6 +34,7 @@ class csv_source : public source {
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
   std::vector<column> const& columns() const { return columns_; }
 
  private:

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -13,6 +14,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/data/compression.hpp"
 #include "edl/data/file.hpp"
 
 namespace edl::data::detail {
@@ -82,44 +84,33 @@ EDL_INLINE void input_file::check_unchanged() const {
         fmt::format("{}: was changed while it was being read; start again on the new file", path_));
 }
 
-EDL_INLINE output_file::output_file(std::string path) : path_(std::move(path)) {
-  // Hidden, so that whoever lists the directory meanwhile does not take it for data; in the same directory,
-  // so that the rename is atomic.
-  auto const name = path_.find_last_of('/') + 1;
-  partial_ = fmt::format("{}.{}.{}.partial", path_.substr(0, name), path_.substr(name), ::getpid());
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw error(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
+EDL_INLINE void content_digest::add(std::string_view bytes) {
+  low_ = crc32(bytes, low_);
+  high_ = crc32c(bytes, high_);
 }
 
-EDL_INLINE output_file::~output_file() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(partial_.c_str());
+EDL_INLINE std::uint64_t content_digest::value() const {
+  std::uint64_t const all = std::uint64_t{high_} << 32 | low_;
+  return all == 0 ? 1 : all;
 }
 
-EDL_INLINE void output_file::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    auto const n = ::write(descriptor_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw error(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
-    bytes.remove_prefix(std::size_t(n));
+EDL_INLINE std::uint64_t digest_of(input_file const& file) {
+  constexpr std::uint64_t block = 64 << 10, blocks = 1024;
+  content_digest sum;
+  sum.add(file.size());
+  std::string bytes(block, '\0');
+  auto const add = [&](std::uint64_t at) {
+    auto const n = std::size_t(std::min(block, file.size() - at));
+    file.read(at, bytes.data(), n);
+    sum.add(std::string_view(bytes).substr(0, n));
+  };
+  if (file.size() <= block * blocks) {
+    for (std::uint64_t at = 0; at < file.size(); at += block) add(at);
+  } else {
+    for (std::uint64_t i = 0; i < blocks; ++i) add((file.size() - block) / (blocks - 1) * i);
+    add(file.size() - block);
   }
-}
-
-EDL_INLINE void output_file::close() {
-  // Some file systems tell only here that the disk is full.
-  if (::fsync(descriptor_) != 0 && errno != EINVAL)
-    throw error(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
-  if (::close(std::exchange(descriptor_, -1)) != 0) {
-    int const why = errno;
-    ::unlink(partial_.c_str());
-    throw error(fmt::format("{}: cannot be written: {}", path_, reason(why)));
-  }
-  if (::rename(partial_.c_str(), path_.c_str()) != 0) {
-    int const why = errno;
-    ::unlink(partial_.c_str());
-    throw error(fmt::format("{}: cannot be put in its place: {}", path_, reason(why)));
-  }
+  return sum.value();
 }
 
 EDL_INLINE std::string read_all(std::string const& path, std::uint64_t limit) {

@@ -30,6 +30,7 @@ class idx_source : public source {
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
 
  private:
   idx_values images_, labels_;

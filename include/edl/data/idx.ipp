@@ -110,4 +110,14 @@ EDL_INLINE std::unique_ptr<reader> idx_source::open() const {
   return std::make_unique<detail::idx_reader>(images_, labels_, shards_[0].name);
 }
 
+EDL_INLINE std::uint64_t idx_source::digest(std::size_t shard) const {
+  if (shard != 0) return 0;
+  detail::content_digest sum;
+  for (idx_values const* part : {&images_, &labels_}) {
+    for (std::uint32_t const extent : part->dims) sum.add(std::uint64_t{extent});
+    sum.add(part->values);
+  }
+  return sum.value();
+}
+
 }  // namespace edl::data

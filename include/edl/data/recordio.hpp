@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/file.hpp"
 
@@ -114,7 +115,7 @@ class recordio_writer {
   void flush();
 
   recordio_options options_;
-  detail::output_file file_;
+  durable_file file_;
   std::string payload_, packed_;
   std::size_t bytes_ = 0, unpacked_ = 0;  // of the chunk's records, without and with their prefixes
   std::uint32_t in_chunk_ = 0;

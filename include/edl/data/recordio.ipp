@@ -297,15 +297,15 @@ EDL_INLINE void recordio_writer::flush() {
   detail::recordio_header const header{detail::recordio_magic, detail::crc32(payload_),
                                        std::uint32_t(options_.with), std::uint32_t(payload_.size()),
                                        in_chunk_};
-  file_.write({reinterpret_cast<char const*>(header.data()), detail::recordio_header_bytes});
-  file_.write(payload_);
+  file_.write(std::string_view(reinterpret_cast<char const*>(header.data()), detail::recordio_header_bytes));
+  file_.write(std::string_view(payload_));
   payload_.clear();
   bytes_ = unpacked_ = in_chunk_ = 0;
 }
 
 EDL_INLINE void recordio_writer::close() {
   flush();
-  file_.close();
+  file_.commit();
 }
 
 }  // namespace edl::data

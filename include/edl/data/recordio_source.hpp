@@ -23,6 +23,7 @@ class recordio_source : public source {
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
   std::span<std::string const> damage() const override { return damage_; }
 
  private:

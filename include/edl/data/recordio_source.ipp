@@ -8,6 +8,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/example.hpp"
+#include "edl/data/file.hpp"
 #include "edl/data/recordio_source.hpp"
 
 namespace edl::data {
@@ -58,6 +59,16 @@ EDL_INLINE recordio_source::recordio_source(std::vector<std::string> const& path
 
 EDL_INLINE std::unique_ptr<reader> recordio_source::open() const {
   return std::make_unique<detail::recordio_source_reader>(files_, cache_bytes_);
+}
+
+EDL_INLINE std::uint64_t recordio_source::digest(std::size_t shard) const {
+  // A chunk's header has the checksum of its records.
+  detail::content_digest sum;
+  for (recordio_index::chunk const& c : files_.at(shard)->chunks)
+    for (std::uint64_t const number :
+         {std::uint64_t(c.size), std::uint64_t(c.records), std::uint64_t(c.checksum), std::uint64_t(c.with)})
+      sum.add(number);
+  return sum.value();
 }
 
 }  // namespace edl::data

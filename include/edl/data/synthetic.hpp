@@ -26,6 +26,7 @@ class synthetic_source : public source {
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
 
  private:
   synthetic_options options_;

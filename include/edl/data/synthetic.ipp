@@ -12,6 +12,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
 #include "edl/data/example_builder.hpp"
+#include "edl/data/file.hpp"
 #include "edl/data/synthetic.hpp"
 
 namespace edl::data {
@@ -204,6 +205,13 @@ EDL_INLINE synthetic_source::synthetic_source(synthetic_options const& options) 
 
 EDL_INLINE std::unique_ptr<reader> synthetic_source::open() const {
   return std::make_unique<detail::synthetic_reader>(options_, shards_);
+}
+
+EDL_INLINE std::uint64_t synthetic_source::digest(std::size_t shard) const {
+  detail::content_digest sum;
+  for (std::uint64_t const number : {options_.seed, options_.records_per_shard, std::uint64_t(shard)})
+    sum.add(number);
+  return sum.value();
 }
 
 }  // namespace edl::data

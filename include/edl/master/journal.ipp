@@ -7,10 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/journal.hpp"
-#include "edl/wire/durable_file.hpp"
+#include "edl/wire/input_file.hpp"
 
 namespace edl::master {
 namespace detail {
@@ -69,9 +70,7 @@ EDL_INLINE void journal::write(memory const& now) {
                    {"addresses", now.addresses}};
   if (now.evaluated) j["evaluated"] = *now.evaluated;
   try {
-    wire::durable_file file(path_);
-    file.write(j.dump());
-    file.commit();
+    replace_file(path_, j.dump());
   } catch (error const&) {
     written_.reset();
     std::error_code ignored;

@@ -161,7 +161,7 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
   bool again = false;
   std::string const path = wire::checkpoint_path(options_.checkpoint_dir, c.version);
   try {
-    wire::begin_checkpoint(path);
+    auto const earlier = wire::begin_checkpoint(path);
     wire::CheckpointRequest request;
     request.set_generation(c.generation);
     request.set_version(c.version);
@@ -175,8 +175,8 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
-    wire::commit_checkpoint(path, m);
-    wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max);
+    wire::commit_checkpoint(path, m, earlier, options_.allowed);
+    wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
   } catch (net::call_error const& e) {
     // Of a final one, another generation is asked for when who was to write it is lost.
     if (e.code() == net::status::unavailable && c.final && options_.job.replicas) again = true;

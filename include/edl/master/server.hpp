@@ -22,6 +22,7 @@
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
+#include "edl/wire/checkpoint.hpp"
 #include "edl/wire/manifest.hpp"
 
 namespace edl::wire {
@@ -39,6 +40,8 @@ struct server_options {
   wire::manifest manifest;            ///< of every checkpoint, but for version and files
   master::journal journal;            ///< read already
   std::optional<memory> before = {};  ///< what was in it
+  bool ignore_damaged_checkpoints = false;
+  wire::permission allowed = {};  ///< to write checkpoints; throws when it is not
 };
 
 /// What the master asks of the process around it. All are called on the node's thread.

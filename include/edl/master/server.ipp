@@ -321,9 +321,21 @@ EDL_INLINE void server::obey() {
 EDL_INLINE void server::execute(find_restore_point const& c) {
   std::optional<restore_point> found;
   if (!options_.checkpoint_dir.empty()) {
-    if (auto const path = wire::newest_valid(options_.checkpoint_dir)) {
-      wire::manifest const m = wire::read_manifest(*path);
-      found = restore_point{*path, m.version, m.applied()};
+    bool const tolerant = options_.ignore_damaged_checkpoints;
+    auto const search =
+        wire::find_checkpoint(options_.checkpoint_dir, wire::check::checksums,
+                              tolerant ? wire::unreadable::passed_over : wire::unreadable::refused);
+    if (!search.passed_over.empty()) log_.warning(search.warning());
+    if (!search.newest && !search.passed_over.empty() && !tolerant) {
+      execute(
+          fail_job{fmt::format("no checkpoint in {} can be used to go on from; the same command with "
+                               "--ignore_damaged_checkpoints starts anew",
+                               options_.checkpoint_dir)});
+      return;
+    }
+    if (search.newest) {
+      wire::manifest const m = wire::read_manifest(*search.newest);
+      found = restore_point{*search.newest, m.version, m.applied()};
     }
   }
   coordinator_.restore_point_found(c.generation, found, std::chrono::steady_clock::now());

@@ -66,8 +66,10 @@ class store {
   explicit store(store_options options);
 
   /// Initial values: `initialise(first, values)` fills elements [first, first + values.size()) of the arena,
-  /// as a pure function of the seed. Slots, version and ledger start anew; frozen versions are dropped.
-  void configure(std::function<void(std::size_t first, std::span<float> values)> const& initialise);
+  /// as a pure function of the seed. Slots and ledger start anew, and so does the version unless the values
+  /// have one; frozen versions are dropped.
+  void configure(std::function<void(std::size_t first, std::span<float> values)> const& initialise,
+                 std::uint64_t version = 0);
 
   /// The state of a checkpoint of any number of servers. Frozen versions are dropped.
   void restore(std::string const& path, history what = history::kept);

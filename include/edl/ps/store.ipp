@@ -87,13 +87,14 @@ EDL_INLINE void store::move_back() {
   std::exchange(there_, nullptr)->leave();
 }
 
-EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float>)> const& initialise) {
+EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float>)> const& initialise,
+                                 std::uint64_t version) {
   copy_on_write variables(options_.elements.size()), slots(slot_stride_ * slot_names_.size(), 0);
   initialise(options_.elements.first, variables.write());
   detail::fill_slots(slots.write(), slot_stride_, options_.rule, slot_names_.size());
   variables_ = std::move(variables);
   slots_ = std::move(slots);
-  start({{options_.elements, 0, {}}});
+  start({{options_.elements, version, {}}});
 }
 
 EDL_INLINE void store::restore(std::string const& path, history what) {

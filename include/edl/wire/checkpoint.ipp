@@ -9,13 +9,15 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <system_error>
 #include <utility>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/wire/checkpoint.hpp"
-#include "edl/wire/durable_file.hpp"
+#include "edl/wire/input_file.hpp"
 #include "edl/wire/layout_digest.hpp"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/safetensors.hpp"
@@ -207,14 +209,27 @@ EDL_INLINE std::string checkpoint_path(std::string const& directory, std::uint64
   return fmt::format("{}/version-{}", directory, version);
 }
 
-EDL_INLINE void begin_checkpoint(std::string const& path) {
+EDL_INLINE bool is_part(std::string_view name) {
+  static constexpr std::string_view begin = "variables-", end = ".safetensors";
+  if (name.size() <= begin.size() + end.size() || !name.starts_with(begin) || !name.ends_with(end))
+    return false;
+  name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+  return name.find("-of-") != name.npos && name.find_first_not_of("0123456789abcdef-o") == name.npos;
+}
+
+EDL_INLINE std::vector<std::string> begin_checkpoint(std::string const& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
-  if (code) throw error(fmt::format("cannot make {}: {}", path, code.message()));
-  std::filesystem::remove(path + "/manifest.json", code);
-  if (code) throw error(fmt::format("cannot remove {}/manifest.json: {}", path, code.message()));
+  if (code) throw storage_error(code.value(), fmt::format("cannot make {}: {}", path, code.message()));
+  std::vector<std::string> earlier;
+  for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code))
+    if (std::string const name = it->path().filename(); is_part(name) || is_temporary(name))
+      earlier.push_back(name);
+  if (code)
+    throw storage_error(code.value(), fmt::format("cannot read directory {}: {}", path, code.message()));
   sync_directory(path);
   sync_directory(path + "/..");
+  return earlier;
 }
 
 EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout const& layout,
@@ -276,9 +291,12 @@ EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout c
     fail("the name of a variable or slot is not UTF-8");
   }
 
-  manifest::file written{.name = fmt::format("variables-{}-of-{}.safetensors", part.server, part.servers),
-                         .version = part.version,
-                         .ledger = part.segments.front().ledger};
+  std::random_device device;
+  std::uint64_t const tag = std::uint64_t{device()} << 32 | device();
+  manifest::file written{
+      .name = fmt::format("variables-{}-of-{}-{:016x}.safetensors", part.server, part.servers, tag),
+      .version = part.version,
+      .ledger = part.segments.front().ledger};
   for (segment const& s : part.segments) written.ledger.intersect(s.ledger);
   durable_file file(path + "/" + written.name);
   write_safetensors(file, tensors, metadata);
@@ -288,21 +306,23 @@ EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout c
   return written;
 }
 
-EDL_INLINE void commit_checkpoint(std::string const& path, manifest const& contents) {
+EDL_INLINE void commit_checkpoint(std::string const& path, manifest const& contents,
+                                  std::span<std::string const> earlier, permission const& allowed) {
   if (contents.files.empty()) throw error(fmt::format("cannot complete {}: no server has written", path));
   for (auto const& f : contents.files)
     if (auto const size = input_file(path + "/" + f.name).size(); size != f.bytes)
       throw error(fmt::format("cannot complete {}: {} has {} bytes, its server wrote {}", path, f.name, size,
                               f.bytes));
-  std::error_code code;
-  for (auto const& entry : std::filesystem::directory_iterator(path, code))
-    if (is_temporary(entry.path().filename().string())) {
-      std::error_code ignored;  // litter harms nothing
-      std::filesystem::remove(entry.path(), ignored);
-    }
   durable_file file(path + "/manifest.json");
   file.write(to_json(contents));
+  if (allowed) allowed();
   file.commit();
+  // None of these is a later attempt's, however long this process has been held up since it saw them.
+  for (std::string const& name : earlier)
+    if (std::ranges::find(contents.files, name, &manifest::file::name) == contents.files.end()) {
+      std::error_code ignored;  // litter harms nothing
+      std::filesystem::remove(path + "/" + name, ignored);
+    }
 }
 
 EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_layout const& layout,

@@ -11,10 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
-#include "edl/wire/durable_file.hpp"
+#include "edl/wire/input_file.hpp"
 #include "edl/wire/manifest.hpp"
 
 namespace edl::wire {
@@ -41,7 +42,8 @@ EDL_INLINE std::vector<std::pair<std::uint64_t, std::string>> versions_in(std::s
   for (; !code && it != std::filesystem::directory_iterator{}; it.increment(code))
     if (auto const version = version_of(it->path().filename().string()))
       found.emplace_back(*version, it->path().string());
-  if (code) throw error(fmt::format("cannot read directory {}: {}", directory, code.message()));
+  if (code)
+    throw storage_error(code.value(), fmt::format("cannot read directory {}: {}", directory, code.message()));
   std::sort(found.rbegin(), found.rend());
   return found;
 }
@@ -50,6 +52,9 @@ EDL_INLINE bool is_checkpoint(std::string const& path, check how) {
   try {
     verify_checkpoint(path, how);
     return true;
+  } catch (storage_error const& e) {
+    if (e.may_pass()) throw;  // it may well be valid
+    return false;
   } catch (error const&) {
     return false;
   }
@@ -78,21 +83,74 @@ EDL_INLINE void verify_checkpoint(std::string const& path, check how) {
   }
 }
 
-EDL_INLINE std::optional<std::string> newest_valid(std::string const& directory, check how) {
-  for (auto const& [version, path] : detail::versions_in(directory))
-    if (detail::is_checkpoint(path, how)) return path;
-  return std::nullopt;
+EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check how, unreadable what) {
+  checkpoint_search found;
+  for (auto const& [version, path] : detail::versions_in(directory)) try {
+      std::error_code code;
+      if (!std::filesystem::exists(path + "/manifest.json", code) && !code) continue;
+      verify_checkpoint(path, how);
+      found.newest = path;
+      break;
+    } catch (storage_error const& e) {
+      if (what == unreadable::refused && e.may_pass()) throw;
+      found.passed_over.push_back({path, e.what()});
+    } catch (error const& e) {
+      found.passed_over.push_back({path, e.what()});
+    }
+  return found;
 }
 
-EDL_INLINE void prune(std::string const& directory, std::uint64_t keep) {
+EDL_INLINE std::string checkpoint_search::warning() const {
+  if (passed_over.empty()) return {};
+  std::string others;
+  if (passed_over.size() == 2)
+    others = fmt::format(", and so is {}", passed_over[1].path);
+  else if (passed_over.size() > 2)
+    others = fmt::format(", and so are {} older ones", passed_over.size() - 1);
+  return fmt::format("checkpoint {} is passed over ({}){}; {}", passed_over.front().path,
+                     passed_over.front().why, others,
+                     newest ? fmt::format("{} is taken instead", *newest) : "there is no older one");
+}
+
+EDL_INLINE std::optional<std::string> newest_valid(std::string const& directory, check how) {
+  return find_checkpoint(directory, how).newest;
+}
+
+EDL_INLINE void remove_litter(std::string const& directory, bool uncommitted) {
+  for (auto const& [version, path] : detail::versions_in(directory)) try {
+      remove_dead_temporaries(path);
+      if (!uncommitted) continue;
+      std::vector<std::string> parts;
+      std::error_code code;
+      for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code))
+        if (std::string const name = it->path().filename(); is_part(name)) parts.push_back(name);
+      bool const complete = std::filesystem::exists(path + "/manifest.json", code) || code;
+      std::vector<manifest::file> const named =
+          complete ? read_manifest(path).files : std::vector<manifest::file>();
+      for (std::string const& name : parts)
+        if (std::ranges::find(named, name, &manifest::file::name) == named.end())
+          std::filesystem::remove(path + "/" + name, code);
+      if (!complete) std::filesystem::remove(path, code);  // what is not empty stays
+    } catch (error const&) {
+    }
+}
+
+EDL_INLINE void prune(std::string const& directory, std::uint64_t keep, permission const& allowed) {
   if (keep == 0) return;
   std::uint64_t kept = 0;
   for (auto const& [version, path] : detail::versions_in(directory)) {
-    bool const valid = detail::is_checkpoint(path, check::sizes);
-    if (kept == keep)
+    bool valid = false;
+    try {
+      valid = detail::is_checkpoint(path, check::sizes);
+    } catch (storage_error const&) {
+      continue;
+    }
+    if (kept == keep) {
+      if (allowed) allowed();
       detail::remove_checkpoint(path);
-    else
+    } else {
       kept += valid;
+    }
   }
 }
 

@@ -23,6 +23,7 @@ struct manifest {
   struct shard {
     std::string name;
     std::uint64_t records = 0;
+    std::uint64_t digest = 0;  ///< of its content (`data::source::digest`); 0: not known
   };
 
   std::string job;

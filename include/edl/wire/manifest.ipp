@@ -11,7 +11,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/span.hpp"
-#include "edl/wire/durable_file.hpp"
+#include "edl/wire/input_file.hpp"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/manifest.hpp"
 
@@ -78,7 +78,10 @@ EDL_INLINE ledger manifest::applied() const {
 EDL_INLINE std::string to_json(manifest const& from) {
   using nlohmann::json;
   json shards = json::array(), files = json::array();
-  for (auto const& s : from.shards) shards.push_back({{"name", s.name}, {"records", s.records}});
+  for (auto const& s : from.shards) {
+    shards.push_back({{"name", s.name}, {"records", s.records}});
+    if (s.digest != 0) shards.back()["digest"] = s.digest;
+  }
   for (auto const& f : from.files)
     files.push_back({{"name", f.name},
                      {"bytes", f.bytes},
@@ -132,7 +135,9 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
              .files = {}};
   for (json const& entry : fields.list("shards")) {
     detail::manifest_fields const shard(entry, where);
-    m.shards.push_back({shard.text("name"), shard.number("records")});
+    // Versions of this program without digests have written manifests, too.
+    m.shards.push_back(
+        {shard.text("name"), shard.number("records"), entry.contains("digest") ? shard.number("digest") : 0});
   }
   for (json const& entry : fields.list("files")) {
     detail::manifest_fields const file(entry, where);

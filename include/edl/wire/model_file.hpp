@@ -19,6 +19,9 @@ void export_model(std::string const& path, parameter_layout const& layout, view<
 /// ignored. Errors name the variable.
 void import_model(std::string const& path, parameter_layout const& layout, std::span<float> variables);
 
+/// The version that stands in such a file; 0 where none does, as in others' files.
+std::uint64_t model_version(std::string const& path);
+
 }  // namespace edl::wire
 
 #ifdef EDL_HEADER_ONLY

@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <utility>
 #include <vector>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/wire/durable_file.hpp"
 #include "edl/wire/layout_digest.hpp"
 #include "edl/wire/model_file.hpp"
 #include "edl/wire/safetensors.hpp"
@@ -51,6 +52,15 @@ EDL_INLINE void import_model(std::string const& path, parameter_layout const& la
   }
   for (auto const& [v, t] : found)
     file.read(*t, 0, std::as_writable_bytes(variables.subspan(v->offset, v->dims.size())));
+}
+
+EDL_INLINE std::uint64_t model_version(std::string const& path) {
+  safetensors_file const file(path);
+  auto const it = file.metadata().find("version");
+  std::uint64_t version = 0;
+  if (it != file.metadata().end())
+    std::from_chars(it->second.data(), it->second.data() + it->second.size(), version);
+  return version;
 }
 
 }  // namespace edl::wire

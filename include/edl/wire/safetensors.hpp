@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/span.hpp"
-#include "edl/wire/durable_file.hpp"
+#include "edl/wire/input_file.hpp"
 
 /// The safetensors format (github.com/huggingface/safetensors, README, "Format"): the length of the header as
 /// a little-endian u64; a JSON object of name → {dtype, shape, data_offsets} with a map of texts under

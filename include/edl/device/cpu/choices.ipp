@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +9,8 @@
 #include <fstream>
 #include <limits>
 
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/device/cpu/choices.hpp"
 #include "edl/version.hpp"
@@ -109,18 +110,14 @@ EDL_INLINE void kernel_choices::save() {
   std::error_code ignored;
   std::filesystem::path const path(cache_);
   std::filesystem::create_directories(path.parent_path(), ignored);
-  std::string const part = fmt::format("{}.{}", cache_, ::getpid());
-  {
-    std::ofstream out(part);
-    out << signature_ << '\n';
-    for (auto const& [key, way] : learned_) out << key << ": " << way << '\n';
-    if (!out.flush()) {
-      std::filesystem::remove(part, ignored);
-      return;
-    }
+  try {
+    std::string text = signature_ + '\n';
+    for (auto const& [key, way] : learned_) text += fmt::format("{}: {}\n", key, way);
+    durable_file file(cache_);
+    file.write(text);
+    file.commit(false);
+  } catch (error const&) {
   }
-  std::filesystem::rename(part, path, ignored);
-  if (ignored) std::filesystem::remove(part, ignored);
 }
 
 }  // namespace edl::detail
