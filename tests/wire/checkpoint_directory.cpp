@@ -132,6 +132,9 @@ TEST_CASE("what ended attempts left is removed, and nothing else") {
   CHECK(state.is_in(whole));
   CHECK(entries(dir / "version-2").size() == 1);  // somebody is at it
   CHECK(entries(damaged).size() == 3);
+  spill(dir / "version-9", "a file of somebody's");
+  remove_litter(dir.path, true);
+  CHECK(std::filesystem::exists(dir / "version-9"));
   remove_litter(dir / "nowhere", true);
 }
 

@@ -34,8 +34,8 @@ TEST_CASE("a file of others has no version") {
   for (std::map<std::string, std::string> const& facts :
        {std::map<std::string, std::string>{}, {{"version", "two"}}, {{"version", "99999999999999999999"}}}) {
     edl::durable_file file(dir / "m");
-    write_safetensors(file, std::vector<tensor_source>{{"a", {1}, std::as_bytes(std::span(&value, 1))}},
-                      facts);
+    tensor_source const only{.name = "a", .dims = {1}, .data = std::as_bytes(std::span(&value, 1))};
+    write_safetensors(file, {&only, 1}, facts);
     file.commit();
     CHECK(model_version(dir / "m") == 0);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -130,7 +131,7 @@ EDL_INLINE void remove_litter(std::string const& directory, bool uncommitted) {
       for (std::string const& name : parts)
         if (std::ranges::find(named, name, &manifest::file::name) == named.end())
           std::filesystem::remove(path + "/" + name, code);
-      if (!complete) std::filesystem::remove(path, code);  // what is not empty stays
+      if (!complete) ::rmdir(path.c_str());  // what is not empty, or no directory, stays
     } catch (error const&) {
     }
 }

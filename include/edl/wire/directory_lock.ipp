@@ -69,9 +69,9 @@ EDL_INLINE directory_lock::~directory_lock() {
     changed_.notify_all();
     keeper_.join();
     try {
-      if (auto const now = read(); now && now->owner == self_.owner) write("");
+      // Whoever comes next finds out by the locks, or by the text that does not change, if this fails.
+      if (auto const now = read(); now && now->owner == self_.owner && ::ftruncate(fd_, 0) != 0) write("");
     } catch (error const&) {
-      // Whoever comes next finds out by the locks, or by the text that does not change.
     }
   }
   ::close(fd_);
