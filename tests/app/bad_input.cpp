@@ -360,11 +360,10 @@ TEST_CASE("a worker with the wrong token is turned away, and the job does not mi
                              {"EDL_JOB_NAME", "tiny"},
                              {"EDL_JOB_TOKEN", secret},
                              {"MASTER_ADDR", "127.0.0.1:" + std::to_string(l.port)}}});
-  CHECK(stranger.wait() == 1);
+  // It tries again: whoever turned it away may have been somebody else at that address.
+  REQUIRE(l.j.says("connection refused", 1));
   l.check_unharmed();
   CHECK_FALSE(has(l.j.log(), "worker 9 joined"));
-  CAPTURE(stranger.log());
-  CHECK(plain_lines(stranger.log()).size() == 1);
 }
 
 TEST_CASE("a process of another job is turned away") {
@@ -375,7 +374,7 @@ TEST_CASE("a process of another job is turned away") {
                              {"EDL_JOB_NAME", "another job"},
                              {"EDL_JOB_TOKEN", secret},
                              {"MASTER_ADDR", "127.0.0.1:" + std::to_string(l.port)}}});
-  CHECK(stranger.wait() == 1);
+  REQUIRE(l.j.says("connection refused", 1));
   l.check_unharmed();
 }
 

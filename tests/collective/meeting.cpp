@@ -20,7 +20,7 @@ struct process {
   edl::net::listener listener{node,
                               {edl::net::parse_address("tcp:127.0.0.1:0")},
                               [](edl::net::request&) -> asio::awaitable<void> { co_return; },
-                              here.handler()};
+                              edl::net::listener_options{.streams = here.handler()}};
 };
 
 std::vector<participant> all_of(std::vector<std::unique_ptr<process>> const& of) {

@@ -18,7 +18,7 @@ namespace members {
 using edl::collective::group;
 using edl::collective::group_options;
 
-using links = std::vector<std::vector<edl::net::descriptor>>;
+using links = std::vector<std::vector<edl::net::byte_stream>>;
 
 inline links linked(int size) {
   links all;

@@ -11,10 +11,13 @@ using edl::net::parse_address;
 
 TEST_CASE("addresses are read and written alike") {
   for (char const* text : {"tcp:localhost:80", "tcp:10.0.0.1:65535", "tcp:[::1]:0",
-                           "tcp:job-ps-0.ns.svc:2222", "unix:@job-ps-0", "unix:@a:b"})
+                           "tcp:job-ps-0.ns.svc:2222", "unix:@job-ps-0", "unix:@a:b", "unix:/run/x/master", "tcp:h:1!ps-1/00ff",
+                           "unix:@a!master"})
     CHECK(to_string(parse_address(text)) == text);
   CHECK(parse_address("tcp:[fe80::1]:7") == address{address::transport::tcp, "fe80::1", 7});
   CHECK(parse_address("unix:@x") == address{address::transport::local, "x", 0});
+  CHECK(parse_address("tcp:h:7!ps-1/00ff") == address{address::transport::tcp, "h", 7, "ps-1/00ff"});
+  CHECK(place_of(parse_address("unix:/x/y!master")) == "unix:/x/y");
 }
 
 TEST_CASE("what is no address is refused with the text and the reason") {
@@ -34,7 +37,11 @@ TEST_CASE("what is no address is refused with the text and the reason") {
       {"tcp:::1:80", "brackets"},
       {"tcp:[::1:80", "brackets"},
       {"tcp:a b:80", "blank"},
-      {"unix:/tmp/x", "abstract"},
+      {"unix:tmp/x", "a path or an abstract name"},
+      {"unix:@/tmp/x", "does not begin with"},
+      {"tcp:h:1!", "identity"},
+      {"tcp:h:1!a/b/c", "identity"},
+      {"tcp:h:1!/b", "identity"},
       {"unix:@", "missing"},
   };
   for (auto const& c : cases) {

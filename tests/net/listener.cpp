@@ -61,17 +61,18 @@ TEST_CASE("who does not know the token is refused, on both sides") {
   wrong.secret = edl::net::token("another token entirely");
   edl::net::node n(wrong);
   edl::net::channel c(n, {s.where()}, "peer");
-  // At once, although the call may be repeated.
-  auto const o = outcome_of([&] { edl::net::wait(c, {.method = echo, .timeout = 1h, .idempotent = true}); });
-  CHECK(o.code == status::unauthenticated);
+  // Whoever says so has proved nothing: it may be somebody else on that port, and is worth another try.
+  auto const o = outcome_of([&] { edl::net::wait(c, {.method = echo, .timeout = 100ms, .idempotent = true}); });
+  CHECK(o.code == status::unavailable);
   CHECK(o.text.find(to_string(s.where())) != std::string::npos);
+  CHECK(o.text.find("token") != std::string::npos);
 
   auto other = options();
   other.job = "another";
   edl::net::node m(other);
   edl::net::channel d(m, {s.where()}, "peer");
   auto const p = outcome_of([&] { edl::net::wait(d, {.method = echo}); });
-  CHECK(p.code == status::unauthenticated);
+  CHECK(p.code == status::unavailable);
   CHECK(p.text.find("'test'") != std::string::npos);
   while (s.listener.rejected() < 3) std::this_thread::yield();
 }
@@ -90,8 +91,9 @@ TEST_CASE("a proof heard on one connection is worth nothing on another") {
     edl::wire::Challenge challenge;
     challenge.ParseFromString(peer.read_frame().message);
     if (round == 0) {
-      auto const p = secret().prove(edl::net::token::side::client, "test", mine,
-                                    std::as_bytes(std::span(challenge.nonce())));
+      auto const p = secret().prove(
+          edl::net::token::side::client,
+          {.job = "test", .client_nonce = mine, .server_nonce = std::as_bytes(std::span(challenge.nonce()))});
       heard.set_proof(p.data(), p.size());
     }
     peer.send_frame({.kind = edl::wire::frame_kind::proof}, heard.SerializeAsString());
@@ -112,7 +114,7 @@ TEST_CASE("a handshake has a deadline and a size") {
   CHECK(silent.closed_by_peer());
   CHECK(slow.closed_by_peer());
   raw large(s.where());
-  large.send_frame({.kind = edl::wire::frame_kind::hello}, std::string(513, 'h'));
+  large.send_frame({.kind = edl::wire::frame_kind::hello}, std::string(1025, 'h'));
   CHECK(large.closed_by_peer());
   raw request(s.where());
   request.send_frame({.kind = edl::wire::frame_kind::request, .method = echo, .call = 1}, "let me in");
@@ -158,7 +160,7 @@ TEST_CASE("a thousand connections of garbage while a good client works") {
     for (std::size_t j = 0; j < garbage.size(); ++j)
       garbage[j] = char(random.bits(1'000'000 + 1'000 * i + j));
     if (i % 3 == 0) garbage = "GET / HTTP/1.1\r\nHost: here\r\n\r\n" + garbage;
-    if (i % 3 == 1) garbage = "EDL1\1\5" + garbage;
+    if (i % 3 == 1) garbage = "EDL1\2\5" + garbage;
     peer.try_send(garbage);
     if (i % 7 != 0) continue;
     asio::error_code ignored;
@@ -196,7 +198,7 @@ TEST_CASE("refused connections are one clear line, and not one each") {
   REQUIRE(n > 0);
   text.resize(std::size_t(n));
   CHECK(text.find("tcp:127.0.0.1:") != std::string::npos);
-  CHECK(text.find("connection refused: a frame begins with 78787878") != std::string::npos);
+  CHECK(text.find("connection refused: it speaks neither TLS nor this protocol") != std::string::npos);
   CHECK(std::count(text.begin(), text.end(), '\n') < 10);
 }
 

@@ -31,9 +31,21 @@ using edl::net::status;
 
 inline edl::net::token secret() { return edl::net::token("a token of the tests"); }
 
-// Quiet: what the tests provoke on purpose is not worth a line.
+// Quiet: what the tests provoke on purpose is not worth a line. Without TLS, so that a raw peer can say what it
+// likes; with it see secured.
 inline edl::net::node_options options(edl::net::limits bounds = {}) {
-  return {.job = "test", .secret = secret(), .log = edl::logger(edl::severity::critical), .bounds = bounds};
+  return {.job = "test",
+          .secret = secret(),
+          .log = edl::logger(edl::severity::critical),
+          .bounds = bounds,
+          .security = edl::net::transport_security::none};
+}
+
+inline edl::net::node_options secured(edl::net::identity self = {}, edl::net::limits bounds = {}) {
+  auto o = options(bounds);
+  o.self = std::move(self);
+  o.security = edl::net::transport_security::tls;
+  return o;
 }
 
 inline address any_port() { return edl::net::parse_address("tcp:127.0.0.1:0"); }
@@ -63,6 +75,11 @@ inline std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
   for (std::size_t i = 0; i < size; ++i) v[i] = std::byte((i * 2654435761u + seed * 97u) >> 7);
   return v;
 }
+
+// What a raw client says of itself and of whom it wants.
+struct claim {
+  std::string self = {}, wanted = {}, place = {}, stream = {};
+};
 
 // A peer over a plain blocking socket, that does whatever a test wants.
 class raw {
@@ -116,30 +133,50 @@ class raw {
     return true;
   }
 
-  void greet_as_client(edl::net::token const& with = secret(), std::string const& job = "test") {
+  void greet_as_client(edl::net::token const& with = secret(), std::string const& job = "test",
+                       claim const& c = {}) {
     edl::net::nonce const mine = edl::net::draw_nonce();
     edl::wire::Hello hello;
     hello.set_job(job);
     hello.set_nonce(mine.data(), mine.size());
+    hello.set_self(c.self);
+    hello.set_wanted(c.wanted);
+    hello.set_place(c.place);
+    hello.set_stream(c.stream);
     send_frame({.kind = edl::wire::frame_kind::hello}, hello.SerializeAsString());
     edl::wire::Challenge challenge;
     challenge.ParseFromString(read_frame().message);
-    auto const answer =
-        with.prove(edl::net::token::side::client, job, mine, std::as_bytes(std::span(challenge.nonce())));
+    auto const answer = with.prove(edl::net::token::side::client,
+                                   {.job = job,
+                                    .client_nonce = mine,
+                                    .server_nonce = std::as_bytes(std::span(challenge.nonce())),
+                                    .client = c.self,
+                                    .server = challenge.self(),
+                                    .wanted = c.wanted,
+                                    .place = c.place,
+                                    .stream = c.stream});
     edl::wire::Proof proof;
     proof.set_proof(answer.data(), answer.size());
     send_frame({.kind = edl::wire::frame_kind::proof}, proof.SerializeAsString());
   }
 
-  void greet_as_server(edl::net::token const& with = secret()) {
+  void greet_as_server(edl::net::token const& with = secret(), std::string const& self = {}) {
     edl::wire::Hello hello;
     hello.ParseFromString(read_frame().message);
     edl::net::nonce const mine = edl::net::draw_nonce();
-    auto const answer =
-        with.prove(edl::net::token::side::server, hello.job(), std::as_bytes(std::span(hello.nonce())), mine);
+    auto const answer = with.prove(edl::net::token::side::server,
+                                   {.job = hello.job(),
+                                    .client_nonce = std::as_bytes(std::span(hello.nonce())),
+                                    .server_nonce = mine,
+                                    .client = hello.self(),
+                                    .server = self,
+                                    .wanted = hello.wanted(),
+                                    .place = hello.place(),
+                                    .stream = hello.stream()});
     edl::wire::Challenge challenge;
     challenge.set_nonce(mine.data(), mine.size());
     challenge.set_proof(answer.data(), answer.size());
+    challenge.set_self(self);
     send_frame({.kind = edl::wire::frame_kind::challenge}, challenge.SerializeAsString());
     read_frame();
   }
@@ -174,7 +211,9 @@ enum method : std::uint16_t {
 
 struct server {
   explicit server(edl::net::limits bounds = {}, std::vector<address> const& where = {any_port()})
-      : node(options(bounds)),
+      : server(options(bounds), where) {}
+  explicit server(edl::net::node_options o, std::vector<address> const& where = {any_port()})
+      : node(std::move(o)),
         released(node.executor()),
         listener(node, where, [this](edl::net::request& r) { return serve(r); }) {}
 
@@ -247,7 +286,9 @@ struct server {
 // A node and a channel to one peer.
 struct client {
   explicit client(std::vector<address> const& to, edl::net::limits bounds = {})
-      : node(options(bounds)), channel(node, to, "peer") {}
+      : client(options(bounds), to) {}
+  client(edl::net::node_options o, std::vector<address> const& to)
+      : node(std::move(o)), channel(node, to, "peer") {}
   explicit client(address const& to, edl::net::limits bounds = {})
       : client(std::vector<address>{to}, bounds) {}
 

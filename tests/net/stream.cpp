@@ -15,7 +15,7 @@
 #include "net/peers.hpp"
 
 using namespace peers;
-using edl::net::descriptor;
+using edl::net::byte_stream;
 using edl::net::open_stream;
 
 namespace {
@@ -23,7 +23,7 @@ namespace {
 /// A node whose listener takes streams.
 struct taker {
   struct taken {
-    descriptor socket;
+    byte_stream socket;
     std::string what, peer;
   };
 
@@ -31,10 +31,11 @@ struct taker {
       : node(options(bounds)),
         listener(
             node, where, [](edl::net::request& r) -> asio::awaitable<void> { co_await r.reply(""); },
-            [this](descriptor socket, std::string const& what, std::string const& peer) {
-              std::lock_guard const guard(lock);
-              all.push_back({std::move(socket), what, peer});
-            }) {}
+            edl::net::listener_options{
+                .streams = [this](byte_stream socket, std::string const& what, std::string const& peer) {
+                  std::lock_guard const guard(lock);
+                  all.push_back({std::move(socket), what, peer});
+                }}) {}
 
   // Waits for it.
   taken& at(std::size_t i) {
@@ -67,16 +68,16 @@ struct opening {
       }
     });
   }
-  descriptor get() { return done.get(); }
+  byte_stream get() { return done.get(); }
   outcome why() {
     return outcome_of([&] { get(); });
   }
 
-  std::promise<descriptor> result;
-  std::future<descriptor> done;
+  std::promise<byte_stream> result;
+  std::future<byte_stream> done;
 };
 
-descriptor open(edl::net::node& on, std::vector<address> to, std::string what = "x",
+byte_stream open(edl::net::node& on, std::vector<address> to, std::string what = "x",
                 std::chrono::milliseconds timeout = 10s) {
   opening o(on, std::move(to), std::move(what), timeout);
   return o.get();
@@ -88,12 +89,12 @@ outcome failed(edl::net::node& on, std::vector<address> to, std::chrono::millise
   return o.why();
 }
 
-void put(descriptor const& to, std::string const& text) {
+void put(byte_stream const& to, std::string const& text) {
   REQUIRE(::send(to.get(), text.data(), text.size(), MSG_NOSIGNAL) == ssize_t(text.size()));
 }
 
 /// `size` bytes, or as many as come before the end.
-std::string take(descriptor const& from, std::size_t size) {
+std::string take(byte_stream const& from, std::size_t size) {
   std::string text;
   while (text.size() < size) {
     pollfd one{from.get(), POLLIN, 0};
@@ -117,7 +118,7 @@ TEST_CASE("a stream carries bytes both ways, over TCP and Unix sockets, and says
   for (std::size_t i = 0; i < 2; ++i) {
     auto const where = t.listener.addresses()[i];
     std::string const what = "group/" + std::to_string(i) + "/" + std::string(150, 'z');
-    descriptor const here = open(n, {where}, what);
+    byte_stream const here = open(n, {where}, what);
     // At once: the listener may still be at its greeting.
     put(here, "first bytes");
     auto& there = t.at(i);
@@ -141,9 +142,9 @@ TEST_CASE("a stream carries bytes both ways, over TCP and Unix sockets, and says
 TEST_CASE("a stream's end is seen by the other side, and ends no other") {
   taker t;
   edl::net::node n(options());
-  descriptor kept = open(n, t.listener.addresses(), "kept");
+  byte_stream kept = open(n, t.listener.addresses(), "kept");
   {
-    descriptor const gone = open(n, t.listener.addresses(), "gone");
+    byte_stream const gone = open(n, t.listener.addresses(), "gone");
     put(gone, "last");
   }
   auto& first = t.at(0);
@@ -153,14 +154,14 @@ TEST_CASE("a stream's end is seen by the other side, and ends no other") {
   CHECK(take(ended.socket, 100) == "last");
   put(other.socket, "still here");
   CHECK(take(kept, 10) == "still here");
-  other.socket = descriptor();
+  other.socket = byte_stream();
   CHECK(take(kept, 1) == "");
 }
 
 TEST_CASE("frames and streams come to one listener") {
   taker t;
   client c(t.listener.addresses());
-  descriptor const s = open(c.node, t.listener.addresses(), "bytes");
+  byte_stream const s = open(c.node, t.listener.addresses(), "bytes");
   c.call({.method = 1, .message = "frames"});
   put(s, "raw");
   CHECK(take(t.at(0).socket, 3) == "raw");
@@ -168,7 +169,7 @@ TEST_CASE("frames and streams come to one listener") {
 }
 
 TEST_CASE("streams outlive the node that opened them, and the listener that took them") {
-  descriptor here, there;
+  byte_stream here, there;
   {
     edl::net::node n(options());
     taker t;
@@ -185,7 +186,7 @@ TEST_CASE("a listener that takes no streams refuses them, and goes on with frame
   // The peer proves itself before it closes: either side may find out first.
   bool ended = false;
   try {
-    descriptor const d = open(n, {s.where()});
+    byte_stream const d = open(n, {s.where()});
     ended = take(d, 1).empty();
   } catch (edl::net::call_error const& e) {
     ended = e.code() == status::unavailable;
@@ -276,9 +277,9 @@ TEST_CASE("the first address that answers is taken, Unix sockets before all") {
     raw_port gone;
     nobody = gone.where();
   }
-  descriptor const d = open(n, {nobody, t.listener.addresses()[0]});
+  byte_stream const d = open(n, {nobody, t.listener.addresses()[0]});
   CHECK(d);
-  descriptor const local = open(n, {t.listener.addresses()[0], name});
+  byte_stream const local = open(n, {t.listener.addresses()[0], name});
   sockaddr_storage end{};
   socklen_t size = sizeof end;
   REQUIRE(::getsockname(local.get(), reinterpret_cast<sockaddr*>(&end), &size) == 0);
@@ -307,7 +308,7 @@ TEST_CASE("many streams at once, each with its own bytes") {
   std::vector<std::unique_ptr<opening>> all;
   for (int i = 0; i < 100; ++i)
     all.push_back(std::make_unique<opening>(n, t.listener.addresses(), "stream " + std::to_string(i), 10s));
-  std::vector<descriptor> here;
+  std::vector<byte_stream> here;
   for (int i = 0; i < 100; ++i) {
     here.push_back(all[std::size_t(i)]->get());
     put(here.back(), std::to_string(1000 + i));

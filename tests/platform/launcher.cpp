@@ -3,13 +3,29 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <stdlib.h>
+
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
+
+#include "edl/net/blocking.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
 
 using namespace edl::platform;
 using namespace std::chrono_literals;
 
 namespace {
+
+constexpr char const* worker_script = "[ \"$WORKER_ID\" = 0 ] && exit 3; exec sleep 100";
+
+struct own_directory {
+  own_directory() { REQUIRE(::mkdtemp(path.data())); }
+  ~own_directory() { std::filesystem::remove_all(path); }
+  std::string path = "/tmp/edl-test-XXXXXX";
+};
 
 edl::net::node_options options() {
   return {.job = "j",
@@ -26,8 +42,10 @@ struct master {
   edl::net::node node{options()};
   launched it;
 
-  master(std::string const& address, std::uint64_t seen)
-      : it(node, address, {{"SCRIPT", "[ \"$WORKER_ID\" = 0 ] && exit 3; exec sleep 100"}}, seen,
+  master(launcher const& of, std::uint64_t seen, environment common = {{"WORKER_NUM", "2"}})
+      : master(of.address(), of.credential(), seen, std::move(common)) {}
+  master(std::string const& address, edl::net::token const& credential, std::uint64_t seen, environment common)
+      : it(node, address, credential, std::move(common), seen,
            {.ended =
                 [this](ending const& e, std::uint64_t number) {
                   std::lock_guard const lock(mutex);
@@ -57,10 +75,11 @@ struct master {
 
 TEST_CASE("processes outlive the master that had them started; the next one hears what it missed, once") {
   edl::net::node node(options());
-  launcher l(node, "/bin/sh", {"sh", "-c", "eval \"$SCRIPT\""}, [](ending const&) {});
+  own_directory const place;
+  launcher l(node, place.path, "/bin/sh", {"sh", "-c", worker_script}, [](ending const&) {});
   instance const a{role::worker, 0}, b{role::worker, 1}, c{role::server, 0};
   {
-    master first(l.address(), 0);
+    master first(l, 0);
     REQUIRE(first.wait([&] { return first.running.has_value(); }));
     CHECK(first.running->empty());
     first.start(a);
@@ -74,7 +93,7 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
     first.start(a);
     REQUIRE(first.wait([&] { return first.endings.size() == 2; }));
   }
-  master second(l.address(), 1);
+  master second(l, 1);
   REQUIRE(second.wait([&] { return second.running.has_value(); }));
   CHECK(second.endings.size() == 1);
   CHECK(second.endings[0].first.code == 3);
@@ -95,7 +114,8 @@ TEST_CASE("the end of a master is the launcher's owner's business") {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<ending> ends;
-  launcher l(node, "/bin/sh", {"sh", "-c", "eval \"$SCRIPT\""}, [&](ending const& e) {
+  own_directory const place;
+  launcher l(node, place.path, "/bin/sh", {"sh", "-c", "eval \"$SCRIPT\""}, [&](ending const& e) {
     std::lock_guard const lock(mutex);
     ends.push_back(e);
     changed.notify_all();
@@ -105,4 +125,48 @@ TEST_CASE("the end of a master is the launcher's owner's business") {
   REQUIRE(changed.wait_for(lock, 20s, [&] { return ends.size() == 1; }));
   CHECK(ends[0].signal == SIGKILL);
   CHECK(ends[0].who.what == role::master);
+}
+
+TEST_CASE("a launcher obeys nobody who knows the job's token alone") {
+  edl::net::node node(options());
+  own_directory const place;
+  launcher l(node, place.path, "/bin/sh", {"sh", "-c", worker_script}, [](ending const&) {});
+  edl::net::node member(options());
+  edl::net::channel to(member, {edl::net::parse_address(l.address())}, "the launcher");
+  edl::wire::StartProcess m;
+  m.mutable_who()->set_role(std::uint32_t(role::worker));
+  try {
+    edl::net::wait(to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m), .timeout = 5s});
+    FAIL("it obeyed");
+  } catch (edl::net::call_error const& e) {
+    CHECK(e.code() == edl::net::status::unavailable);
+  }
+}
+
+TEST_CASE("a launcher sets no variable but those of a job, and starts no master for others") {
+  edl::net::node node(options());
+  own_directory const place;
+  launcher l(node, place.path, "/bin/sh", {"sh", "-c", worker_script}, [](ending const&) {});
+  edl::net::node other(options());
+  edl::net::channel to(other, {edl::net::parse_address(l.address())}, "the launcher", &l.credential());
+  auto const refused = [&](edl::wire::StartProcess const& m) -> std::string {
+    try {
+      edl::net::wait(to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m), .timeout = 20s});
+      return {};
+    } catch (edl::net::call_error const& e) {
+      CHECK(e.code() == edl::net::status::invalid);
+      return e.what();
+    }
+  };
+  for (char const* name : {"LD_PRELOAD", "PATH", "EDL_LAUNCHER_TOKEN", "EDL_ROLE", "WORKER_ID", ""}) {
+    edl::wire::StartProcess m;
+    m.mutable_who()->set_role(std::uint32_t(role::worker));
+    auto& v = *m.add_variables();
+    v.set_name(name);
+    v.set_value("x");
+    CHECK(refused(m).find("sets no variable '" + std::string(name) + "'") != std::string::npos);
+  }
+  edl::wire::StartProcess master;
+  master.mutable_who()->set_role(std::uint32_t(role::master));
+  CHECK(refused(master).find("no master") != std::string::npos);
 }

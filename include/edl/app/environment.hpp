@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/node.hpp"
@@ -22,6 +23,8 @@ struct surroundings {
   std::string platform;    ///< EDL_PLATFORM: "process" where the master starts the others on this machine,
                            ///< "kubernetes" in a cluster; empty: they are started by hand
   std::string launcher;    ///< EDL_LAUNCHER: address of what starts them for it
+  std::string launcher_token;  ///< EDL_LAUNCHER_TOKEN: what the launcher asks a master for
+  std::string directory;       ///< EDL_JOB_DIR: the master's socket lies here, in a directory of this user alone
   std::string journal;     ///< EDL_JOURNAL: file for what a restarted master must know
   std::uint32_t id = 0;    ///< WORKER_ID or PS_ID
 
@@ -33,13 +36,17 @@ struct surroundings {
 /// Throws usage_error when a variable that the role needs is missing or wrong, naming it.
 surroundings read_environment();
 
-/// What every node of this process is to its peers.
-net::node_options node_options_of(surroundings const& s, logger const& log);
+/// What this process' node is to its peers: its identity is its role and number, with a number of its own for
+/// this run unless it is a master, whose successors answer to the same name.
+net::node_options node_options_of(surroundings const& s, job const& j, logger const& log);
 
-/// Where a process listens: a Unix socket for this machine's processes, a port for others'.
-std::vector<net::address> listen_at(std::string const& host, std::uint16_t port);
+/// Where a process listens: a Unix socket for this machine's processes, a port for others'. The socket is one
+/// in `directory`, where there is one: another user cannot take its name when this process is gone.
+std::vector<net::address> listen_at(std::string const& host, std::uint16_t port,
+                                    std::string const& directory = {});
 
-/// The addresses of MASTER_ADDR, separated by commas; one without a transport is tcp.
+/// The addresses of MASTER_ADDR, separated by commas; one without a transport is tcp. A master must answer
+/// there.
 std::vector<net::address> master_addresses(std::string const& text);
 
 /// Addresses as MASTER_ADDR has them.

@@ -33,8 +33,15 @@ T number(char const* name, std::string const& text) {
 
 }  // namespace detail
 
-EDL_INLINE net::node_options node_options_of(surroundings const& s, logger const& log) {
-  return {.job = s.job_name, .secret = net::token(s.token), .log = log};
+EDL_INLINE net::node_options node_options_of(surroundings const& s, job const& j, logger const& log) {
+  bool const master = s.role == "master";
+  return {.job = s.job_name,
+          .secret = net::token(s.token),
+          .log = log,
+          .self = {.name = master ? s.role : fmt::format("{}-{}", s.role, s.id),
+                   .incarnation = master ? 0 : draw_incarnation()},
+          .security = j.transport_security == "none" ? net::transport_security::none
+                                                     : net::transport_security::tls};
 }
 
 EDL_INLINE surroundings read_environment() {
@@ -45,6 +52,8 @@ EDL_INLINE surroundings read_environment() {
                  .host = detail::variable("MY_POD_IP"),
                  .platform = detail::variable("EDL_PLATFORM"),
                  .launcher = detail::variable("EDL_LAUNCHER"),
+                 .launcher_token = detail::variable("EDL_LAUNCHER_TOKEN"),
+                 .directory = detail::variable("EDL_JOB_DIR"),
                  .journal = detail::variable("EDL_JOURNAL"),
                  .cluster = detail::variable("EDL_JOB"),
                  .pod_name = detail::variable("MY_POD_NAME"),
@@ -71,12 +80,16 @@ EDL_INLINE surroundings read_environment() {
 
 EDL_INLINE std::uint64_t draw_incarnation() {
   std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
+  std::uint64_t const drawn = std::uint64_t{device()} << 32 | device();
+  return drawn == 0 ? 1 : drawn;
 }
 
-EDL_INLINE std::vector<net::address> listen_at(std::string const& host, std::uint16_t port) {
+EDL_INLINE std::vector<net::address> listen_at(std::string const& host, std::uint16_t port,
+                                               std::string const& directory) {
   return {net::address{net::address::transport::local,
-                       fmt::format("edl-{}-{:016x}", ::getpid(), draw_incarnation()), 0},
+                       directory.empty() ? fmt::format("edl-{}-{:016x}", ::getpid(), draw_incarnation())
+                                         : directory + "/master",
+                       0},
           net::address{net::address::transport::tcp, host, port}};
 }
 
@@ -87,6 +100,7 @@ EDL_INLINE std::vector<net::address> master_addresses(std::string const& text) {
     std::string one = text.substr(at, end - at);
     if (one.rfind("tcp:", 0) != 0 && one.rfind("unix:", 0) != 0) one = "tcp:" + one;
     out.push_back(net::parse_address(one));
+    if (out.back().peer.empty()) out.back().peer = "master";
     at = end + 1;
   }
   return out;

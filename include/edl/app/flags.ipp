@@ -108,6 +108,11 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
       ->check(CLI::Range(0, 1000000));
   d.value("--host", j.host, "address that this machine's processes listen on");
   d.value("--port", j.port, "port of the master; 0: any free one");
+  d.value("--transport_security", j.transport_security,
+          "TCP connections between the job's processes: tls: TLS 1.3 with a key that EDL_JOB_TOKEN stands for; "
+          "none: readable and alterable by whoever controls the network, where that is nobody else, or another "
+          "layer encrypts")
+      ->check(CLI::IsMember({"tls", "none"}));
   d.app.option_defaults()->group("Data");
   d.value("--minibatch_size", j.minibatch_size, "records in one step of one worker")
       ->check(CLI::Range(1, 1 << 20));

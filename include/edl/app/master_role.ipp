@@ -51,7 +51,7 @@ inline std::string journal_path(job const& j, surroundings const& s) {
 inline std::string run_of(surroundings const& s) {
   std::string text;
   for (std::byte const b :
-       net::token(s.token).prove(net::token::side::server, s.job_name + "/journal", {}, {}))
+       net::token(s.token).derive("edl 2 journal", s.job_name))
     text += fmt::format("{:02x}", unsigned(b));
   return text;
 }
@@ -105,7 +105,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(journal_.read()),
       view_(log, ::isatty(2) == 1),
-      node_(node_options_of(s, log)),
+      node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
                .layout = p.layout,
@@ -123,10 +123,12 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
               callbacks(), log) {
   clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
-  auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port);
+  auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port, s.directory);
   if (before_) where = net::parse_addresses(before_->addresses);
-  listener_ =
-      std::make_unique<net::listener>(node_, where, [this](net::request& q) { return server_.handle(q); });
+  // Another process may have taken a port that was free for a moment: members find this master at the rest.
+  listener_ = std::make_unique<net::listener>(
+      node_, where, [this](net::request& q) { return server_.handle(q); },
+      net::listener_options{.some_suffice = before_.has_value()});
 }
 
 EDL_INLINE master_role::~master_role() { node_.stop(); }
@@ -179,7 +181,7 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
         platform::kubernetes::owner{s.pod_name, s.pod_uid}, observer(), log_);
   if (s.launcher.empty()) return nullptr;
   return std::make_unique<platform::launched>(
-      node_, s.launcher,
+      node_, s.launcher, net::token(s.launcher_token),
       platform::environment{{"EDL_JOB_NAME", s.job_name},
                             {"EDL_JOB_TOKEN", s.token},
                             {"EDL_PLATFORM", "process"},

@@ -37,7 +37,11 @@ inline wire::JoinRequest::Role role_of(member::kind k) {
 }  // namespace detail
 
 EDL_INLINE member::member(net::node& on, net::channel& master, kind what, std::uint32_t id)
-    : node_(on), master_(master), kind_(what), id_(id), incarnation_(draw_incarnation()) {}
+    : node_(on),
+      master_(master),
+      kind_(what),
+      id_(id),
+      incarnation_(on.options().self.incarnation ? on.options().self.incarnation : draw_incarnation()) {}
 
 EDL_INLINE net::outgoing member::join_call() const {
   wire::JoinRequest request;

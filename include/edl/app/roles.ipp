@@ -14,6 +14,7 @@
 
 #include "edl/app/environment.hpp"
 #include "edl/app/master_role.hpp"
+#include "edl/app/job_directory.hpp"
 #include "edl/app/member.hpp"
 #include "edl/app/replica.hpp"
 #include "edl/app/roles.hpp"
@@ -59,17 +60,6 @@ inline void report_frozen(net::node& node, net::channel& master, std::uint64_t g
   tell(node, master, wire::method::version, wire::pack(report));
 }
 
-/// A file that goes with this object.
-struct own_file {
-  explicit own_file(std::string p) : path(std::move(p)) {}
-  own_file(own_file const&) = delete;
-  ~own_file() {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
-  std::string path;
-};
-
 /// Where a server or worker listens.
 inline std::vector<net::address> own_addresses(job const& j, surroundings const& s) {
   return listen_at(s.host.empty() ? j.host : s.host, s.port);
@@ -94,7 +84,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
     throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
                                   s.id, j.num_ps_pods, count));
   auto const when = policy_of(j);
-  net::node node(node_options_of(s, log));
+  net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
   ps::server server(
       node,
@@ -197,7 +187,8 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
                           report_frozen(node, master, generation, result);
                       }});
   net::listener listener(
-      node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); }, meeting.handler());
+      node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); },
+      net::listener_options{.streams = meeting.handler()});
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
   self.join(wire::layout_digest(p.layout), listener.addresses());
@@ -218,7 +209,7 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   options.cuda.alone = side_by_side;
   auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
-  net::node node(node_options_of(s, log));
+  net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters,
@@ -236,24 +227,25 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   make_directories(a.job);
   auto const lock = lock_outputs(a.job, wire::lock_options::part::command, log);
   std::string const token = net::token::random().secret();
-  own_file const journal(fmt::format("{}/edl-{}-{:016x}.json",
-                                     std::filesystem::temp_directory_path().string(), ::getpid(),
-                                     draw_incarnation()));
+  job_directory const own;
+  std::string const journal = own.path() + "/journal.json";
   net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
   std::optional<running_job> known;
   try {
-    known.emplace(a.job.name, token, journal.path);
+    known.emplace(a.job.name, token, journal);
   } catch (error const& e) {
     log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
   }
   std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
-  platform::launcher launcher(node, "/proc/self/exe", own_command(),
+  platform::launcher launcher(node, own.path(), "/proc/self/exe", own_command(),
                               [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; });
   auto const start = [&] {
     launcher.start_master({{"EDL_ROLE", "master"},
                            {"EDL_PLATFORM", "process"},
                            {"EDL_LAUNCHER", launcher.address()},
-                           {"EDL_JOURNAL", journal.path},
+                           {"EDL_LAUNCHER_TOKEN", launcher.credential().secret()},
+                           {"EDL_JOB_DIR", own.path()},
+                           {"EDL_JOURNAL", journal},
                            {"EDL_JOB_NAME", a.job.name},
                            {"EDL_JOB_TOKEN", token}});
   };

@@ -36,7 +36,7 @@ inline std::string running_directory() {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     throw error(fmt::format("cannot make {}: {}", path, std::strerror(errno)));
   struct stat s {};
-  if (::stat(path.c_str(), &s) != 0 || s.st_uid != ::getuid() || (s.st_mode & 077) != 0)
+  if (::lstat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::getuid() || (s.st_mode & 077) != 0)
     throw error(fmt::format("{} must belong to this user alone (mode 0700)", path));
   return path;
 }

@@ -35,7 +35,7 @@ struct group_options {
 class group {
  public:
   /// `links[r]`: a socket to member r, for each of `partners(rank, links.size())`.
-  group(int rank, std::vector<net::descriptor> links, group_options o = {});
+  group(int rank, std::vector<net::byte_stream> links, group_options o = {});
   group(group const&) = delete;
   group& operator=(group const&) = delete;
 
@@ -91,7 +91,8 @@ class group {
   void travel(std::size_t bytes, course c, Outgoing outgoing, Incoming incoming, Add add);
   void doubling(std::span<float> values);
   void swap(int with, std::span<std::byte const> out, std::span<std::byte> in);
-  std::size_t send(flow& f, std::size_t most);
+  std::size_t send(flow& f);
+  bool sent(flow const& f) const;
   std::size_t receive(flow& f);
   void wait(int to, int from);
 
@@ -117,7 +118,7 @@ class group {
   [[noreturn]] void give_up(int other, char const* why) const;
 
   int rank_;
-  std::vector<net::descriptor> links_;
+  std::vector<net::byte_stream> links_;
   group_options options_;
   std::uint64_t operations_ = 0;
   std::vector<std::byte> received_;              // before it is added

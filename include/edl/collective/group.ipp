@@ -63,7 +63,7 @@ struct group::flow {
   void advance(std::size_t n) { offset += n, done += n; }
 };
 
-EDL_INLINE group::group(int rank, std::vector<net::descriptor> links, group_options o)
+EDL_INLINE group::group(int rank, std::vector<net::byte_stream> links, group_options o)
     : rank_(rank), links_(std::move(links)), options_(o) {
   for (int const other : partners(rank_, size())) {
     int const link = links_[std::size_t(other)].get();
@@ -85,24 +85,33 @@ EDL_INLINE void group::lost(int rank, char const* how) const {
   throw broken(fmt::format("member {} of {} {}", rank, size(), how), rank);
 }
 
-EDL_INLINE std::size_t group::send(flow& f, std::size_t most) {
-  auto const bytes = f.next();
-  ssize_t const n = ::send(links_[std::size_t(f.peer)].get(), bytes.data(), std::min(bytes.size(), most),
-                           MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
-  if (n < 0) lost(f.peer, "has closed its link");
-  f.advance(std::size_t(n));
-  return std::size_t(n);
+// Bytes moved: those of the flow, and what the link had taken before and not sent.
+EDL_INLINE std::size_t group::send(flow& f) {
+  auto& link = links_[std::size_t(f.peer)];
+  bool const waited = link.unsent();
+  try {
+    std::size_t const n = link.send(f.over() ? std::span<std::byte>() : f.next());
+    f.advance(n);
+    return n + (waited && !link.unsent() ? 1 : 0);
+  } catch (error const&) {
+    lost(f.peer, "has closed its link");
+  }
+}
+
+EDL_INLINE bool group::sent(flow const& f) const {
+  return f.over() && !links_[std::size_t(f.peer)].unsent();
 }
 
 EDL_INLINE std::size_t group::receive(flow& f) {
   auto const bytes = f.next();
-  ssize_t const n = ::recv(links_[std::size_t(f.peer)].get(), bytes.data(),
-                           std::min(bytes.size(), detail::piece_bytes), MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
-  if (n <= 0) lost(f.peer, "has closed its link");
-  f.advance(std::size_t(n));
-  return std::size_t(n);
+  try {
+    std::size_t const n =
+        links_[std::size_t(f.peer)].receive(bytes.first(std::min(bytes.size(), detail::piece_bytes)));
+    f.advance(n);
+    return n;
+  } catch (error const&) {
+    lost(f.peer, "has closed its link");
+  }
 }
 
 // Until a member takes bytes, or sends some; −1: no such member.
@@ -182,15 +191,15 @@ EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<
     from.add(in);
   }
   bool checked = from.over();
-  while (!to.over() || !from.over()) {
-    std::size_t moved = to.over() ? 0 : send(to, to.total);
+  while (!sent(to) || !from.over()) {
+    std::size_t moved = sent(to) ? 0 : send(to);
     if (!from.over()) moved += receive(from);
     if (!checked && from.done >= sizeof theirs) {
       if (theirs[1] != in.size()) lost(with, "sends another number of bytes");
       check(theirs, with);
       checked = true;
     }
-    if (moved == 0) wait(to.over() ? -1 : with, from.over() ? -1 : with);
+    if (moved == 0) wait(sent(to) ? -1 : with, from.over() ? -1 : with);
   }
 }
 
@@ -281,9 +290,9 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
                                   : std::as_writable_bytes(run.first(now)));
       taken = 0;
     }
-    if (out.over() && in.over() && sending.k == c.out && receiving.k == c.in) return;
+    if (sent(out) && in.over() && sending.k == c.out && receiving.k == c.in) return;
 
-    std::size_t moved = out.over() ? 0 : send(out, out.total);
+    std::size_t moved = sent(out) ? 0 : send(out);
     if (!in.over()) moved += receive(in);
     if (!checked) {
       if (in.over()) {
@@ -302,7 +311,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
       sendable += receiving.k + c.ahead < c.out ? to.size() : 0;
       taken = whole;
     }
-    if (moved == 0) wait(out.over() ? -1 : out.peer, in.over() ? -1 : in.peer);
+    if (moved == 0) wait(sent(out) ? -1 : out.peer, in.over() ? -1 : in.peer);
   }
 }
 

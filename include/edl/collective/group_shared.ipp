@@ -202,6 +202,7 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
     auto const there = [&] {
       for (int i = 0; segment_ && i < size(); ++i)
         if (segment_->posted(i) > posts_) return true;
+      if (std::ranges::any_of(links_, [](auto const& link) { return link.buffered(); })) return true;
       return segment_ && segment_->given_up() >= 0;
     };
     if (segment_) segment_->rest(segment::whom::any, posts_ + 1);

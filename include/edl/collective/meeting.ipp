@@ -25,11 +25,11 @@ struct meeting::state {
 
   std::mutex lock;
   std::condition_variable changed;
-  std::map<place, net::descriptor> links;
+  std::map<place, net::byte_stream> links;
   std::map<place, std::string> failures;
   std::uint64_t interrupted = 0;
 
-  void put(place where, net::descriptor link) {
+  void put(place where, net::byte_stream link) {
     std::lock_guard const guard(lock);
     if (where.first <= interrupted || links.size() >= most_waiting) return;
     links.insert_or_assign(where, std::move(link));
@@ -51,7 +51,7 @@ EDL_INLINE meeting::meeting(net::node& on) : node_(on), state_(std::make_shared<
 EDL_INLINE meeting::~meeting() { interrupt(std::numeric_limits<std::uint64_t>::max()); }
 
 EDL_INLINE net::stream_handler meeting::handler() {
-  return [s = state_](net::descriptor link, std::string const& what, std::string const&) {
+  return [s = state_](net::byte_stream link, std::string const& what, std::string const&) {
     state::place where{};
     constexpr std::string_view start = "group/";
     if (!what.starts_with(start)) return;
@@ -89,7 +89,7 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
       }
     });
   }
-  std::vector<net::descriptor> links(all.size());
+  std::vector<net::byte_stream> links(all.size());
   auto const until = std::chrono::steady_clock::now() + patience;
   std::unique_lock guard(state_->lock);
   for (int const other : wanted) {

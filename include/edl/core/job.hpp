@@ -45,6 +45,7 @@ struct job {
   int num_workers = 0;
   bool fixed_global_batch = false;
   std::string allreduce_transport = "auto";  ///< what sums gradients
+  std::string transport_security = "tls";    ///< of TCP connections: "tls" or "none"
   int num_ps_pods = 0;
   int ps_replicas = 1;
   int ps_ranges = 0;  ///< that the variables are cut into; 0: one for each server

@@ -10,8 +10,13 @@
 
 #include "edl/core/inline.hpp"
 #include "edl/core/log.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl {
+
+namespace detail {
+inline constexpr std::size_t longest_text = 64u << 10;
+}
 
 EDL_INLINE logger::logger(severity least, std::string name, int fd, int also)
     : least_(least), name_(std::move(name)), fd_(fd), also_(also) {}
@@ -32,7 +37,7 @@ EDL_INLINE void logger::write(severity s, std::string_view text, std::source_loc
                  file, at.line(), function);
   if (!name_.empty()) fmt::format_to(std::back_inserter(line), "[{}] ", name_);
   // One record, one line: what a peer or a file put into the text must not forge another.
-  for (char c : text) line.push_back(c == '\n' || c == '\r' ? ' ' : c);
+  line.append(printable(text, detail::longest_text));
   line.push_back('\n');
   // One write per line keeps lines of several processes whole; a log that cannot be written stops nothing.
   for (int fd : {fd_, also_})

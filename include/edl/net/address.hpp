@@ -8,15 +8,19 @@
 
 namespace edl::net {
 
-/// Where a process listens: `tcp:host:port`, `tcp:[v6 address]:port`, or `unix:@name`, a Unix socket in
-/// Linux' abstract namespace, which leaves no file behind and is seen by whoever shares the network
-/// namespace.
+/// Where a process listens: `tcp:host:port`, `tcp:[v6 address]:port`, `unix:/path`, or `unix:@name`, a Unix
+/// socket in Linux' abstract namespace, which leaves no file behind and is seen by whoever shares the network
+/// namespace. `!IDENTITY` may follow, as in `tcp:10.0.0.7:41952!ps-1/00000000deadbeef`: a caller then
+/// accepts this process alone.
 struct address {
   enum class transport { tcp, local };
 
   transport over = transport::tcp;
-  std::string host;        ///< tcp: a name or number without brackets; local: the name without '@'
+  std::string host;        ///< tcp: a name or number without brackets; local: the path, or the name without '@'
   std::uint16_t port = 0;  ///< tcp; 0 when listening: the system chooses
+  std::string peer = {};   ///< the identity that the process there must prove; empty: any process of the job
+
+  bool is_path() const { return over == transport::local && host.starts_with('/'); }
 
   friend bool operator==(address const&, address const&) = default;
 };
@@ -33,6 +37,9 @@ std::vector<address> parse_addresses(Texts const& texts) {
 }
 
 std::string to_string(address const& a);
+
+/// The same without the identity: where, not who.
+std::string place_of(address const& a);
 
 }  // namespace edl::net
 

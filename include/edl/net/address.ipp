@@ -8,6 +8,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/address.hpp"
+#include "edl/net/identity.hpp"
 
 namespace edl::net {
 
@@ -22,17 +23,24 @@ EDL_INLINE address parse_address(std::string_view text) {
   for (char c : text)
     if (static_cast<unsigned char>(c) <= ' ' || c == '\x7f')
       refuse("it holds a blank or a control character");
-  if (text.starts_with("unix:")) {
-    std::string_view name = text.substr(5);
-    if (!name.starts_with('@'))
-      refuse("Unix sockets are named in the abstract namespace only, as unix:@name");
-    name.remove_prefix(1);
+  auto const mark = text.rfind('!');
+  std::string const peer(mark == text.npos ? "" : text.substr(mark + 1));
+  if (mark != text.npos && !is_identity(peer)) refuse("after '!' stands no identity, as in !ps-1");
+  std::string_view const place = text.substr(0, mark);
+  if (place.starts_with("unix:")) {
+    std::string_view name = place.substr(5);
+    if (!name.starts_with('@') && !name.starts_with('/'))
+      refuse("a Unix socket is a path or an abstract name, as unix:/path or unix:@name");
+    if (name.starts_with('@')) {
+      name.remove_prefix(1);
+      if (name.starts_with('/')) refuse("an abstract name does not begin with '/'");
+    }
     if (name.empty()) refuse("the name after unix:@ is missing");
     if (name.size() > 100) refuse("the name is longer than 100 bytes");
-    return {address::transport::local, std::string(name), 0};
+    return {address::transport::local, std::string(name), 0, peer};
   }
-  if (!text.starts_with("tcp:")) refuse("it begins with neither tcp: nor unix:@");
-  std::string_view const rest = text.substr(4);
+  if (!place.starts_with("tcp:")) refuse("it begins with neither tcp: nor unix:@");
+  std::string_view const rest = place.substr(4);
   auto const colon = rest.rfind(':');
   if (colon == rest.npos) refuse("the port is missing, as in tcp:host:port");
   std::string_view host = rest.substr(0, colon), port = rest.substr(colon + 1);
@@ -46,11 +54,15 @@ EDL_INLINE address parse_address(std::string_view text) {
   auto const [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (failed != std::errc{} || end != port.data() + port.size())
     refuse("the port is no number from 0 to 65535");
-  return {address::transport::tcp, std::string(host), number};
+  return {address::transport::tcp, std::string(host), number, peer};
 }
 
 EDL_INLINE std::string to_string(address const& a) {
-  if (a.over == address::transport::local) return "unix:@" + a.host;
+  return place_of(a) + (a.peer.empty() ? "" : "!" + a.peer);
+}
+
+EDL_INLINE std::string place_of(address const& a) {
+  if (a.over == address::transport::local) return (a.is_path() ? "unix:" : "unix:@") + a.host;
   bool const six = a.host.find(':') != a.host.npos;
   return fmt::format("tcp:{}{}{}:{}", six ? "[" : "", a.host, six ? "]" : "", a.port);
 }

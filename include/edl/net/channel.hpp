@@ -15,12 +15,14 @@ namespace edl::net {
 
 /// The way to one peer. It connects when it is first needed, to the first of the peer's addresses that
 /// answers and proves itself (Unix sockets are tried first), and again, with growing pauses of 20 ms to 1 s,
-/// when the connection is lost. A Unix name that belongs to a process of another host or job is passed over.
+/// when the connection is lost. An address at which another process answers than the one that it names, or one
+/// of another user, job or token, is passed over: that is `unavailable`, and worth another try.
 /// Thread safety: distinct and shared objects: safe, but for `call`, which belongs on the node's thread.
 class channel {
  public:
-  /// `name` stands in errors, e.g. "ps-1".
-  channel(node& on, std::vector<address> const& peer, std::string name);
+  /// `name` stands in errors, e.g. "ps-1". `credential`: what both sides prove to know instead of the node's
+  /// secret; it need not outlive the call.
+  channel(node& on, std::vector<address> const& peer, std::string name, token const* credential = nullptr);
   channel(channel const&) = delete;
   channel& operator=(channel const&) = delete;
   ~channel();  ///< closes; pending calls fail with `cancelled`

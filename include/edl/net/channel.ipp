@@ -20,6 +20,7 @@
 #include "edl/net/connection.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/handshake.hpp"
+#include "edl/net/secure_socket.hpp"
 #include "edl/net/time_limit.hpp"
 #include "edl/net/transport.hpp"
 
@@ -29,13 +30,18 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
   using clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds first_pause{20}, longest_pause{1'000};
 
-  state(node& on, std::vector<address> peer, std::string n)
+  state(node& on, std::vector<address> peer, std::string n, token const* credential)
       : executor(on.executor()),
         options(on.options()),
+        tls(on.tls()),
         addresses(std::move(peer)),
         name(std::move(n)),
         attempt_over(executor),
-        seed(std::uint64_t(std::to_integer<int>(draw_nonce()[0])) << 32) {}
+        seed(std::uint64_t(std::to_integer<int>(draw_nonce()[0])) << 32) {
+    if (!credential) return;
+    options.secret = *credential;
+    tls = tls_context(*credential, options.job);
+  }
 
   // `self` keeps this while the call is under way, whatever becomes of the channel.
   asio::awaitable<reply> call(outgoing const& what, std::shared_ptr<state> self);
@@ -44,11 +50,12 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
   void shut() override;
 
   asio::any_io_executor executor;
-  node_options const options;
+  node_options options;
+  tls_context tls;
   std::vector<address> addresses;
   std::string name;
   std::shared_ptr<connection> current;
-  std::shared_ptr<connection::socket> trying;
+  std::shared_ptr<secure_socket> trying;
   event attempt_over;
   bool attempting = false, closed = false;
   std::uint64_t attempts = 0, seed;
@@ -60,23 +67,18 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
 
 // One try at all addresses, shared by all calls that wait for a connection.
 EDL_INLINE asio::awaitable<void> channel::state::attempt() {
-  std::optional<call_error> refusal;
   std::string why;
   for (auto const& where : addresses) {
     bool late = false;
     std::string failed;
-    auto const s = trying = std::make_shared<connection::socket>(executor);
+    auto const s = trying = std::make_shared<secure_socket>(executor);
     try {
       detail::time_limit const limit(executor, clock::now() + options.bounds.connect, [s, &late] {
         late = true;
         s->close();
       });
-      co_await detail::connect(*s, where, late);
-      co_await greet_server(*s, options);
-    } catch (call_error const& e) {
-      failed = e.what();
-      if (e.code() == status::unauthenticated && !refusal)
-        refusal.emplace(e.code(), fmt::format("{} ({}): {}", name, to_string(where), e.what()));
+      co_await detail::connect(s->plain(), where, late);
+      co_await greet_server(*s, options, tls, where);
     } catch (asio::system_error const& e) {
       failed =
           late ? fmt::format("no answer within {} ms", options.bounds.connect.count()) : e.code().message();
@@ -86,7 +88,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
     if (closed) break;
     if (!late && failed.empty()) {
       current =
-          connection::open(std::move(*s), fmt::format("{} ({})", name, to_string(where)), options.bounds,
+          connection::open(std::move(*s), fmt::format("{} ({})", name, place_of(where)), options.bounds,
                            options.log, handler{}, [me = shared_from_this()] { me->up = false; });
       up = true;
       break;
@@ -105,9 +107,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
     auto const pause = most / 2 + std::chrono::milliseconds(random_stream{seed}.below(
                                       std::uint64_t(most.count() / 2 + 1), attempts));
     next_attempt = clock::now() + pause;
-    last_failure = refusal
-                       ? *refusal
-                       : call_error(status::unavailable, fmt::format("{} cannot be reached: {}", name, why));
+    last_failure = call_error(status::unavailable, fmt::format("{} cannot be reached: {}", name, why));
   }
   attempt_over.notify();
 }
@@ -167,12 +167,14 @@ EDL_INLINE void channel::state::shut() {
   attempt_over.notify();
 }
 
-EDL_INLINE channel::channel(node& on, std::vector<address> const& peer, std::string name) : node_(on) {
+EDL_INLINE channel::channel(node& on, std::vector<address> const& peer, std::string name,
+                            token const* credential)
+    : node_(on) {
   if (peer.empty()) throw error(name + " has no address");
   auto ordered = peer;
   std::stable_partition(ordered.begin(), ordered.end(),
                         [](auto const& a) { return a.over == address::transport::local; });
-  state_ = std::make_shared<state>(on, std::move(ordered), std::move(name));
+  state_ = std::make_shared<state>(on, std::move(ordered), std::move(name), credential);
   node_.attach(state_);
 }
 

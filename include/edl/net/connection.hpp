@@ -3,7 +3,6 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
-#include <asio/generic/stream_protocol.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
@@ -21,6 +20,7 @@
 #include "edl/net/node.hpp"
 #include "edl/net/outbound.hpp"
 #include "edl/net/request.hpp"
+#include "edl/net/secure_socket.hpp"
 #include "edl/net/status.hpp"
 #include "edl/wire/frame.hpp"
 
@@ -30,16 +30,15 @@ namespace edl::net {
 /// Thread safety: only on the node's thread.
 class connection : public std::enable_shared_from_this<connection> {
  public:
-  using socket = asio::generic::stream_protocol::socket;
   using clock = std::chrono::steady_clock;
 
   /// Starts to serve the peer's calls with `serve` (which may be empty: then they are refused). It lives
   /// until it is closed and its last handler has ended.
-  static std::shared_ptr<connection> open(socket s, std::string peer, limits const& bounds, logger const& log,
+  static std::shared_ptr<connection> open(secure_socket s, std::string peer, limits const& bounds, logger const& log,
                                           handler serve, std::function<void()> at_close = {});
 
   /// Use `open`.
-  connection(socket s, std::string peer, limits const& bounds, logger const& log, handler serve);
+  connection(secure_socket s, std::string peer, limits const& bounds, logger const& log, handler serve);
   connection(connection const&) = delete;
   connection& operator=(connection const&) = delete;
   ~connection();
@@ -95,7 +94,7 @@ class connection : public std::enable_shared_from_this<connection> {
   clock::time_point check_deadlines();
 
   asio::any_io_executor on_;
-  socket socket_;
+  secure_socket socket_;
   std::string peer_;
   limits bounds_;
   logger log_;

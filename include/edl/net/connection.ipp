@@ -17,6 +17,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/net/connection.hpp"
 #include "edl/wire/edl.pb.h"
 
@@ -50,31 +51,6 @@ EDL_INLINE std::uint32_t milliseconds_left(connection::clock::time_point deadlin
   return std::uint32_t(std::clamp<std::int64_t>(left, 1, UINT32_MAX));
 }
 
-// Errors quote file names and the like; a protobuf string must be UTF-8, or the peer cannot read the failure.
-EDL_INLINE std::string printable(std::string text) {
-  text.resize(std::min<std::size_t>(text.size(), 8192));
-  for (std::size_t i = 0; i < text.size();) {
-    auto const at = [&](std::size_t j) { return j < text.size() ? static_cast<unsigned char>(text[j]) : 0u; };
-    std::uint32_t code = at(i);
-    std::size_t const more = code < 0x80       ? 0
-                             : code >> 5 == 6  ? 1
-                             : code >> 4 == 14 ? 2
-                             : code >> 3 == 30 ? 3
-                                               : 4;
-    bool good = more < 4;
-    if (more > 0 && good) code &= 0x3fu >> more;
-    for (std::size_t j = 1; good && j <= more; ++j) {
-      good = at(i + j) >> 6 == 2;
-      code = code << 6 | (at(i + j) & 0x3f);
-    }
-    static constexpr std::array<std::uint32_t, 4> least{0, 0x80, 0x800, 0x10000};
-    if (good) good = code >= least[more] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    if (!good) text[i] = '?';
-    i += good ? more + 1 : 1;
-  }
-  return text;
-}
-
 }  // namespace detail
 
 struct connection::pending {
@@ -99,7 +75,7 @@ struct connection::pending {
   reply result;
 };
 
-EDL_INLINE std::shared_ptr<connection> connection::open(socket s, std::string peer, limits const& bounds,
+EDL_INLINE std::shared_ptr<connection> connection::open(secure_socket s, std::string peer, limits const& bounds,
                                                         logger const& log, handler serve,
                                                         std::function<void()> at_close) {
   auto self = std::make_shared<connection>(std::move(s), std::move(peer), bounds, log, std::move(serve));
@@ -113,9 +89,9 @@ EDL_INLINE std::shared_ptr<connection> connection::open(socket s, std::string pe
   return self;
 }
 
-EDL_INLINE connection::connection(socket s, std::string peer, limits const& bounds, logger const& log,
+EDL_INLINE connection::connection(secure_socket s, std::string peer, limits const& bounds, logger const& log,
                                   handler serve)
-    : on_(s.get_executor()),
+    : on_(s.executor()),
       socket_(std::move(s)),
       peer_(std::move(peer)),
       bounds_(bounds),
@@ -126,7 +102,7 @@ EDL_INLINE connection::connection(socket s, std::string peer, limits const& boun
       slot_free_(on_),
       blocked_(on_),
       timer_(on_) {
-  socket_.non_blocking(true);
+  socket_.plain().non_blocking(true);
 }
 
 EDL_INLINE connection::~connection() = default;
@@ -136,8 +112,7 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
   closed_ = true;
   closed_status_ = why;
   closed_text_ = fmt::format("{}: {}", peer_, text);
-  asio::error_code ignored;
-  socket_.close(ignored);
+  socket_.close();
   timer_.cancel();
   scatter_ = nullptr;
   payload_owner_ = nullptr;
@@ -254,9 +229,14 @@ EDL_INLINE void connection::finish(outbound& frame, bool failed) {
 
 // Sends what the socket takes at once. Frames that are queued together leave in one write.
 EDL_INLINE void connection::flush() {
-  for (std::size_t moved = 0; !full_ && !closed_ && !queue_.empty();) {
+  for (std::size_t moved = 0; !full_ && !closed_ && (!queue_.empty() || socket_.unsent());) {
     asio::error_code failed;
-    std::size_t n = socket_.write_some(queue_.gather(), failed);
+    std::size_t n = 0;
+    try {
+      n = socket_.write_some(queue_.gather(), failed);
+    } catch (error const& e) {
+      return close(status::unavailable, e.what());
+    }
     if (failed && !detail::try_later(failed))
       return close(status::unavailable, "the connection is lost: " + failed.message());
     moved += n;
@@ -279,11 +259,10 @@ EDL_INLINE void connection::flush() {
 
 EDL_INLINE asio::awaitable<void> connection::write_loop() {
   while (!closed_) {
-    asio::error_code ignored;
     if (!full_)
       co_await blocked_.wait();
     else if (write_since_ != clock::time_point::max())
-      co_await socket_.async_wait(socket::wait_write, asio::redirect_error(asio::use_awaitable, ignored));
+      co_await socket_.writable();
     else
       co_await asio::post(on_, asio::use_awaitable);
     full_ = false;
@@ -310,8 +289,13 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
     }
     if (inside || buffered() > 0) in_frame(true);
     flush();
-    std::size_t const n = co_await socket_.async_read_some(
-        asio::buffer(input_.data() + end_, input_.size() - end_), asio::use_awaitable);
+    auto const room = std::span(input_).subspan(end_);
+    std::size_t n = 0;
+    if (socket_.secured())
+      n = co_await socket_.read_some(room);
+    else
+      n = co_await socket_.plain().async_read_some(asio::buffer(room.data(), room.size()),
+                                                   asio::use_awaitable);
     end_ += n;
     in_frame(false);
   }
@@ -334,7 +318,7 @@ EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std
       continue;
     } else {
       asio::error_code failed;
-      n = socket_.read_some(asio::buffer(into.data(), into.size()), failed);
+      n = socket_.read_some(into, failed);
       if (failed && !detail::try_later(failed)) throw asio::system_error(failed);
       if (failed || moved + n >= detail::turn) {
         left -= n;
@@ -344,7 +328,7 @@ EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std
         in_frame(true);
         flush();
         if (failed)
-          co_await socket_.async_wait(socket::wait_read, asio::use_awaitable);
+          co_await socket_.readable();
         else
           co_await asio::post(on_, asio::use_awaitable);
         in_frame(false);
@@ -443,9 +427,9 @@ EDL_INLINE asio::awaitable<void> connection::on_failure(wire::frame_header const
     throw error("a failure frame that cannot be read");
   // Call 0 is nobody's: the peer speaks of the connection.
   if (h.call == 0) {
-    close(status(failure.code()), failure.text());
+    close(status(failure.code()), printable(failure.text()));
   } else if (pending* const p = find(h.call)) {
-    settle(*p, status(failure.code()), fmt::format("{}: {}", peer_, failure.text()));
+    settle(*p, status(failure.code()), fmt::format("{}: {}", peer_, printable(failure.text())));
   }
 }
 
@@ -518,7 +502,7 @@ EDL_INLINE asio::awaitable<void> connection::serve(request& r) {
   }
   wire::Failure failure;
   failure.set_code(std::uint32_t(code));
-  failure.set_text(detail::printable(std::move(text)));
+  failure.set_text(printable(text));
   enqueue_owned({.kind = wire::frame_kind::failure, .call = r.header_.call}, failure.SerializeAsString());
 }
 

@@ -2,29 +2,36 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
-#include <asio/generic/stream_protocol.hpp>
 #include <string>
+#include <vector>
 
+#include "edl/net/address.hpp"
 #include "edl/net/node.hpp"
+#include "edl/net/secure_socket.hpp"
 
 namespace edl::net {
 
-/// What both sides do before anything else on a connection: see docs/protocol.md. Whoever calls these limits
-/// their time; they take at most 1,088 bytes from a peer that has not proved itself. They throw `call_error`
-/// when the peer is not of this job or cannot prove it, `edl::error` when it speaks another protocol,
-/// `asio::system_error` when it is gone.
-/// `stream`: what raw bytes are to follow for; empty: frames follow. At most 200 bytes.
-asio::awaitable<void> greet_server(asio::generic::stream_protocol::socket& s, node_options const& self,
-                                   std::string const& stream = {});
+/// What both sides do before anything else on a connection: see docs/protocol.md. Callers limit their time.
+/// Until a peer has proved itself, it is given at most a TLS handshake and 2 KiB, and nothing that it says is
+/// believed. Both throw `call_error` (`unavailable`) when the peer is another than was dialled, is not of this
+/// job or cannot prove it; `edl::error` when it speaks another protocol or version; `asio::system_error` when
+/// it is gone.
+///
+/// `s` is connected to `dialled`, whose `peer` is whom the other side must prove to be. `stream`: what raw
+/// bytes are to follow for; empty: frames follow. At most 200 bytes.
+asio::awaitable<void> greet_server(secure_socket& s, node_options const& self, tls_context const& tls,
+                                   address const& dialled, std::string const& stream = {});
 
-/// What the client has said before it proved itself, whether it did or not.
+/// What the client has said; true once `greet_client` has returned.
 struct greeting {
-  bool heard = false;  ///< set with the first header: who closes before has said nothing, as probes of a port
+  bool heard = false;  ///< set with the first byte: a client that closes before is a probe of the port
   std::string stream;  ///< as the client's `greet_server` has it
+  std::string client;  ///< its identity; empty: it has none
 };
 
-asio::awaitable<void> greet_client(asio::generic::stream_protocol::socket& s, node_options const& self,
-                                   greeting& said);
+/// `published`: the addresses at which this process is dialled.
+asio::awaitable<void> greet_client(secure_socket& s, node_options const& self, tls_context const& tls,
+                                   std::vector<address> const& published, greeting& said);
 
 }  // namespace edl::net
 

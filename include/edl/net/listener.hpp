@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "edl/net/address.hpp"
@@ -12,21 +13,28 @@
 
 namespace edl::net {
 
+struct listener_options {
+  stream_handler streams = {};             ///< takes what peers open for raw bytes; without it they are refused
+  std::optional<token> credential = {};    ///< what both sides prove to know, instead of the node's secret
+  bool some_suffice = false;  ///< an address that cannot be listened on is logged, unless it is the last one
+};
+
 /// Takes connections at some addresses at once and serves the calls on them. A connection that does not prove
-/// that it knows the job's token is closed, counted and logged, and harms nothing else. Thread safety:
-/// distinct and shared objects: safe.
+/// that it knows the job's token is closed, counted and logged, and harms nothing else. On Unix sockets only
+/// this user's processes are taken. Thread safety: distinct and shared objects: safe.
 class listener {
  public:
-  /// Throws `edl::error` with the address when it cannot be listened on.
-  /// `streams` takes what peers open for raw bytes (`open_stream`); without it they are refused.
-  listener(node& on, std::vector<address> const& where, handler serve, stream_handler streams = {});
+  /// Throws `edl::error` with the address when it cannot be listened on. A Unix socket's path must lie in a
+  /// directory that is this user's alone: what is there under that name is replaced.
+  listener(node& on, std::vector<address> const& where, handler serve, listener_options o = {});
   listener(listener const&) = delete;
   listener& operator=(listener const&) = delete;
 
   /// Closes, and returns when no handler runs any more, unless called on the node's thread.
   ~listener();
 
-  /// Where it listens, in the order asked for; ports that were 0 are filled in.
+  /// Where it listens, in the order asked for; ports that were 0 are filled in, and the node's identity: as it
+  /// is to be told to peers.
   std::vector<address> const& addresses() const;
 
   std::uint64_t accepted() const;   ///< connections that have proved themselves so far

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <asio/co_spawn.hpp>
@@ -13,6 +15,7 @@
 #include <asio/system_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <future>
 #include <list>
@@ -24,6 +27,7 @@
 #include "edl/net/connection.hpp"
 #include "edl/net/handshake.hpp"
 #include "edl/net/listener.hpp"
+#include "edl/net/secure_socket.hpp"
 #include "edl/net/time_limit.hpp"
 #include "edl/net/transport.hpp"
 
@@ -32,10 +36,23 @@ namespace edl::net {
 struct listener::state : detail::service, std::enable_shared_from_this<listener::state> {
   using clock = std::chrono::steady_clock;
   using generic_acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
-  using shared_socket = std::shared_ptr<connection::socket>;
+  using shared_socket = std::shared_ptr<secure_socket>;
 
-  state(node& on, handler s, stream_handler t)
-      : executor(on.executor()), options(on.options()), serve(std::move(s)), streams(std::move(t)) {}
+  state(node& on, handler s, listener_options o)
+      : executor(on.executor()),
+        options(on.options()),
+        tls(on.tls()),
+        serve(std::move(s)),
+        streams(std::move(o.streams)) {
+    if (o.credential) {
+      options.secret = *o.credential;
+      tls = tls_context(options.secret, options.job);
+    }
+    ::rlimit most{};
+    if (::getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur != RLIM_INFINITY)
+      options.bounds.strangers =
+          std::clamp<std::size_t>(most.rlim_cur / 8, 1, std::max<std::size_t>(options.bounds.strangers, 1));
+  }
   ~state() override {
     serve = nullptr;
     streams = nullptr;
@@ -44,12 +61,16 @@ struct listener::state : detail::service, std::enable_shared_from_this<listener:
 
   address listen(address const& where);
   asio::awaitable<void> accept_from(std::size_t index);
+  void take(shared_socket const& s, address const& at);
+  void drop_oldest();
   asio::awaitable<void> welcome(shared_socket s, std::string peer);
   void reject(std::string const& peer, std::string const& why);
+  void complain(std::string const& what);
   void shut() override;
 
   asio::any_io_executor executor;
-  node_options const options;
+  node_options options;
+  tls_context tls;
   handler serve;
   stream_handler streams;
   std::vector<address> addresses;
@@ -68,7 +89,8 @@ EDL_INLINE address listener::state::listen(address const& where) {
   try {
     asio::generic::stream_protocol::endpoint end;
     if (where.over == address::transport::local) {
-      end = asio::local::stream_protocol::endpoint(std::string(1, '\0') + where.host);
+      end = detail::local_endpoint(where);
+      if (where.is_path()) ::unlink(where.host.c_str());
     } else {
       asio::error_code failed;
       if (auto const number = asio::ip::make_address(where.host, failed); !failed)
@@ -76,19 +98,24 @@ EDL_INLINE address listener::state::listen(address const& where) {
       else
         end = asio::ip::tcp::resolver(executor).resolve(where.host, std::to_string(where.port))->endpoint();
     }
-    generic_acceptor& acceptor = acceptors.emplace_back(executor, end.protocol());
+    generic_acceptor acceptor(executor, end.protocol());
     if (where.over == address::transport::tcp) acceptor.set_option(asio::socket_base::reuse_address(true));
     acceptor.bind(end);
     acceptor.listen(4096);
-    if (where.over == address::transport::local) return where;
-    auto const real = acceptor.local_endpoint();
-    asio::ip::tcp::endpoint bound;
-    bound.resize(real.size());
-    std::memcpy(bound.data(), real.data(), real.size());
-    return {address::transport::tcp, where.host, bound.port()};
+    address result = where;
+    result.peer = to_string(options.self);
+    if (where.over == address::transport::tcp) {
+      auto const real = acceptor.local_endpoint();
+      asio::ip::tcp::endpoint bound;
+      bound.resize(real.size());
+      std::memcpy(bound.data(), real.data(), real.size());
+      result.port = bound.port();
+    }
+    acceptors.push_back(std::move(acceptor));
+    return result;
   } catch (asio::system_error const& e) {
     throw error(
-        fmt::format("cannot listen on {}: {}{}", to_string(where), e.code().message(),
+        fmt::format("cannot listen on {}: {}{}", place_of(where), e.code().message(),
                     e.code() == asio::error::address_in_use ? "; another process does, choose another" : ""));
   }
 }
@@ -96,26 +123,46 @@ EDL_INLINE address listener::state::listen(address const& where) {
 EDL_INLINE asio::awaitable<void> listener::state::accept_from(std::size_t index) {
   while (!closed) {
     asio::error_code failed;
-    auto const s = std::make_shared<connection::socket>(executor);
-    co_await acceptors[index].async_accept(*s, asio::redirect_error(asio::use_awaitable, failed));
+    auto const s = std::make_shared<secure_socket>(executor);
+    co_await acceptors[index].async_accept(s->plain(), asio::redirect_error(asio::use_awaitable, failed));
     if (closed) break;
-    if (failed) {
-      if (failed == asio::error::connection_aborted) continue;
-      // Out of descriptors or memory: what is open goes on, and newcomers wait in the kernel's queue.
-      options.log.error(
-          fmt::format("cannot accept on {}: {}", to_string(addresses[index]), failed.message()));
-      asio::steady_timer rest(executor, std::chrono::milliseconds(200));
-      co_await rest.async_wait(asio::redirect_error(asio::use_awaitable, failed));
+    if (!failed) {
+      take(s, addresses[index]);
       continue;
     }
-    asio::co_spawn(executor, welcome(s, detail::peer_name(*s, addresses[index])),
-                   [self = shared_from_this()](std::exception_ptr) {});
+    if (failed == asio::error::connection_aborted) continue;
+    // Strangers must not keep members out: those that have proved nothing make room first.
+    bool const full = failed == asio::error::no_descriptors || failed.value() == ENFILE;
+    if (full && !strangers.empty()) {
+      drop_oldest();
+      continue;
+    }
+    // Out of descriptors or memory: what is open goes on, and newcomers wait in the kernel's queue.
+    complain(fmt::format("cannot accept on {}: {}", place_of(addresses[index]), failed.message()));
+    asio::steady_timer rest(executor, std::chrono::milliseconds(200));
+    co_await rest.async_wait(asio::redirect_error(asio::use_awaitable, failed));
   }
 }
 
+EDL_INLINE void listener::state::drop_oldest() {
+  strangers.front()->close();
+  strangers.pop_front();
+}
+
+EDL_INLINE void listener::state::take(shared_socket const& s, address const& at) {
+  std::string const peer = detail::peer_name(s->plain(), at);
+  try {
+    if (at.over == address::transport::local) detail::check_owner(s->plain());
+  } catch (std::exception const& e) {
+    s->close();
+    return reject(peer, e.what());
+  }
+  while (strangers.size() >= options.bounds.strangers) drop_oldest();
+  strangers.push_back(s);
+  asio::co_spawn(executor, welcome(s, peer), [self = shared_from_this()](std::exception_ptr) {});
+}
+
 EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::string peer) {
-  if (strangers.size() >= options.bounds.strangers) strangers.front()->close();
-  auto const self = strangers.insert(strangers.end(), s);
   bool late = false;
   greeting said;
   std::string why;
@@ -124,8 +171,8 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
       late = true;
       s->close();
     });
-    detail::tune(*s);
-    co_await greet_client(*s, options, said);
+    detail::tune(s->plain());
+    co_await greet_client(*s, options, tls, addresses, said);
     if (!said.stream.empty() && !streams) throw error("no raw bytes are taken here");
   } catch (asio::system_error const& e) {
     why = late ? fmt::format("no handshake within {} ms", options.bounds.handshake.count())
@@ -133,7 +180,7 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
   } catch (std::exception const& e) {
     why = e.what();
   }
-  strangers.erase(self);
+  std::erase(strangers, s);
   if (closed) {
     s->close();
     co_return;
@@ -144,8 +191,9 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
     co_return;
   }
   ++accepted;
+  if (!said.client.empty()) peer = fmt::format("{} ({})", said.client, peer);
   if (!said.stream.empty()) {
-    streams(descriptor(s->release()), said.stream, peer);
+    streams(s->release(), said.stream, peer);
     co_return;
   }
   ++connections;
@@ -158,6 +206,11 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
 
 EDL_INLINE void listener::state::reject(std::string const& peer, std::string const& why) {
   ++rejected;
+  complain(fmt::format("{}: connection refused: {}", peer, why));
+}
+
+// One line in a second, whatever strangers do.
+EDL_INLINE void listener::state::complain(std::string const& what) {
   auto const now = clock::now();
   if (now < quiet_until) {
     ++unsaid;
@@ -165,8 +218,7 @@ EDL_INLINE void listener::state::reject(std::string const& peer, std::string con
   }
   quiet_until = now + std::chrono::seconds(1);
   options.log.warning(
-      fmt::format("{}: connection refused: {}{}", peer, why,
-                  unsaid ? fmt::format(" (and {} others since the last such line)", unsaid) : ""));
+      what + (unsaid ? fmt::format(" (and {} others since the last such line)", unsaid) : ""));
   unsaid = 0;
 }
 
@@ -175,16 +227,21 @@ EDL_INLINE void listener::state::shut() {
   closed = true;
   asio::error_code ignored;
   for (auto& acceptor : acceptors) acceptor.close(ignored);
-  for (auto const& s : strangers) s->close(ignored);
+  for (auto const& s : strangers) s->close();
   for (auto const& weak : open)
     if (auto const c = weak.lock()) c->close(status::cancelled, "this process is closing its connections");
 }
 
-EDL_INLINE listener::listener(node& on, std::vector<address> const& where, handler serve,
-                              stream_handler streams)
-    : state_(std::make_shared<state>(on, std::move(serve), std::move(streams))), node_(on) {
+EDL_INLINE listener::listener(node& on, std::vector<address> const& where, handler serve, listener_options o)
+    : state_(std::make_shared<state>(on, std::move(serve), o)), node_(on) {
   if (where.empty()) throw error("a listener needs an address to listen on, as tcp:0.0.0.0:0");
-  for (auto const& a : where) state_->addresses.push_back(state_->listen(a));
+  for (auto const& a : where) try {
+      state_->addresses.push_back(state_->listen(a));
+    } catch (error const& e) {
+      bool const last = &a == &where.back() && state_->addresses.empty();
+      if (!o.some_suffice || last) throw;
+      on.options().log.warning(e.what());
+    }
   node_.attach(state_);
   node_.post([s = state_] {
     for (std::size_t i = 0; i < s->acceptors.size(); ++i)

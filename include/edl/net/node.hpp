@@ -11,6 +11,8 @@
 #include <string>
 
 #include "edl/core/log.hpp"
+#include "edl/net/identity.hpp"
+#include "edl/net/tls.hpp"
 #include "edl/net/token.hpp"
 #include "edl/wire/frame.hpp"
 
@@ -20,7 +22,9 @@ namespace edl::net {
 struct limits {
   wire::frame_limits frame = {};
   std::size_t handlers = 1024;  ///< calls of one connection served at once; more wait in the socket
-  std::size_t strangers = 256;  ///< connections that have yet to prove themselves; the oldest is closed
+  /// Connections that have yet to prove themselves; the oldest is closed. At most an eighth of the descriptors
+  /// that the process may open, whatever stands here.
+  std::size_t strangers = 256;
   std::chrono::milliseconds handshake{5'000};  ///< for proving it
   std::chrono::milliseconds connect{5'000};    ///< for one address
   std::chrono::milliseconds stall{30'000};  ///< without progress in the middle of a frame: the peer is lost
@@ -31,6 +35,8 @@ struct node_options {
   token secret;
   logger log = logger{};
   limits bounds = {};
+  identity self = {};                                  ///< what this process proves to be
+  transport_security security = transport_security::tls;  ///< of TCP connections
 };
 
 namespace detail {
@@ -52,6 +58,9 @@ class node {
   ~node();  ///< stops
 
   node_options const& options() const;
+
+  /// What its TCP connections are encrypted with.
+  tls_context const& tls() const;
 
   /// Where the node's coroutines run; anything handed to it runs on the node's thread, one after the other.
   asio::any_io_executor executor() const;

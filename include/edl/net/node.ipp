@@ -26,7 +26,7 @@
 namespace edl::net {
 
 struct node::state {
-  explicit state(node_options o) : options(std::move(o)) {}
+  explicit state(node_options o) : options(std::move(o)), tls(options.secret, options.job) {}
 
   void run() {
     for (;;) try {
@@ -39,6 +39,7 @@ struct node::state {
   }
 
   node_options options;
+  tls_context tls;
   asio::io_context io{1};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> keep{io.get_executor()};
   std::list<asio::cancellation_signal> spawned;  // on the thread only
@@ -52,6 +53,8 @@ struct node::state {
 EDL_INLINE node::node(node_options options) {
   if (options.job.empty() || options.job.size() > 200)
     throw error(fmt::format("a job's name has 1 to 200 bytes, this one {}", options.job.size()));
+  if (!options.self.name.empty() && !is_identity(to_string(options.self)))
+    throw error(fmt::format("'{}' is no identity: letters, digits, '-', '_' and '.'", options.self.name));
   state_ = std::make_unique<state>(std::move(options));
   // Signals are for the threads of whoever uses this.
   sigset_t all, before;
@@ -69,6 +72,8 @@ EDL_INLINE node::node(node_options options) {
 EDL_INLINE node::~node() { stop(); }
 
 EDL_INLINE node_options const& node::options() const { return state_->options; }
+
+EDL_INLINE tls_context const& node::tls() const { return state_->tls; }
 
 EDL_INLINE asio::any_io_executor node::executor() const { return state_->io.get_executor(); }
 

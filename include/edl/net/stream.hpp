@@ -4,12 +4,16 @@
 #include <asio/awaitable.hpp>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "edl/core/span.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/node.hpp"
+#include "edl/net/tls.hpp"
 
 namespace edl::net {
 
@@ -32,15 +36,42 @@ class descriptor {
   int fd_ = -1;
 };
 
-/// Takes a connection for raw bytes that a peer has opened: its socket (non-blocking), what it is for, and
-/// who opened it, for people. Called on the node's thread; the bytes are anybody's business.
+/// A connection for raw bytes: a non-blocking socket, encrypted where the connection is. Nothing here waits:
+/// poll the descriptor. Thread safety: unsafe.
+class byte_stream {
+ public:
+  byte_stream() = default;
+  byte_stream(descriptor socket) : socket_(std::move(socket)) {}  // NOLINT: a socket is a plain stream
+  byte_stream(descriptor socket, std::unique_ptr<tls_session> tls);
+
+  int get() const { return socket_.get(); }
+  explicit operator bool() const { return bool(socket_); }
+
+  /// Bytes taken from the front of `from`, received into `into`; 0: poll, and try again. Throws `edl::error`
+  /// when the peer has closed the connection or somebody has altered what comes.
+  std::size_t send(bytes from);
+  std::size_t receive(std::span<std::byte> into);
+
+  /// Whether bytes that `send` has taken wait for the socket: `send`, with nothing if need be, moves them.
+  bool unsent() const { return tls_ && tls_->unsent(); }
+
+  /// Whether `receive` returns bytes although the socket may have none.
+  bool buffered() const { return tls_ && tls_->buffered(); }
+
+ private:
+  descriptor socket_;
+  std::unique_ptr<tls_session> tls_;
+};
+
+/// Takes a connection for raw bytes that a peer has opened, what it is for, and who opened it, for people.
+/// Called on the node's thread; the bytes are anybody's business.
 using stream_handler =
-    std::function<void(descriptor socket, std::string const& what, std::string const& peer)>;
+    std::function<void(byte_stream opened, std::string const& what, std::string const& peer)>;
 
 /// Opens a connection for raw bytes to the first of the peer's addresses that answers and proves itself, Unix
-/// sockets first. `name` stands in errors, `what` is told to the peer's listener (at most 200 bytes). The
-/// socket is non-blocking. Throws `call_error`. On the node's thread.
-asio::awaitable<descriptor> open_stream(node& on, std::vector<address> peer, std::string name,
+/// sockets first. `name` stands in errors, `what` is told to the peer's listener (at most 200 bytes). Throws
+/// `call_error`. On the node's thread.
+asio::awaitable<byte_stream> open_stream(node& on, std::vector<address> peer, std::string name,
                                         std::string what, std::chrono::milliseconds timeout);
 
 }  // namespace edl::net

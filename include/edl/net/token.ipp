@@ -5,9 +5,11 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/kdf.h>
 #include <sys/random.h>
 
 #include <cerrno>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -40,19 +42,25 @@ EDL_INLINE token token::random() {
   return token(digits);
 }
 
-EDL_INLINE proof token::prove(side who, std::string_view job, bytes client, bytes server) const {
+EDL_INLINE proof token::prove(side who, handshake_facts const& f) const {
   std::vector<unsigned char> text;
-  auto const add = [&text](void const* data, std::size_t size) {
-    for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<unsigned char>(size >> shift));
-    auto const* const first = static_cast<unsigned char const*>(data);
-    text.insert(text.end(), first, first + size);
+  auto const add = [&text](bytes field) {
+    for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<unsigned char>(field.size() >> shift));
+    auto const* const first = reinterpret_cast<unsigned char const*>(field.data());
+    text.insert(text.end(), first, first + field.size());
   };
-  std::string_view const protocol = "edl 1", role = who == side::client ? "client" : "server";
-  add(protocol.data(), protocol.size());
-  add(role.data(), role.size());
-  add(job.data(), job.size());
-  add(client.data(), client.size());
-  add(server.data(), server.size());
+  auto const add_text = [&add](std::string_view field) { add(std::as_bytes(std::span(field))); };
+  add_text("edl 2");
+  add_text(who == side::client ? "client" : "server");
+  add_text(f.job);
+  add(f.client_nonce);
+  add(f.server_nonce);
+  add_text(f.client);
+  add_text(f.server);
+  add_text(f.wanted);
+  add_text(f.place);
+  add_text(f.stream);
+  add(f.channel);
   proof p;
   unsigned size = 0;
   if (!HMAC(EVP_sha256(), secret_.data(), int(secret_.size()), text.data(), text.size(),
@@ -62,10 +70,26 @@ EDL_INLINE proof token::prove(side who, std::string_view job, bytes client, byte
   return p;
 }
 
-EDL_INLINE bool token::verify(bytes given, side who, std::string_view job, bytes client, bytes server) const {
-  proof const expected = prove(who, job, client, server);
+EDL_INLINE bool token::verify(bytes given, side who, handshake_facts const& f) const {
+  proof const expected = prove(who, f);
   return given.size() == expected.size() &&
          CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
+}
+
+EDL_INLINE std::array<std::byte, 32> token::derive(std::string_view purpose, std::string_view context) const {
+  std::array<std::byte, 32> key;
+  std::size_t size = key.size();
+  auto const data = [](std::string_view s) { return reinterpret_cast<unsigned char const*>(s.data()); };
+  std::unique_ptr<EVP_PKEY_CTX, decltype(&EVP_PKEY_CTX_free)> const hkdf(
+      EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nullptr), &EVP_PKEY_CTX_free);
+  if (!hkdf || EVP_PKEY_derive_init(hkdf.get()) != 1 ||
+      EVP_PKEY_CTX_set_hkdf_md(hkdf.get(), EVP_sha256()) != 1 ||
+      EVP_PKEY_CTX_set1_hkdf_salt(hkdf.get(), data(purpose), int(purpose.size())) != 1 ||
+      EVP_PKEY_CTX_set1_hkdf_key(hkdf.get(), data(secret_), int(secret_.size())) != 1 ||
+      EVP_PKEY_CTX_add1_hkdf_info(hkdf.get(), data(context), int(context.size())) != 1 ||
+      EVP_PKEY_derive(hkdf.get(), reinterpret_cast<unsigned char*>(key.data()), &size) != 1)
+    throw error("OpenSSL cannot compute HKDF-SHA256");
+  return key;
 }
 
 }  // namespace edl::net

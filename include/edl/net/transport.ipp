@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <asio/error.hpp>
 #include <asio/ip/address.hpp>
@@ -13,9 +14,11 @@
 #include <asio/redirect_error.hpp>
 #include <asio/system_error.hpp>
 #include <asio/use_awaitable.hpp>
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/transport.hpp"
 
@@ -26,7 +29,7 @@ EDL_INLINE asio::awaitable<void> connect(asio::generic::stream_protocol::socket&
   std::vector<asio::generic::stream_protocol::endpoint> ends;
   asio::error_code failed;
   if (to.over == address::transport::local) {
-    ends.emplace_back(asio::local::stream_protocol::endpoint(std::string(1, '\0') + to.host));
+    ends.push_back(local_endpoint(to));
   } else if (auto const number = asio::ip::make_address(to.host, failed); !failed) {
     ends.emplace_back(asio::ip::tcp::endpoint(number, to.port));
   } else {
@@ -45,7 +48,22 @@ EDL_INLINE asio::awaitable<void> connect(asio::generic::stream_protocol::socket&
   }
   if (too_late) failed = asio::error::timed_out;
   if (failed) throw asio::system_error(failed);
+  if (to.over == address::transport::local) check_owner(s);
   tune(s);
+}
+
+EDL_INLINE asio::generic::stream_protocol::endpoint local_endpoint(address const& a) {
+  return asio::local::stream_protocol::endpoint(a.is_path() ? a.host : std::string(1, '\0') + a.host);
+}
+
+EDL_INLINE void check_owner(asio::generic::stream_protocol::socket& s) {
+  ::ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(s.native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
+    throw asio::system_error(asio::error_code(errno, asio::system_category()));
+  if (who.uid != ::geteuid())
+    throw error(fmt::format("its other end is a process of user {}, this process is user {}'s", who.uid,
+                            ::geteuid()));
 }
 
 EDL_INLINE void tune(asio::generic::stream_protocol::socket& s) {
@@ -72,7 +90,7 @@ EDL_INLINE std::string peer_name(asio::generic::stream_protocol::socket& s, addr
     ::ucred who{};
     socklen_t size = sizeof who;
     ::getsockopt(s.native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size);
-    return fmt::format("{} (process {})", to_string(listening), who.pid);
+    return fmt::format("{} (process {})", place_of(listening), who.pid);
   }
   asio::error_code failed;
   auto const end = s.remote_endpoint(failed);

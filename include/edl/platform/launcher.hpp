@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <asio/awaitable.hpp>
 #include <asio/thread_pool.hpp>
 #include <cstdint>
@@ -10,28 +11,34 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edl/net/channel.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/listener.hpp"
 #include "edl/net/node.hpp"
+#include "edl/net/token.hpp"
 #include "edl/platform/platform.hpp"
 #include "edl/platform/process.hpp"
 
 namespace edl::platform {
 
 /// Starts processes of this machine for a master that is one of them: they outlive it, and its successor
-/// finds them. What a cluster's API server is to a master there. Thread safety: safe.
+/// finds them. What a cluster's API server is to a master there. It obeys only a process that knows its
+/// credential, which masters alone are given, and starts nothing but servers and workers of its own program,
+/// with `start_variables` in their environment. Thread safety: safe.
 class launcher {
  public:
-  /// `program` and `command` as in `processes`. `on_end` is told of the master's ends, from another thread;
-  /// those of all others the master asks for.
-  launcher(net::node& on, std::string program, std::vector<std::string> command,
+  /// `directory`: where its socket stands, which must be this user's alone. `program` and `command` as in
+  /// `processes`. `on_end` is told of the master's ends, from another thread; those of all others the master
+  /// asks for.
+  launcher(net::node& on, std::string const& directory, std::string program, std::vector<std::string> command,
            std::function<void(ending const&)> on_end);
   ~launcher();
 
-  std::string address() const;  ///< for `launched`
+  std::string address() const;                                 ///< for `launched`
+  net::token const& credential() const { return credential_; }  ///< for `launched`
   void start_master(environment const& env);
   void stop_master(std::chrono::milliseconds grace);
 
@@ -44,6 +51,7 @@ class launcher {
   asio::awaitable<void> stop_others(std::chrono::milliseconds grace);
 
   net::node& node_;
+  net::token credential_ = net::token::random();
   std::function<void(ending const&)> on_end_;
   std::deque<ending> endings_;  // of all but masters, on the node's thread
   net::event ended_;
@@ -52,12 +60,18 @@ class launcher {
   std::unique_ptr<net::listener> listener_;
 };
 
+/// What a master may put into the environment of a process that it has started on its machine, besides the
+/// process' role and number.
+inline constexpr std::array<std::string_view, 5> start_variables{"EDL_JOB_NAME", "EDL_JOB_TOKEN", "EDL_PLATFORM",
+                                                                 "MASTER_ADDR", "WORKER_NUM"};
+
 /// The master's side of a `launcher`. Thread safety: as `platform`; the constructor on any thread.
 class launched final : public platform {
  public:
-  /// `common`: what every process gets in its environment beside its role and id. `seen`: endings that an
-  /// earlier master has dealt with.
-  launched(net::node& on, std::string const& address, environment common, std::uint64_t seen, observer to);
+  /// `address` and `credential` as the launcher has them. `common`: what every process gets in its environment
+  /// beside its role and id, of `start_variables`. `seen`: endings that an earlier master has dealt with.
+  launched(net::node& on, std::string const& address, net::token const& credential, environment common,
+           std::uint64_t seen, observer to);
 
   void start(instance who, std::optional<std::uint32_t> instead_of) override;
   void stop(instance who, std::chrono::milliseconds grace) override;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
@@ -12,6 +12,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/net/blocking.hpp"
 #include "edl/net/status.hpp"
 #include "edl/platform/launcher.hpp"
@@ -36,11 +37,10 @@ inline void to_message(instance const& who, wire::Instance& m) {
 
 }  // namespace detail
 
-EDL_INLINE launcher::launcher(net::node& on, std::string program, std::vector<std::string> command,
-                              std::function<void(ending const&)> on_end)
+EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::string program,
+                              std::vector<std::string> command, std::function<void(ending const&)> on_end)
     : node_(on), on_end_(std::move(on_end)), ended_(on.executor()) {
-  net::address const here{net::address::transport::local,
-                          fmt::format("edl-launcher-{}-{:p}", ::getpid(), static_cast<void*>(this)), 0};
+  net::address const here = net::parse_address("unix:" + directory + "/launcher");
   processes_ = std::make_unique<processes>(std::move(program), std::move(command), [this](ending const& e) {
     if (e.who.what == role::master) return on_end_(e);
     node_.post([this, e] {
@@ -49,7 +49,8 @@ EDL_INLINE launcher::launcher(net::node& on, std::string program, std::vector<st
     });
   });
   listener_ = std::make_unique<net::listener>(node_, std::vector{here},
-                                              [this](net::request& r) { return handle(r); });
+                                              [this](net::request& r) { return handle(r); },
+                                              net::listener_options{.credential = credential_});
 }
 
 EDL_INLINE launcher::~launcher() {
@@ -71,9 +72,19 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
   switch (r.method()) {
     case wire::method::start_process: {
       auto const m = wire::unpack<wire::StartProcess>(r.message(), r.peer());
-      environment env;
-      for (auto const& v : m.variables()) env.emplace_back(v.name(), v.value());
-      processes_->start(detail::from_message(m.who()), env);
+      instance const who = detail::from_message(m.who());
+      if (who.what == role::master)
+        throw net::call_error(net::status::invalid, "a launcher starts no master for another process");
+      bool const server = who.what == role::server;
+      environment env{{"EDL_ROLE", server ? "ps" : "worker"},
+                      {server ? "PS_ID" : "WORKER_ID", std::to_string(who.id)}};
+      for (auto const& v : m.variables()) {
+        if (std::ranges::find(start_variables, v.name()) == start_variables.end())
+          throw net::call_error(net::status::invalid,
+                                fmt::format("a launcher sets no variable '{}'", printable(v.name(), 100)));
+        env.emplace_back(v.name(), v.value());
+      }
+      processes_->start(who, env);
       break;
     }
     case wire::method::stop_process: {
@@ -122,10 +133,11 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE launched::launched(net::node& on, std::string const& address, environment common,
-                              std::uint64_t seen, observer to)
+EDL_INLINE launched::launched(net::node& on, std::string const& address, net::token const& credential,
+                              environment common, std::uint64_t seen, observer to)
     : node_(on),
-      launcher_(std::make_shared<net::channel>(on, std::vector{net::parse_address(address)}, "the launcher")),
+      launcher_(std::make_shared<net::channel>(on, std::vector{net::parse_address(address)}, "the launcher",
+                                               &credential)),
       common_(std::move(common)),
       seen_(seen),
       to_(std::move(to)) {
@@ -168,15 +180,11 @@ EDL_INLINE void launched::call(std::uint16_t method, std::string message) {
 EDL_INLINE void launched::start(instance who, std::optional<std::uint32_t>) {
   wire::StartProcess m;
   detail::to_message(who, *m.mutable_who());
-  auto const set = [&m](std::string const& name, std::string const& value) {
+  for (auto const& [name, value] : common_) {
     auto& v = *m.add_variables();
     v.set_name(name);
     v.set_value(value);
-  };
-  for (auto const& [name, value] : common_) set(name, value);
-  bool const server = who.what == role::server;
-  set("EDL_ROLE", server ? "ps" : "worker");
-  set(server ? "PS_ID" : "WORKER_ID", std::to_string(who.id));
+  }
   call(wire::method::start_process, wire::pack(m));
 }
 

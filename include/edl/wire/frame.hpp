@@ -39,7 +39,7 @@ struct frame_limits {
 };
 
 inline constexpr std::size_t frame_header_size = 32, frame_alignment = 64;
-inline constexpr std::uint8_t protocol_version = 1;
+inline constexpr std::uint8_t protocol_version = 2;
 
 /// Zero bytes between message and payload: the payload starts at a multiple of 64 from the frame's start.
 /// None without a payload.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "edl/app/job_directory.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline constexpr std::string_view job_directory_prefix = "edl-run-";
+inline constexpr std::size_t longest_base = 70;  // a Unix socket's path has 107 bytes
+
+inline std::string job_directory_base() {
+  char const* const given = std::getenv("XDG_RUNTIME_DIR");
+  std::string const temporary = std::filesystem::temp_directory_path().string();
+  for (std::string const& base : {std::string(given ? given : ""), temporary})
+    if (!base.empty() && base.size() <= longest_base && ::access(base.c_str(), W_OK) == 0) return base;
+  return "/tmp";
+}
+
+inline int locked(std::string const& directory, int make) {
+  int const fd =
+      ::open((directory + "/lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | make, S_IRUSR | S_IWUSR);
+  if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  if (fd >= 0) ::close(fd);
+  return -1;
+}
+
+// Files and sockets, and nothing below: what a job never makes is not removed.
+inline void remove_flat(std::string const& directory) {
+  std::error_code failed;
+  for (auto it = std::filesystem::directory_iterator(directory, failed);
+       !failed && it != std::filesystem::directory_iterator(); it.increment(failed))
+    ::unlink(it->path().c_str());
+  ::rmdir(directory.c_str());
+}
+
+// Those of killed processes: their lock is nobody's.
+inline void remove_dead_directories(std::string const& base) {
+  std::error_code failed;
+  for (auto it = std::filesystem::directory_iterator(base, failed);
+       !failed && it != std::filesystem::directory_iterator(); it.increment(failed)) {
+    std::string const path = it->path().string();
+    if (!it->path().filename().string().starts_with(job_directory_prefix)) continue;
+    struct stat s {};
+    if (::lstat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::getuid()) continue;
+    int const lock = locked(path, 0);
+    if (lock < 0) continue;
+    remove_flat(path);
+    ::close(lock);
+  }
+}
+
+}  // namespace detail
+
+EDL_INLINE job_directory::job_directory() {
+  std::string const base = detail::job_directory_base();
+  detail::remove_dead_directories(base);
+  path_ = fmt::format("{}/{}XXXXXX", base, detail::job_directory_prefix);
+  if (!::mkdtemp(path_.data()))
+    throw error(fmt::format("cannot make a directory in {}: {}; XDG_RUNTIME_DIR or TMPDIR names another", base,
+                            std::strerror(errno)));
+  lock_ = detail::locked(path_, O_CREAT);
+}
+
+EDL_INLINE job_directory::~job_directory() {
+  detail::remove_flat(path_);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+}  // namespace edl::app

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/app/job_directory.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// XDG_RUNTIME_DIR for as long as it lives.
+struct runtime {
+  runtime() {
+    REQUIRE(::mkdtemp(path.data()));
+    if (char const* const old = ::getenv("XDG_RUNTIME_DIR")) before = old;
+    ::setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
+  }
+  ~runtime() {
+    before.empty() ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", before.c_str(), 1);
+    fs::remove_all(path);
+  }
+  std::string path = "/tmp/edl-test-XXXXXX", before;
+};
+
+}  // namespace
+
+TEST_CASE("a job's directory is its user's alone, and goes with the job") {
+  runtime const r;
+  std::string path;
+  {
+    edl::app::job_directory const d;
+    path = d.path();
+    CHECK(path.starts_with(r.path + "/edl-run-"));
+    struct stat s {};
+    REQUIRE(::stat(path.c_str(), &s) == 0);
+    CHECK((s.st_mode & 0777) == 0700);
+    std::ofstream(path + "/journal.json") << "{}";
+  }
+  CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("directories of killed jobs go when the next is made; those of living jobs and others' things stay") {
+  runtime const r;
+  edl::app::job_directory const living;
+  std::string const dead = r.path + "/edl-run-dead00", unlocked = r.path + "/edl-run-other0",
+                    deep = r.path + "/edl-run-deep00", other = r.path + "/something";
+  for (auto const& p : {dead, unlocked, deep, other}) {
+    fs::create_directory(p);
+    std::ofstream(p + "/file") << "x";
+  }
+  for (auto const& p : {dead, deep, other}) std::ofstream(p + "/lock") << "";
+  fs::create_directory(deep + "/data");
+  std::ofstream(deep + "/data/records") << "x";
+  edl::app::job_directory const next;
+  CHECK_FALSE(fs::exists(dead));
+  CHECK(fs::exists(unlocked + "/file"));
+  CHECK(fs::exists(other + "/file"));
+  CHECK(fs::exists(deep + "/data/records"));
+  CHECK(fs::exists(living.path()));
+}
+
+TEST_CASE("a base too long for a socket's path is not used") {
+  runtime const r;
+  std::string const deep = r.path + "/" + std::string(100, 'd');
+  fs::create_directory(deep);
+  ::setenv("XDG_RUNTIME_DIR", deep.c_str(), 1);
+  edl::app::job_directory const d;
+  CHECK_FALSE(d.path().starts_with(deep));
+  CHECK((d.path() + "/launcher").size() < 108);
+}
