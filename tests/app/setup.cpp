@@ -2,6 +2,8 @@
 // What jobs find in the directories that they read and write: files of the past, and of other jobs.
 #include "edl/app/setup.hpp"
 
+#include <sys/stat.h>
+
 #include "app/job.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/manifest.hpp"
@@ -105,6 +107,46 @@ TEST_CASE("damaged checkpoints alone are no reason to begin anew without a word"
   CHECK(edl::wire::newest_valid(dir / "c") == dir / "c/version-64");
 }
 
+TEST_CASE(
+    "checkpoints that are damaged while a job runs are no reason to go back to the seed without a word") {
+  for (bool const tolerant : {false, true}) {
+    job::scratch const dir;
+    lines flags = with({"--checkpoint_dir=" + dir / "c"}, several);
+    CHECK(job::run(train(flags)).wait() == 0);
+    if (tolerant) flags.push_back("--ignore_damaged_checkpoints");
+    job::run j(train(with(flags, {"--num_epochs=3"})), {.env = {{"TINY_DELAY_US", "300"}}});
+    REQUIRE(j.says(" completed, "));
+    damage(dir / "c/version-64");
+    ::kill(j.find("ps"), SIGKILL);
+    int const code = j.wait();
+    CAPTURE(j.log());
+    CHECK(code == (tolerant ? 0 : 1));
+    CHECK(has(j.log(), "checkpoint " + dir / "c/version-64 is passed over ("));
+    if (tolerant)
+      CHECK(has(j.log(), "Epoch 0: 2048 records in the data set, 2048 counted once"));
+    else
+      CHECK(has(j.log(), "no checkpoint in " + dir / "c can be used to go on from; the same command with "
+                                                     "--ignore_damaged_checkpoints starts anew"));
+  }
+}
+
+TEST_CASE("a checkpoint that cannot be read now is not damaged") {
+  job::scratch const dir;
+  lines const flags{"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=32"};
+  CHECK(job::run(train(flags)).wait() == 0);
+  std::string const file = part_of(dir / "c/version-64");
+  std::filesystem::remove(file);
+  REQUIRE(::mknod(file.c_str(), S_IFSOCK | 0600, 0) == 0);  // is there, and cannot be opened
+  job::run refused(train(flags));
+  CHECK(refused.wait() == 1);
+  CAPTURE(refused.log());
+  CHECK(has(refused.log(), "cannot open " + file + ": "));
+  CHECK(has(refused.log(), "give the command again when it can be read, or pass it over"));
+  job::run allowed(train(with(flags, {"--ignore_damaged_checkpoints"})));
+  CHECK(allowed.wait() == 0);
+  CHECK(has(allowed.log(), "going on from " + dir / "c/version-32"));
+}
+
 TEST_CASE("an attempt that was never complete is no damage") {
   job::scratch const dir;
   std::filesystem::create_directories(dir / "c/version-7");
@@ -174,6 +216,16 @@ TEST_CASE("predictions of an earlier, longer run do not lie beside the new ones"
     CHECK(lines_in(dir / "p") == 512);
     CHECK(names_in(dir / "p") == lines{".edl-lock", "notes.txt", "part-00000.csv"});
   }
+}
+
+TEST_CASE("profiles of an earlier run with more workers do not lie beside the new ones") {
+  job::scratch const dir;
+  std::filesystem::create_directories(dir / "p");
+  for (char const* name : {"worker-0.txt", "worker-3.txt", "worker-3.json", "local.json", "worker-x.txt"})
+    std::ofstream(dir / "p/" + name) << "old";
+  CHECK(job::run(train(with({"--profile=" + dir / "p"}, several))).wait() == 0);
+  CHECK(names_in(dir / "p") == lines{"worker-0.json", "worker-0.txt", "worker-x.txt"});
+  CHECK(slurp(dir / "p/worker-0.txt") != "old");
 }
 
 TEST_CASE("records without labels are predicted") {

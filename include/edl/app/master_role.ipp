@@ -116,6 +116,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
                .journal = journal_,
                .before = before_,
                .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
+               .anew = j.ignore_damaged_checkpoints ? beginning(j, log) : master::restore_point(),
                .allowed =
                    [this] {
                      if (lock_) lock_->check();

@@ -41,7 +41,7 @@ std::unique_ptr<wire::directory_lock> lock_outputs(job const& j, wire::lock_opti
 
 /// Removes what earlier processes have left in the directories that a job writes to: temporaries of those
 /// that were killed and, unless it `goes_on` for a master that was, files of checkpoints that were never
-/// complete and earlier predictions. For who has the lock.
+/// complete, earlier predictions and profiles. For who has the lock.
 void clean_outputs(job const& j, bool goes_on, logger const& log);
 
 /// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
@@ -57,6 +57,9 @@ std::string way_on(job const& j);
 /// values. Throws error when --checkpoint_dir holds another job's checkpoints, damaged ones only (unless
 /// --ignore_damaged_checkpoints), or a shard of the data has changed since.
 master::job_options master_options(job const& j, records const& r, logger const& log);
+
+/// Where a job begins that has no checkpoints of its own: from --checkpoint_dir_for_init, or initial values.
+master::restore_point beginning(job const& j, logger const& log);
 
 /// The part of a manifest that says which job a checkpoint is of.
 wire::manifest describe(job const& j, records const& r);

@@ -17,6 +17,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/nn/metric/values.hpp"
 #include "edl/nn/trace.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
@@ -87,12 +88,22 @@ inline void check_same_job(job const& j, std::string const& checkpoint, wire::ma
                       ours.shards[i].name, j.training_data, checkpoint, checkpoint));
 }
 
+/// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
+inline wire::checkpoint_search own_checkpoints(job const& j) try {
+  return wire::find_checkpoint(
+      j.checkpoint_dir, wire::check::checksums,
+      j.ignore_damaged_checkpoints ? wire::unreadable::passed_over : wire::unreadable::refused);
+} catch (storage_error const& e) {
+  throw storage_error(e.code(),
+                      fmt::format("{}; give the command again when it can be read, or pass it over with "
+                                  "--ignore_damaged_checkpoints",
+                                  e.what()));
+}
+
 /// Where the job's own checkpoints left off, if it has any.
 inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
   if (j.checkpoint_dir.empty()) return std::nullopt;
-  auto const found = wire::find_checkpoint(
-      j.checkpoint_dir, wire::check::checksums,
-      j.ignore_damaged_checkpoints ? wire::unreadable::passed_over : wire::unreadable::refused);
+  auto const found = own_checkpoints(j);
   if (!found.newest && found.passed_over.empty()) return std::nullopt;
   if (!found.newest && !j.ignore_damaged_checkpoints)
     throw error(
@@ -115,25 +126,32 @@ inline bool is_own(job const& j, std::string const& path) {
          plain(fs::path(path).parent_path()) == plain(j.checkpoint_dir);
 }
 
-inline bool is_prediction(std::string_view name) {
-  static constexpr std::string_view begin = "part-", end = ".csv";
-  if (!name.starts_with(begin) || !name.ends_with(end) || name.size() < begin.size() + 5 + end.size())
+/// A name made of `begin`, digits and `end`.
+inline bool is_numbered(std::string_view name, std::string_view begin, std::string_view end) {
+  if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size())
     return false;
   return name.substr(begin.size(), name.size() - begin.size() - end.size()).find_first_not_of("0123456789") ==
          name.npos;
 }
 
-inline void remove_predictions(std::string const& directory, logger const& log) {
+inline bool is_prediction(std::string_view name) { return is_numbered(name, "part-", ".csv"); }
+inline bool is_profile(std::string_view name) {
+  return is_numbered(name, "worker-", ".txt") || is_numbered(name, "worker-", ".json") ||
+         name == "local.txt" || name == "local.json";
+}
+
+/// Removes what an earlier run, perhaps of more tasks or workers, has left beside this one's files.
+inline void remove_earlier(std::string const& flag, std::string const& directory,
+                           bool (*wanted)(std::string_view), logger const& log) {
   std::error_code code;
   std::vector<std::string> found;
   for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
-    if (is_prediction(it->path().filename().native())) found.push_back(it->path().native());
+    if (wanted(it->path().filename().native())) found.push_back(it->path().native());
   for (std::string const& path : found)
     if (!code) std::filesystem::remove(path, code);
   if (code)
-    throw error(fmt::format(
-        "--prediction_outputs={} holds predictions of an earlier run, which cannot be removed: {}", directory,
-        code.message()));
+    throw error(fmt::format("{}={} holds files of an earlier run, which cannot be removed: {}", flag,
+                            directory, code.message()));
   if (!found.empty())
     log.info(fmt::format("removed {} files of an earlier run from {}", found.size(), directory));
 }
@@ -187,7 +205,10 @@ EDL_INLINE std::unique_ptr<wire::directory_lock> lock_outputs(job const& j, wire
 }
 
 EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
-  if (!j.profile.empty()) remove_dead_temporaries(j.profile);
+  if (!j.profile.empty()) {
+    remove_dead_temporaries(j.profile);
+    if (!goes_on) detail::remove_earlier("--profile", j.profile, detail::is_profile, log);
+  }
   if (j.what == command::train) {
     if (!j.output.empty()) remove_dead_temporaries(j.output);
     if (j.checkpoint_dir.empty()) return;
@@ -195,7 +216,8 @@ EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
     wire::remove_litter(j.checkpoint_dir, !goes_on);
   } else if (j.what == command::predict && !j.prediction_outputs.empty()) {
     remove_dead_temporaries(j.prediction_outputs);
-    if (!goes_on) detail::remove_predictions(j.prediction_outputs, log);
+    if (!goes_on)
+      detail::remove_earlier("--prediction_outputs", j.prediction_outputs, detail::is_prediction, log);
   }
 }
 
@@ -268,6 +290,13 @@ EDL_INLINE wire::manifest describe(job const& j, records const& r) {
   return m;
 }
 
+EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
+  if (j.checkpoint_dir_for_init.empty()) return {};
+  master::restore_point point = detail::point_of(j, find_model(j.checkpoint_dir_for_init, log));
+  point.applied = {};  // its values, not its past
+  return point;
+}
+
 EDL_INLINE master::job_options master_options(job const& j, records const& r, logger const& log) {
   using enum master::job_type;
   master::job_options o;
@@ -301,10 +330,7 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
       o.start = *own;
       return o;
     }
-  if (!j.checkpoint_dir_for_init.empty()) {
-    o.start = detail::point_of(j, find_model(j.checkpoint_dir_for_init, log));
-    o.start.applied = {};  // its values, not its past
-  }
+  o.start = beginning(j, log);
   return o;
 }
 

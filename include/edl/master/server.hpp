@@ -41,6 +41,7 @@ struct server_options {
   master::journal journal;            ///< read already
   std::optional<memory> before = {};  ///< what was in it
   bool ignore_damaged_checkpoints = false;
+  restore_point anew = {};        ///< where it begins again when all are damaged
   wire::permission allowed = {};  ///< to write checkpoints; throws when it is not
 };
 

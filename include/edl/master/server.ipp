@@ -333,6 +333,7 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
                                options_.checkpoint_dir)});
       return;
     }
+    if (!search.passed_over.empty()) found = options_.anew;
     if (search.newest) {
       wire::manifest const m = wire::read_manifest(*search.newest);
       found = restore_point{*search.newest, m.version, m.applied()};
