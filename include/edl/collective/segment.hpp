@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "edl/net/stream.hpp"
+#include "edl/net/byte_stream.hpp"
 
 namespace edl::collective {
 

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "edl/core/span.hpp"
-#include "edl/net/stream.hpp"
+#include "edl/net/byte_stream.hpp"
 #include "edl/net/tls.hpp"
 
 namespace edl::net {
