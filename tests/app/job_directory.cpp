@@ -44,7 +44,8 @@ TEST_CASE("a job's directory is its user's alone, and goes with the job") {
   CHECK_FALSE(fs::exists(path));
 }
 
-TEST_CASE("directories of killed jobs go when the next is made; those of living jobs and others' things stay") {
+TEST_CASE(
+    "directories of killed jobs go when the next is made; those of living jobs and others' things stay") {
   runtime const r;
   edl::app::job_directory const living;
   std::string const dead = r.path + "/edl-run-dead00", unlocked = r.path + "/edl-run-other0",
@@ -72,4 +73,23 @@ TEST_CASE("a base too long for a socket's path is not used") {
   edl::app::job_directory const d;
   CHECK_FALSE(d.path().starts_with(deep));
   CHECK((d.path() + "/launcher").size() < 108);
+}
+
+TEST_CASE("a base that cannot stand in an address, or that others could empty, is not used") {
+  runtime const r;
+  for (char const* const name : {"a b", "a,b", "a!b", "a\nb"}) {
+    std::string const base = r.path + "/" + name;
+    fs::create_directory(base);
+    ::setenv("XDG_RUNTIME_DIR", base.c_str(), 1);
+    CHECK_FALSE(edl::app::job_directory().path().starts_with(base));
+  }
+  ::setenv("XDG_RUNTIME_DIR", ".", 1);
+  CHECK(edl::app::job_directory().path().starts_with("/"));
+  std::string const open = r.path + "/open";
+  fs::create_directory(open);
+  REQUIRE(::chmod(open.c_str(), 0777) == 0);
+  ::setenv("XDG_RUNTIME_DIR", open.c_str(), 1);
+  CHECK_FALSE(edl::app::job_directory().path().starts_with(open));
+  REQUIRE(::chmod(open.c_str(), 01777) == 0);
+  CHECK(edl::app::job_directory().path().starts_with(open));
 }

@@ -10,9 +10,9 @@ using edl::net::address;
 using edl::net::parse_address;
 
 TEST_CASE("addresses are read and written alike") {
-  for (char const* text : {"tcp:localhost:80", "tcp:10.0.0.1:65535", "tcp:[::1]:0",
-                           "tcp:job-ps-0.ns.svc:2222", "unix:@job-ps-0", "unix:@a:b", "unix:/run/x/master", "tcp:h:1!ps-1/00ff",
-                           "unix:@a!master"})
+  for (char const* text :
+       {"tcp:localhost:80", "tcp:10.0.0.1:65535", "tcp:[::1]:0", "tcp:job-ps-0.ns.svc:2222", "unix:@job-ps-0",
+        "unix:@a:b", "unix:/run/x/master", "tcp:h:1!ps-1/00ff", "unix:@a!master"})
     CHECK(to_string(parse_address(text)) == text);
   CHECK(parse_address("tcp:[fe80::1]:7") == address{address::transport::tcp, "fe80::1", 7});
   CHECK(parse_address("unix:@x") == address{address::transport::local, "x", 0});
@@ -24,7 +24,7 @@ TEST_CASE("what is no address is refused with the text and the reason") {
   struct {
     char const *text, *why;
   } const cases[] = {
-      {"", "neither tcp: nor unix:@"},
+      {"", "neither tcp: nor unix:"},
       {"localhost:80", "neither"},
       {"http:localhost:80", "neither"},
       {"tcp:localhost", "port is missing"},

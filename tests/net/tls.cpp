@@ -190,3 +190,50 @@ TEST_CASE("the end of the peer is the end; a closed socket's number is touched n
   CHECK(failed);
   CHECK(w.forward().empty());
 }
+
+TEST_CASE("a part of a record is nothing to read yet") {
+  tls_context const context(peers::secret(), "job");
+  wire w;
+  tls_session client(context, w.client[0], side::client), server(context, w.server[0], side::server);
+  shake(w, client, server);
+  auto const data = peers::pattern(1'000, 3);
+  asio::error_code failed;
+  REQUIRE(put(client, data, failed) == data.size());
+  char record[4'096];
+  ssize_t const size = ::recv(w.client[1], record, sizeof record, 0);
+  REQUIRE(size > 1'000);
+  REQUIRE(::send(w.server[1], record, 500, 0) == 500);
+  std::vector<std::byte> got(2'000);
+  CHECK(server.read(got, failed) == 0);
+  CHECK(failed == asio::error::would_block);
+  CHECK_FALSE(server.buffered());
+  REQUIRE(::send(w.server[1], record + 500, std::size_t(size) - 500, 0) == size - 500);
+  CHECK(server.read(std::span(got).first(400), failed) == 400);
+  CHECK(server.buffered());
+  CHECK(server.read(std::span(got).subspan(400), failed) == 600);
+  CHECK_FALSE(server.buffered());
+  CHECK(std::equal(data.begin(), data.end(), got.begin()));
+}
+
+TEST_CASE("a handshake that does not end is cut off after 16 KiB") {
+  tls_context const context(peers::secret(), "job");
+  wire w;
+  tls_session server(context, w.server[0], side::server);
+  // A client hello of 16,000 bytes, each in a record of its own.
+  std::string all("\x16\x03\x01\x00\x04\x01\x00\x3e\x80", 9);
+  for (int i = 0; i < 15'000; ++i) all += std::string("\x16\x03\x01\x00\x01\x03", 6);
+  std::string said;
+  std::size_t sent = 0;
+  while (said.empty() && sent < all.size()) {
+    ssize_t const n =
+        ::send(w.server[1], all.data() + sent, std::min<std::size_t>(4'096, all.size() - sent), 0);
+    if (n > 0) sent += std::size_t(n);
+    try {
+      server.handshake();
+    } catch (edl::error const& e) {
+      said = e.what();
+    }
+  }
+  CHECK(said.find("more than 16384 bytes") != std::string::npos);
+  CHECK(sent < 40'000);
+}

@@ -35,7 +35,7 @@ TEST_CASE("a header is laid out as the protocol says, and read back") {
                        .message_size = 0x00232221,
                        .payload_size = 0x0000000235343332};
   head const bytes = encode(h);
-  unsigned char const expected[] = {'E',  'D',  'L',  '1',  1,    1,    0x01, 0x02, 1,    2,    3,
+  unsigned char const expected[] = {'E',  'D',  'L',  '1',  2,    1,    0x01, 0x02, 1,    2,    3,
                                     4,    5,    6,    7,    8,    0x11, 0x12, 0x13, 0x14, 0x21, 0x22,
                                     0x23, 0x00, 0x32, 0x33, 0x34, 0x35, 0x02, 0x00, 0x00, 0x00};
   CHECK(std::memcmp(bytes.data(), expected, sizeof expected) == 0);

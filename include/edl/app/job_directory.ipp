@@ -8,9 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "edl/app/job_directory.hpp"
 #include "edl/core/error.hpp"
@@ -22,11 +26,27 @@ namespace detail {
 inline constexpr std::string_view job_directory_prefix = "edl-run-";
 inline constexpr std::size_t longest_base = 70;  // a Unix socket's path has 107 bytes
 
+// Addresses of sockets there are words of a list of addresses: docs/protocol.md has their marks.
+inline bool stands_in_address(std::string const& path) {
+  return path.starts_with('/') && std::ranges::all_of(path, [](unsigned char c) {
+           return c > ' ' && c != 127 && c != '!' && c != ',';
+         });
+}
+
+// In a directory of somebody else's that is not sticky, a third could rename what is made there.
+inline bool is_safe_base(std::string const& path) {
+  struct stat s {};
+  return ::stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) &&
+         ((s.st_uid == ::geteuid() && (s.st_mode & S_IWOTH) == 0) || (s.st_mode & S_ISVTX) != 0) &&
+         ::access(path.c_str(), W_OK | X_OK) == 0;
+}
+
 inline std::string job_directory_base() {
   char const* const given = std::getenv("XDG_RUNTIME_DIR");
-  std::string const temporary = std::filesystem::temp_directory_path().string();
+  std::error_code failed;
+  std::string const temporary = std::filesystem::temp_directory_path(failed).string();
   for (std::string const& base : {std::string(given ? given : ""), temporary})
-    if (!base.empty() && base.size() <= longest_base && ::access(base.c_str(), W_OK) == 0) return base;
+    if (base.size() <= longest_base && stands_in_address(base) && is_safe_base(base)) return base;
   return "/tmp";
 }
 
@@ -68,11 +88,17 @@ inline void remove_dead_directories(std::string const& base) {
 EDL_INLINE job_directory::job_directory() {
   std::string const base = detail::job_directory_base();
   detail::remove_dead_directories(base);
-  path_ = fmt::format("{}/{}XXXXXX", base, detail::job_directory_prefix);
-  if (!::mkdtemp(path_.data()))
-    throw error(fmt::format("cannot make a directory in {}: {}; XDG_RUNTIME_DIR or TMPDIR names another", base,
-                            std::strerror(errno)));
-  lock_ = detail::locked(path_, O_CREAT);
+  // Until it is locked it looks like one of a killed process, which another may be removing.
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    path_ = fmt::format("{}/{}XXXXXX", base, detail::job_directory_prefix);
+    if (!::mkdtemp(path_.data())) break;
+    lock_ = detail::locked(path_, O_CREAT);
+    struct stat s {};
+    if (lock_ >= 0 && ::stat((path_ + "/lock").c_str(), &s) == 0) return;
+    if (lock_ >= 0) ::close(std::exchange(lock_, -1));
+  }
+  throw error(fmt::format("cannot make a directory in {}: {}; XDG_RUNTIME_DIR or TMPDIR names another", base,
+                          std::strerror(errno)));
 }
 
 EDL_INLINE job_directory::~job_directory() {

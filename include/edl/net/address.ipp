@@ -39,7 +39,7 @@ EDL_INLINE address parse_address(std::string_view text) {
     if (name.size() > 100) refuse("the name is longer than 100 bytes");
     return {address::transport::local, std::string(name), 0, peer};
   }
-  if (!place.starts_with("tcp:")) refuse("it begins with neither tcp: nor unix:@");
+  if (!place.starts_with("tcp:")) refuse("it begins with neither tcp: nor unix:");
   std::string_view const rest = place.substr(4);
   auto const colon = rest.rfind(':');
   if (colon == rest.npos) refuse("the port is missing, as in tcp:host:port");

@@ -75,9 +75,9 @@ struct connection::pending {
   reply result;
 };
 
-EDL_INLINE std::shared_ptr<connection> connection::open(secure_socket s, std::string peer, limits const& bounds,
-                                                        logger const& log, handler serve,
-                                                        std::function<void()> at_close) {
+EDL_INLINE std::shared_ptr<connection> connection::open(secure_socket s, std::string peer,
+                                                        limits const& bounds, logger const& log,
+                                                        handler serve, std::function<void()> at_close) {
   auto self = std::make_shared<connection>(std::move(s), std::move(peer), bounds, log, std::move(serve));
   self->at_close_ = std::move(at_close);
   auto const start = [&](asio::awaitable<void> (connection::*loop)()) {
@@ -240,7 +240,7 @@ EDL_INLINE void connection::flush() {
     if (failed && !detail::try_later(failed))
       return close(status::unavailable, "the connection is lost: " + failed.message());
     moved += n;
-    if (n > 0) write_since_ = clock::time_point::max();
+    if (n > 0 || !failed) write_since_ = clock::time_point::max();
     while (n > 0) {
       outbound& frame = *queue_.front();
       n = queue_.advance(n);

@@ -58,11 +58,11 @@ class tls_session {
   /// holds for no other connection. After the handshake.
   binding channel_binding() const;
 
-  /// Takes decrypted bytes, as many as are there, and returns how many: 0 with `asio::error::would_block` or
+  /// Takes decrypted bytes, at most 1 MiB at once, and returns how many: 0 with `asio::error::would_block` or
   /// `eof` in `failed`. Throws `edl::error` when somebody has altered what comes.
   std::size_t read(std::span<std::byte> into, asio::error_code& failed);
 
-  /// Whether the next `read` returns bytes without asking the socket.
+  /// Whether the next `read` may return bytes although the socket has none.
   bool buffered() const;
 
   /// Encrypts and sends bytes from the front of `parts`; returns how many it has taken, which is 0 with

@@ -31,11 +31,15 @@ using openssl_ptr = std::unique_ptr<T, openssl_free<Free>>;
 
 // The identity of the pre-shared key. Which job it belongs to is in the key, and in the proofs that follow.
 inline constexpr std::string_view psk_identity = "edl 2";
-inline constexpr unsigned char psk_context[] = {'e', 'd', 'l'};  // OpenSSL asks for one where peers are verified
-inline constexpr std::size_t record_size = 16u << 10;         // bytes of plain text, RFC 8446 §5.1
-inline constexpr std::size_t read_ahead = 4 * record_size;    // taken from the socket at once
-inline constexpr std::size_t small_piece = record_size / 2;   // below: copied together into one record
-inline constexpr std::size_t write_turn = 4u << 20;           // in one call, so that others get a turn
+inline constexpr unsigned char psk_context[] = {'e', 'd',
+                                                'l'};        // OpenSSL asks for one where peers are verified
+inline constexpr std::size_t record_size = 16u << 10;        // bytes of plain text, RFC 8446 §5.1
+inline constexpr std::size_t read_ahead = 4 * record_size;   // taken from the socket at once
+inline constexpr std::size_t small_piece = record_size / 2;  // below: copied together into one record
+inline constexpr std::size_t write_turn = 4u << 20;          // in one call, so that others get a turn
+inline constexpr std::size_t read_turn = 1u << 20;
+// Both sides' handshakes have less than 1 KiB; a stranger gets no more memory than this.
+inline constexpr std::size_t handshake_size = 16u << 10;
 // A key may encrypt 2^24.5 full records (RFC 8446 §5.5): 2^22 leave room for small ones that OpenSSL adds.
 inline constexpr std::uint64_t records_per_key = 1u << 22;
 
@@ -60,8 +64,8 @@ inline int tls_key_index() {
 
 // TLS_AES_128_GCM_SHA256 stands for the hash of the key; what is negotiated may be another with that hash.
 inline SSL_SESSION* psk_session(SSL* ssl) {
-  auto const* const key = static_cast<tls_key const*>(
-      SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), tls_key_index()));
+  auto const* const key =
+      static_cast<tls_key const*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), tls_key_index()));
   static constexpr unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
   SSL_CIPHER const* const cipher = SSL_CIPHER_find(ssl, aes_128_gcm_sha256);
   openssl_ptr<SSL_SESSION, SSL_SESSION_free> session(SSL_SESSION_new());
@@ -91,6 +95,8 @@ inline int find_psk(SSL* ssl, unsigned char const* id, std::size_t size, SSL_SES
   return *session != nullptr;
 }
 
+inline constexpr std::size_t unlimited = SIZE_MAX;
+
 // What OpenSSL's engine sees of a socket: records go to the socket at once, and wait here for as long as it
 // takes none, so that a record is never half accepted.
 struct tls_wire {
@@ -98,7 +104,8 @@ struct tls_wire {
   bool more = false;  // another record follows at once
   std::vector<unsigned char> waiting;
   std::size_t sent = 0;
-  int failed = 0;  // errno
+  std::size_t allowed = handshake_size;  // bytes that the peer may still send
+  int failed = 0;                        // errno
 
   // Bytes that the socket has taken of some.
   std::size_t send(unsigned char const* data, std::size_t size) {
@@ -134,10 +141,13 @@ inline int write_wire(BIO* bio, char const* data, std::size_t size, std::size_t*
 }
 
 inline int read_wire(BIO* bio, char* data, std::size_t size, std::size_t* got) {
-  auto const& wire = *static_cast<tls_wire*>(BIO_get_data(bio));
+  auto& wire = *static_cast<tls_wire*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
-  ssize_t const n = ::recv(wire.socket, data, size, MSG_DONTWAIT);
+  *got = 0;
+  if (wire.allowed == 0) return 0;
+  ssize_t const n = ::recv(wire.socket, data, std::min(size, wire.allowed), MSG_DONTWAIT);
   *got = n > 0 ? std::size_t(n) : 0;
+  if (wire.allowed != unlimited) wire.allowed -= *got;
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) BIO_set_retry_read(bio);
   return n > 0;
 }
@@ -186,9 +196,10 @@ struct tls_session::state {
   std::shared_ptr<tls_context::state> context;  // the callbacks find its key there
   detail::tls_wire wire;
   detail::openssl_ptr<SSL, SSL_free> ssl;
-  std::vector<std::byte> together = std::vector<std::byte>(detail::record_size);  // small pieces
-  std::uint64_t records = 0;  // since the last change of the key
+  std::vector<std::byte> together;  // small pieces
+  std::uint64_t records = 0;        // since the last change of the key
   bool done = false;
+  bool drained = false;  // the last read has met the end of what has come
 
   void encrypt(std::byte const* data, std::size_t size);
 };
@@ -219,15 +230,17 @@ EDL_INLINE tls_session::step tls_session::handshake() {
     int const result = SSL_do_handshake(s.ssl.get());
     if (result != 1) {
       int const why = SSL_get_error(s.ssl.get(), result);
-      if (why == SSL_ERROR_WANT_READ)
-        return s.wire.empty() ? step::wants_read : step::wants_write;
+      if (why == SSL_ERROR_WANT_READ) return s.wire.empty() ? step::wants_read : step::wants_write;
       s.wire.drain();  // the alert, as far as the socket takes it
+      if (s.wire.allowed == 0)
+        throw error(fmt::format("TLS: a handshake of more than {} bytes", detail::handshake_size));
       throw error(fmt::format("TLS: {}; does it belong to this job, with the same EDL_JOB_TOKEN?",
                               detail::openssl_reason()));
     }
     // The key, not a certificate, is what both have proved.
     if (SSL_session_reused(s.ssl.get()) != 1) throw error("TLS: the peer did not use the job's key");
     s.done = true;
+    s.wire.allowed = detail::unlimited;
   }
   return s.wire.empty() ? step::done : step::wants_write;
 }
@@ -244,6 +257,8 @@ EDL_INLINE tls_session::binding tls_session::channel_binding() const {
 EDL_INLINE std::size_t tls_session::read(std::span<std::byte> into, asio::error_code& failed) {
   failed = {};
   std::size_t done = 0;
+  into = into.first(std::min(into.size(), detail::read_turn));
+  state_->drained = false;
   while (done < into.size()) {
     std::size_t n = 0;
     ERR_clear_error();
@@ -253,6 +268,7 @@ EDL_INLINE std::size_t tls_session::read(std::span<std::byte> into, asio::error_
       continue;
     }
     int const why = SSL_get_error(state_->ssl.get(), result);
+    state_->drained = true;
     if (done > 0 && (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)) return done;
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
       failed = asio::error::would_block;
@@ -265,7 +281,10 @@ EDL_INLINE std::size_t tls_session::read(std::span<std::byte> into, asio::error_
   return done;
 }
 
-EDL_INLINE bool tls_session::buffered() const { return SSL_has_pending(state_->ssl.get()) == 1; }
+// OpenSSL's pending bytes may be a part of a record, which no read returns.
+EDL_INLINE bool tls_session::buffered() const {
+  return !state_->drained && SSL_has_pending(state_->ssl.get()) == 1;
+}
 
 EDL_INLINE bool tls_session::unsent() const { return !state_->wire.empty(); }
 
@@ -298,6 +317,7 @@ EDL_INLINE std::size_t tls_session::write(std::span<asio::const_buffer const> pa
     std::size_t size = std::min(parts[part].size() - at, detail::record_size);
     std::byte const* from = here;
     if (size < detail::small_piece && part + 1 < parts.size()) {
+      s.together.resize(detail::record_size);
       from = s.together.data();
       for (size = 0; part < parts.size() && size < detail::record_size;) {
         std::size_t const n = std::min(parts[part].size() - at, detail::record_size - size);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/error.hpp>
 #include <asio/ip/address.hpp>
 #include <asio/ip/tcp.hpp>
@@ -20,6 +21,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/net/token.hpp"
 #include "edl/net/transport.hpp"
 
 namespace edl::net::detail {
@@ -36,6 +38,10 @@ EDL_INLINE asio::awaitable<void> connect(asio::generic::stream_protocol::socket&
     asio::ip::tcp::resolver resolver(s.get_executor());
     auto const found = co_await resolver.async_resolve(to.host, std::to_string(to.port), asio::use_awaitable);
     for (auto const& entry : found) ends.emplace_back(entry.endpoint());
+    // Whoever answers first need not be the peer: in the next try another of the name's addresses comes
+    // first.
+    if (ends.size() > 1)
+      std::ranges::rotate(ends, ends.begin() + std::ptrdiff_t(std::size_t(draw_nonce()[0]) % ends.size()));
   }
   failed = asio::error::host_not_found;
   for (auto const& end : ends) {
