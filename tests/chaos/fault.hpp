@@ -26,12 +26,33 @@ enum class kind {
   slow,               ///< a worker runs a fraction of the time only
   short_cut,          ///< a worker's network is cut, and mended before it is given up
   long_cut,           ///< a worker's network is cut until it has been given up
+  squatted,           ///< a worker or server is killed, and somebody else takes its names and ports
+  newcomer_silent,    ///< one is killed, and the one in its place is stopped for a while before it has joined
+  storage,            ///< checkpoints cannot be read or written for a while
+  storage_and_server,  ///< the same, and a server (or worker) is killed meanwhile
+  journal,             ///< the master's journal is damaged, and the master killed
+  master_silent,       ///< the master is stopped for longer than members are given, and goes on
+  master_cut,          ///< the master's network is cut for longer than members are given
 };
 
-inline constexpr std::array<std::string_view, 12> names{
+inline constexpr std::array<std::string_view, 19> names{
     "worker killed",       "several workers killed", "all workers killed",  "server killed",
     "master killed",       "master, worker killed",  "worker silent < 5 s", "worker silent > 5 s",
-    "worker told to stop", "worker slowed down",     "network cut < 5 s",   "network cut > 5 s"};
+    "worker told to stop", "worker slowed down",     "network cut < 5 s",   "network cut > 5 s",
+    "names squatted",      "newcomer silent",        "storage fails",       "storage fails, server killed",
+    "journal damaged",     "master silent > 5 s",    "master cut off > 5 s"};
+
+/// Whether a process of the job may be given up although it lives.
+inline bool silences(kind k) {
+  return k == kind::short_silence || k == kind::long_silence || k == kind::slow || k == kind::short_cut ||
+         k == kind::long_cut || k == kind::newcomer_silent || k == kind::master_cut;
+}
+
+/// Whether nothing need stand in the master's log of it.
+inline bool unnoticed(kind k) {
+  return k == kind::short_silence || k == kind::slow || k == kind::short_cut || k == kind::storage ||
+         k == kind::master_silent || k == kind::master_cut;
+}
 
 inline std::string_view name(kind k) { return names[std::size_t(k)]; }
 

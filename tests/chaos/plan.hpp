@@ -43,6 +43,7 @@ struct plan_options {
   bool allreduce = false;
   int min_faults = 10, max_faults = 30;
   int epochs_per_worker = 12;
+  bool hostile = false;       ///< neighbours, storage and journals, too
   bool by_hand = false;       ///< roles started by hand, workers behind networks that can be cut
   bool long_silences = true;  ///< they take six seconds and more each
 };
@@ -68,6 +69,8 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   std::vector<weight> weights;
   if (o.by_hand) {
     weights = {{kind::worker, 3}, {kind::short_cut, 4}, {kind::long_cut, 2}, {kind::goodbye, 1}};
+    if (o.hostile)
+      weights.insert(weights.end(), {{kind::squatted, 4}, {kind::storage, 2}, {kind::master_cut, 3}});
   } else {
     weights = {
         {kind::worker, 8},        {kind::all_workers, 2}, {kind::master, 3}, {kind::master_and_worker, 2},
@@ -75,8 +78,16 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
     if (p.workers > 2) weights.emplace_back(kind::workers, 3);
     if (p.servers > 0) weights.emplace_back(kind::server, 4);
     if (o.long_silences) weights.emplace_back(kind::long_silence, 1);
+    if (o.hostile) {
+      weights.insert(weights.end(), {{kind::squatted, 8},
+                                     {kind::newcomer_silent, 4},
+                                     {kind::storage, 4},
+                                     {kind::storage_and_server, 4},
+                                     {kind::journal, 4}});
+      if (o.long_silences) weights.emplace_back(kind::master_silent, 1);
+    }
   }
-  int masters = 0, silences = 0;
+  int masters = 0, silences = 0, absences = 0;
   auto const draw_kind = [&] {
     int sum = 0;
     for (weight const& w : weights) sum += w.second;
@@ -89,7 +100,8 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   for (int i = 0; i < count; ++i) {
     intent one{.what = draw_kind(), .choice = below(~std::uint64_t{0}), .before = between(50, 400)};
     // A job ends with its sixth master within a minute.
-    bool const of_master = one.what == kind::master || one.what == kind::master_and_worker;
+    bool const of_master =
+        one.what == kind::master || one.what == kind::master_and_worker || one.what == kind::journal;
     if (of_master && ++masters > 4) one.what = kind::worker;
     if ((one.what == kind::long_silence || one.what == kind::long_cut) && ++silences > 1)
       one.what = one.what == kind::long_cut ? kind::short_cut : kind::short_silence;
@@ -98,6 +110,13 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
       one.length = between(100, 2500);  // TCP repeats after 3 s, and then after 6
     if (one.what == kind::long_silence || one.what == kind::long_cut) one.length = between(6000, 8000);
     if (one.what == kind::slow) one.length = between(300, 2000);
+    if ((one.what == kind::master_silent || one.what == kind::master_cut) && ++absences > 1)
+      one.what = kind::squatted;
+    if (one.what == kind::master_silent) one.length = between(6000, 9000);
+    if (one.what == kind::master_cut) one.length = between(6000, 20000);
+    if (one.what == kind::squatted || one.what == kind::newcomer_silent || one.what == kind::storage ||
+        one.what == kind::storage_and_server)
+      one.length = between(300, 3000);
     bool const kill = one.what <= kind::master_and_worker;
     if (i > 0 && kill && below(6) == 0) one.in_recovery = true, one.before = between(0, 200);
     p.faults.push_back(one);

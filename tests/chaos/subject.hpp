@@ -57,9 +57,13 @@ class launched_job final : public subject {
 class crew final : public subject {
  public:
   crew(std::vector<std::string> command, job::options o, int workers, int servers)
-      : command_(std::move(command)), options_(std::move(o)), network_(workers), at_(std::size_t(workers)) {
+      : command_(std::move(command)),
+        options_(std::move(o)),
+        network_(workers + 1),
+        at_(std::size_t(workers)) {
     command_.push_back("--log_file_path=" + log_path());
-    master_ = start({{"EDL_ROLE", "master"}, {"MY_POD_IP", network_.outside()}}, {});
+    int const last = int(at_.size());  // the master's own place
+    master_ = start({{"EDL_ROLE", "master"}, {"MY_POD_IP", network_.address(last)}}, network_.inside(last));
     if (!master_->says("listens at "))
       throw std::runtime_error("the master does not start: " + master_->log());
     std::string const log = master_->log();
@@ -164,6 +168,7 @@ class crew final : public subject {
 
   template <class F>
   void each(std::string const& name, F what) {
+    if (name == "master") what(int(at_.size()));
     for (std::size_t i = 0; i < at_.size(); ++i)
       if ("worker-" + std::to_string(at_[i].id) == name) what(int(i));
   }

@@ -17,6 +17,7 @@
 #include "app/job.hpp"
 #include "chaos/fault.hpp"
 #include "chaos/handle.hpp"
+#include "chaos/mischief.hpp"
 #include "chaos/outcome.hpp"
 #include "chaos/plan.hpp"
 #include "chaos/subject.hpp"
@@ -164,9 +165,7 @@ class trial {
       return false;
     };
     // Not every fault leaves a trace in the log, and not every worker is back at once.
-    bool const unnoticed =
-        last.what == kind::short_silence || last.what == kind::slow || last.what == kind::short_cut;
-    until(dealt_with, unnoticed ? 0ms : 6s);
+    until(dealt_with, unnoticed(last.what) ? 0ms : 6s);
     auto const now = wall_clock::now();
     bool const goes_on = until([&] { return steps_since(now) > 0; }, 60s);
     if (!goes_on) {
@@ -208,6 +207,20 @@ class trial {
       case kind::server:
         victims = pick(of_role("ps"));
         break;
+      case kind::squatted:
+      case kind::newcomer_silent:
+        victims = pick(plan_.by_hand || next.choice % 2 == 0 ? joined : of_role("ps"));
+        if (victims.empty()) victims = pick(joined);
+        break;
+      case kind::storage_and_server:
+        victims = pick(of_role("ps"));
+        if (victims.empty()) victims = pick(joined);
+        break;
+      case kind::storage:
+      case kind::master_cut:
+        return strike_all(next, joined);
+      case kind::journal:
+      case kind::master_silent:
       case kind::master:
         victims = of_role("master");
         break;
@@ -243,6 +256,7 @@ class trial {
     switch (next.what) {
       case kind::short_silence:
       case kind::long_silence:
+      case kind::master_silent:
         sent = all(SIGSTOP);
         std::this_thread::sleep_for(next.length);
         all(SIGCONT);
@@ -264,6 +278,32 @@ class trial {
         std::this_thread::sleep_for(next.length);
         job_->mend(victims.front().name);
         break;
+      case kind::squatted: {
+        squatter neighbour(victims.front().pid, next.choice);
+        sent = all(SIGKILL);
+        neighbour.begin();
+        std::this_thread::sleep_for(next.length);
+        break;
+      }
+      case kind::newcomer_silent: {
+        sent = all(SIGKILL);
+        bool const server = victims.front().name.starts_with("ps-");
+        auto const others = of_role(server ? "ps" : "worker");
+        until([&] { return stop_newcomer(server ? "ps" : "worker", others, next.length); }, 5s);
+        break;
+      }
+      case kind::storage_and_server: {
+        failing_storage const disk(dir_ / "checkpoints");
+        sent = all(SIGKILL);
+        std::this_thread::sleep_for(next.length);
+        break;
+      }
+      case kind::journal: {
+        all(SIGSTOP);  // it must not write its journal anew
+        damage(variable_of(victims.front().pid, "EDL_JOURNAL"), next.choice);
+        sent = all(SIGKILL);
+        break;
+      }
       case kind::goodbye:
         sent = all(SIGTERM);
         break;
@@ -271,6 +311,36 @@ class trial {
         sent = all(SIGKILL);
     }
     if (sent) out_.faults.push_back(std::move(f));
+  }
+
+  // What hits no process in particular.
+  void strike_all(intent const& next, std::vector<target> const& joined) {
+    fault f{.what = next.what, .at = wall_clock::now()};
+    for (target const& w : joined) f.bystanders.push_back(w.name), pids_[w.name].insert(w.pid);
+    if (next.what == kind::storage) {
+      failing_storage const disk(dir_ / "checkpoints");
+      if (!disk.broken()) return;
+      std::this_thread::sleep_for(next.length);
+    } else {
+      job_->cut("master", next.choice / 7 % 2 == 0);
+      std::this_thread::sleep_for(next.length);
+      job_->mend("master");
+    }
+    out_.faults.push_back(std::move(f));
+  }
+
+  // Stops the first process of a role that is not among the others, for a while. False: there is none yet.
+  bool stop_newcomer(std::string const& role, std::vector<target> const& others, milliseconds length) {
+    for (target const& t : of_role(role)) {
+      if (std::ranges::any_of(others, [&](target const& o) { return o.pid == t.pid; })) continue;
+      handle const it(t.pid);
+      hit_.insert(t.name);
+      it.send(SIGSTOP);
+      std::this_thread::sleep_for(length);
+      it.send(SIGCONT);
+      return true;
+    }
+    return false;
   }
 
   // ---- What became of it ----
@@ -333,7 +403,7 @@ class trial {
       }
     }
     std::size_t silent = 0;
-    for (fault const& f : out_.faults) silent += f.what >= kind::short_silence && f.what != kind::goodbye;
+    for (fault const& f : out_.faults) silent += silences(f.what);
     if (given_up > silent) fail("workers that were never silent have been given up");
     for (auto const& [name, pids] : seen_->joined()) {
       std::set<long> all = pids;

@@ -109,16 +109,22 @@ inline bool deals_with(line const& l, fault const& f, bool allreduce) {
   auto const begins = [&](char const* with) { return l.text.starts_with(with); };
   switch (f.what) {
     case kind::server:
+    case kind::storage_and_server:
+    case kind::newcomer_silent:
+    case kind::squatted:
+      if (allreduce || !f.victims.front().starts_with("ps-")) break;
       return begins("Going back to version") || begins("Going on at version");
     case kind::master:
+    case kind::journal:
       return allreduce ? begins("World ") : begins("Going on at version");
     default:
-      if (allreduce || f.what == kind::master_and_worker)
-        return allreduce ? begins("World ") : begins("Going on at version");
-      for (std::string const& v : f.victims)
-        if (v.starts_with("worker-") && l.text.starts_with("worker " + v.substr(7) + " is lost")) return true;
-      return false;
+      break;
   }
+  if (allreduce || f.what == kind::master_and_worker)
+    return allreduce ? begins("World ") : begins("Going on at version");
+  return std::ranges::any_of(f.victims, [&](std::string const& v) {
+    return v.starts_with("worker-") && l.text.starts_with("worker " + v.substr(7) + " is lost");
+  });
 }
 
 /// The times of a fault, as the log of its job has them; what the master said from `next` on, it said of the
@@ -126,7 +132,7 @@ inline bool deals_with(line const& l, fault const& f, bool allreduce) {
 inline sample measure(std::vector<line> const& lines, fault const& f, wall_clock::time_point next,
                       bool allreduce, std::string const& strategy) {
   sample s{.what = f.what, .in_recovery = f.in_recovery, .alone = f.bystanders.empty(), .strategy = strategy};
-  bool const noticed = f.what != kind::short_silence && f.what != kind::slow && f.what != kind::short_cut;
+  bool const noticed = !unnoticed(f.what);
   // Lines are in order but for a few that two processes wrote at a time, and their time is cut to
   // milliseconds.
   for (line const& l : lines) {

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   std::size_t faults = 100;
   std::uint64_t seed = 1, first = 0, jobs = 0;
   std::string strategy = "both", out, logs, program = EDL_TINY;
-  bool bare = false, networks = false;
+  bool bare = false, networks = false, hostile = false;
   CLI::App app("Kills, stops and cuts off the processes of jobs, and checks what became of the jobs");
   app.add_option("--faults", faults, "how many in all; the last job is run to its end");
   app.add_option("--seed", seed, "of what is drawn");
@@ -28,6 +28,10 @@ int main(int argc, char** argv) {
   app.add_option("--logs", logs,
                  "directory for the logs of jobs that fail, and of the only one with --jobs=1");
   app.add_option("--program", program, "the small model's binary of the tests");
+  app.add_flag(
+      "--hostile", hostile,
+      "also: squatters on dead processes' names, storage that fails, damaged journals, silent newcomers "
+      "and masters; root for squatters of another user");
   app.add_flag("--networks", networks, "workers behind networks that are cut; needs root and ip");
   app.add_flag("--bare", bare, "do not compare with undisturbed jobs");
   CLI11_PARSE(app, argc, argv);
@@ -38,7 +42,8 @@ int main(int argc, char** argv) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   for (std::uint64_t i = first; all.faults() < faults && (jobs == 0 || i < first + jobs); ++i) {
     bool const allreduce = strategy == "allreduce" || (strategy == "both" && i % 2 == 1);
-    auto const p = chaos::draw_plan(edl::mix(seed, i), {.allreduce = allreduce, .by_hand = networks});
+    auto const p = chaos::draw_plan(edl::mix(seed, i),
+                                    {.allreduce = allreduce, .hostile = hostile, .by_hand = networks});
     chaos::outcome const o = chaos::trial(p, bare ? nullptr : &undisturbed, program).run();
     all.add(i, p, o);
     std::printf("job %llu (%s): %zu faults in %.1f s, accuracy %.3f, %s; %zu faults in all\n",
