@@ -161,7 +161,62 @@ TEST_CASE("workers and servers are scaled while the job runs") {
   auto const refused = it.edl({"scale", "j", "--num_ps_pods=7"});
   CHECK(refused.code != 0);
   CHECK(job::has(refused.text, "--num_ps_pods=7"));
+  // What was refused is forgotten, and the same question is answered again.
+  for (int i = 0; i < 2; ++i) {
+    auto const same = it.edl({"scale", "j", "--num_workers=2"});
+    INFO(same.text);
+    CHECK(same.code == 0);
+    CHECK(job::has(same.text, "workers=2"));
+  }
+  json const annotations = it.pod("elasticdl-j-master")["metadata"]["annotations"];
+  CHECK(annotations.value("elasticdl/size", "") == "workers=2,servers=2");
+  CHECK_FALSE(annotations.contains("elasticdl/num-workers"));
+  CHECK_FALSE(annotations.contains("elasticdl/num-ps-pods"));
   it.check_exact(4);
+}
+
+TEST_CASE("pods and logs of a finished job stay, though their node is slow to tell that they have ended") {
+  lab::options slow = usual();
+  slow.report_delay = 8s;
+  laboratory it(std::move(slow));
+  REQUIRE(it.train(servers_and_workers(1, 2)).code == 0);
+  it.check_exact();
+  for (char const* name : {"ps-0", "worker-0", "worker-1"}) {
+    CHECK(it.reaches(name, "Succeeded"));
+    CHECK_FALSE(it.log(name).empty());
+  }
+}
+
+TEST_CASE("a master that may not look after its pods says so, and what allows it") {
+  lab::options o = usual();
+  for (char const* verb : {"list", "watch", "create"})
+    o.forbidden.push_back({verb, "pods", "default", "system:serviceaccount:default:default"});
+  laboratory it(std::move(o));
+  auto const said = it.train(servers_and_workers(1, 1, {"--wait=true"}));
+  INFO(said.text);
+  CHECK(said.code == 1);
+  CHECK(job::has(said.text, "cannot list resource \"pods\""));
+  CHECK(job::has(said.text, "`edl rbac --apply -n default --service_account=default` allows it"));
+  auto const why = it.edl({"explain", "j"});
+  INFO(why.text);
+  CHECK(job::has(why.text, "edl rbac --apply"));
+  auto const looked = it.edl({"doctor"});
+  INFO(looked.text);
+  CHECK(looked.code == 1);
+  CHECK(job::has(looked.text, "service account 'default' may not: create pods, list pods, watch pods"));
+  CHECK(job::has(looked.text, "edl rbac --apply"));
+}
+
+TEST_CASE("a node is drained: of a job only its master has no controller") {
+  lab::options o = usual();
+  o.nodes = {{.name = "a"}};
+  laboratory it(std::move(o));
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=20"}), 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  CHECK(job::has(it.cluster.drain("a", false), "override): default/elasticdl-j-master, continuing"));
+  CHECK(it.reaches("worker-0", "Running"));
+  CHECK(it.cluster.drain("a", true).empty());
+  CHECK(it.cluster.wait([&] { return it.pods().empty(); }, 60s));
 }
 
 TEST_CASE("the end of the master's pod is the end of the job's") {

@@ -164,6 +164,11 @@ void default_pod(store const& in, type const& of, json& pod) {
   else
     spec["priority"] = 0;
 
+  std::string const who = spec.value("serviceAccountName", "default"), space = pod["metadata"]["namespace"];
+  if (who != "default" && !in.find(in.kind("serviceaccounts"), space, who))  // every namespace has that one
+    throw forbidden(of, pod["metadata"]["name"],
+                    fmt::format("error looking up service account {0}/{1}: serviceaccount \"{1}\" not found",
+                                space, who));
   std::string const account = "/var/run/secrets/kubernetes.io/serviceaccount";
   std::string const volume = "kube-api-access-" + random_suffix(5);
   if (spec.value("automountServiceAccountToken", true))

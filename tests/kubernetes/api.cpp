@@ -104,19 +104,20 @@ api::target api::find_target(std::string const& path) const {
   return t;
 }
 
-bool api::allowed(std::string const& verb, std::string const& resource, std::string const& space) const {
+bool api::allowed(std::string const& verb, std::string const& resource, std::string const& space,
+                  std::string const& user) const {
   auto const is = [](std::string const& pattern, std::string const& value) {
     return pattern == "*" || pattern == value;
   };
   return std::ranges::none_of(options_.forbidden, [&](rule const& f) {
-    return is(f.verb, verb) && is(f.resource, resource) && is(f.space, space);
+    return is(f.verb, verb) && is(f.resource, resource) && is(f.space, space) && is(f.user, user);
   });
 }
 
 void api::authorize(request const& r, target const& t) const {
   std::string const resource = t.of->plural + (t.subresource.empty() ? "" : "/" + t.subresource);
   std::string const verb = verb_of(r, !t.name.empty());
-  if (!r.user.empty() && allowed(verb, resource, t.space)) return;
+  if (!r.user.empty() && allowed(verb, resource, t.space, r.user)) return;
   throw forbidden(
       *t.of, t.name,
       fmt::format("User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}",
@@ -242,7 +243,7 @@ watch api::follow(request const& r, target const& t) {
 
 answer api::create(request const& r, target const& t) {
   json o = r.object();
-  if (t.of->plural == "selfsubjectaccessreviews") return review(r);
+  if (t.of->plural.ends_with("subjectaccessreviews")) return review(r, t.space);
   if (o.value("kind", t.of->kind) != t.of->kind ||
       o.value("apiVersion", t.of->api_version()) != t.of->api_version())
     throw bad_request(
@@ -327,12 +328,14 @@ answer api::change(request const& r, target const& t) {
   return {200, (scale ? scale_of(*is) : *is).dump()};
 }
 
-answer api::review(request const& r) const {
+answer api::review(request const& r, std::string const& space) const {
   json o = r.object();
   json const asked = o["spec"].value("resourceAttributes", json::object());
   std::string const sub = asked.value("subresource", "");
   std::string const resource = asked.value("resource", "") + (sub.empty() ? "" : "/" + sub);
-  o["status"] = {{"allowed", allowed(asked.value("verb", ""), resource, asked.value("namespace", ""))}};
+  std::string const user = o["spec"].value("user", r.user);
+  o["status"] = {
+      {"allowed", allowed(asked.value("verb", ""), resource, asked.value("namespace", space), user)}};
   return {201, o.dump()};
 }
 

@@ -82,10 +82,11 @@ class api {
   answer remove(request const& r, target const& t);
   answer remove_all(request const& r, target const& t);
   answer post_to(request const& r, target const& t);
-  answer review(request const& r) const;
+  answer review(request const& r, std::string const& space) const;
   object find(target const& t) const;  ///< throws refusal
   json remove_one(target const& t, json const& delete_options, bool dry);
-  bool allowed(std::string const& verb, std::string const& resource, std::string const& space) const;
+  bool allowed(std::string const& verb, std::string const& resource, std::string const& space,
+               std::string const& user) const;
 
   store& store_;
   options const& options_;

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +21,7 @@
 #include "kubernetes/controllers.hpp"
 #include "kubernetes/front.hpp"
 #include "kubernetes/kubelet.hpp"
+#include "kubernetes/quantity.hpp"
 #include "kubernetes/scheduler.hpp"
 #include "kubernetes/types.hpp"
 
@@ -302,6 +304,35 @@ void cluster::kill(std::string const& space, std::string const& pod, int signal)
 void cluster::out_of_memory(std::string const& space, std::string const& pod) {
   self_->nodes->out_of_memory(space, pod);
 }
+std::string cluster::drain(std::string const& node, bool force) {
+  call("PATCH", "/api/v1/nodes/" + node, {{"spec", {{"unschedulable", true}}}});
+  std::vector<json> there;
+  std::string alone;
+  json const all = get("/api/v1/pods");
+  for (json const& p : all.at("items")) {
+    if (p["spec"].value("nodeName", "") != node) continue;
+    json const owners = p["metadata"].value("ownerReferences", json::array());
+    bool const controlled =
+        std::ranges::any_of(owners, [](json const& o) { return o.value("controller", false); });
+    std::string const space = p["metadata"]["namespace"], name = p["metadata"]["name"];
+    if (!controlled && !is_over(p)) alone += (alone.empty() ? "" : ", ") + space + "/" + name;
+    there.push_back(p);
+  }
+  if (!alone.empty() && !force)
+    return fmt::format(
+        "error: unable to drain node \"{}\" due to error: cannot delete cannot delete Pods that declare no "
+        "controller (use --force to override): {}, continuing command...",
+        node, alone);
+  for (json const& p : there) {
+    std::string const space = p["metadata"]["namespace"], name = p["metadata"]["name"];
+    post(fmt::format("/api/v1/namespaces/{}/pods/{}/eviction", space, name),
+         {{"apiVersion", "policy/v1"},
+          {"kind", "Eviction"},
+          {"metadata", {{"name", name}, {"namespace", space}}}});
+  }
+  return "";
+}
+
 void cluster::close() { self_->close(); }
 void cluster::open() { self_->open(); }
 void cluster::hang(bool yes) { self_->hang(yes); }

@@ -27,9 +27,10 @@ struct node {
 };
 
 /// A verb ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection") on a resource
-/// ("pods", "pods/log") in a namespace; "*" is any.
+/// ("pods", "pods/log") in a namespace, by a user ("system:serviceaccount:SPACE:ACCOUNT" is a pod's); "*" is
+/// any.
 struct rule {
-  std::string verb, resource, space = "*";
+  std::string verb, resource, space = "*", user = "*";
 };
 
 struct options {
@@ -47,6 +48,7 @@ struct options {
   std::size_t history = 1000;                        ///< changes that are kept for watches
   std::chrono::milliseconds second{1000};       ///< in grace periods and pauses: less makes time run faster
   std::chrono::milliseconds image_start{0};     ///< between the scheduling of a pod and its processes
+  std::chrono::milliseconds report_delay{0};    ///< between the end of a process and the kubelet's word of it
   std::chrono::milliseconds bookmarks{60'000};  ///< between bookmarks
   std::chrono::milliseconds longest_watch{1'800'000};  ///< of those that ask for no timeoutSeconds
 };
@@ -93,6 +95,11 @@ class cluster {
   // Faults.
   void kill(std::string const& space, std::string const& pod, int signal);
   void out_of_memory(std::string const& space, std::string const& pod);  ///< kills it as the kernel would
+
+  /// As `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data`: no pod is placed there any more, and
+  /// those that are there are evicted; or kubectl's refusal, where pods have no controller and `force` is not
+  /// given. Pods that have ended are no hindrance.
+  std::string drain(std::string const& node, bool force);
   void close();         ///< stops listening and cuts all connections, as a server that is gone
   void open();          ///< listens again, on the same port
   void hang(bool yes);  ///< while it hangs, requests are taken and not answered, and watches say nothing

@@ -146,7 +146,9 @@ void front::accept_token(std::string const& token) {
 std::string front::user(httplib::Request const& r) const {
   if (!r.has_header("Authorization")) return certified ? options_.user : "";
   std::lock_guard const held(token_mutex_);
-  if (r.get_header_value("Authorization") == "Bearer " + token_) return options_.user;
+  std::string const shown = r.get_header_value("Authorization"), own = "Bearer " + token_;
+  if (shown == own) return options_.user;
+  if (shown.starts_with(own + account_mark)) return "system:serviceaccount:" + shown.substr(own.size() + 1);
   throw refusal{401, failure(401, "Unauthorized", "Unauthorized")};
 }
 

@@ -18,6 +18,9 @@ struct Response;
 
 namespace edl::testing::kubernetes {
 
+/// What stands in a pod's token between the token that the server accepts and "SPACE:ACCOUNT".
+inline constexpr char account_mark = '~';
+
 /// What goes wrong on the way, by order. Thread safety: safe.
 struct faults {
   std::atomic<bool> hanging{false};

@@ -16,6 +16,7 @@
 #include "kubernetes/certificate.hpp"
 #include "kubernetes/container.hpp"
 #include "kubernetes/events.hpp"
+#include "kubernetes/front.hpp"
 #include "kubernetes/quantity.hpp"
 
 namespace edl::testing::kubernetes {
@@ -75,7 +76,10 @@ clock::time_point kubelet::pass() {
       for (container& c : p.containers) kill_all(c.process, SIGKILL);
     json const last{{"metadata", {{"uid", uid}, {"deletionTimestamp", ""}}}};
     for (container& c : p.containers)
-      if (c.process && has_ended(c.handle)) reap(p, c, gone ? last : *o);
+      if (c.process && has_ended(c.handle)) {
+        if (c.report_at == clock::time_point::max()) c.report_at = clock::now() + options_.report_delay;
+        if (gone || clock::now() >= c.report_at) reap(p, c, gone ? last : *o);
+      }
     if (!gone) advance(p, *o);
     if (gone && std::ranges::none_of(p.containers, [](container const& c) { return c.process != 0; })) {
       pods_.erase(uid);
@@ -83,7 +87,7 @@ clock::time_point kubelet::pass() {
     }
     next = std::min(next, p.kill_at);
     for (container const& c : p.containers) {
-      next = std::min(next, c.again);
+      next = std::min({next, c.again, c.report_at});
       if (c.runs() && !c.ready) next = std::min(next, clock::now() + std::chrono::milliseconds(20));
     }
   }
@@ -92,7 +96,8 @@ clock::time_point kubelet::pass() {
 
 void kubelet::adopt(json const& o) {
   json const& meta = o["metadata"];
-  pod p{meta["namespace"], meta["name"], meta["uid"], "", ""};
+  pod p{meta["namespace"], meta["name"], meta["uid"], "", "", ""};
+  p.account = o["spec"].value("serviceAccountName", "default");
   p.directory = fmt::format("{}/pods/{}", options_.directory, p.uid);
   for (json const& c : o["spec"]["containers"]) {
     p.containers.emplace_back();
@@ -221,6 +226,7 @@ void kubelet::end(container& c, int code, std::string const& reason, std::string
 }
 
 void kubelet::reap(pod& p, container& c, json const& o) {
+  c.report_at = clock::time_point::max();
   kill_all(c.process, SIGKILL);  // what it has started ends with it
   int status = 0;
   ::waitpid(c.process, &status, 0);
@@ -300,7 +306,7 @@ std::vector<pollfd> kubelet::handles() const {
   std::vector<pollfd> out;
   for (auto const& [uid, p] : pods_)
     for (container const& c : p.containers)
-      if (c.process) out.push_back({c.handle, POLLIN, 0});
+      if (c.process && c.report_at == clock::time_point::max()) out.push_back({c.handle, POLLIN, 0});
   return out;
 }
 
@@ -324,7 +330,7 @@ void kubelet::out_of_memory(std::string const& space, std::string const& name) {
 void kubelet::write_account(pod const& p, std::string const& token) const {
   std::string const at = p.directory + "/serviceaccount";
   std::filesystem::create_directories(at);
-  write_file(at + "/token.new", token);
+  write_file(at + "/token.new", fmt::format("{}{}{}:{}", token, account_mark, p.space, p.account));
   std::filesystem::rename(at + "/token.new", at + "/token");  // as a whole: someone may be reading it
   write_file(at + "/namespace", p.space);
   if (options_.tls)

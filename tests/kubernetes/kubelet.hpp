@@ -26,7 +26,7 @@ class kubelet {
   /// Brings processes and statuses to where the pods' objects want them; returns when to come again.
   clock::time_point pass();
 
-  /// Descriptors that become readable when a process ends.
+  /// Descriptors that become readable when a process ends, of which that is not known yet.
   std::vector<pollfd> handles() const;
 
   std::vector<pid_t> processes(std::string const& space, std::string const& name) const;
@@ -40,6 +40,7 @@ class kubelet {
 
  private:
   struct container : container_facts {
+    clock::time_point report_at = clock::time_point::max();  // when its end is noticed
     pid_t process = 0;
     int handle = -1;  // pidfd: readable when the process has ended
     bool killed_for_memory = false;
@@ -47,7 +48,7 @@ class kubelet {
     clock::time_point again = clock::time_point::max();  // when it is to be started
   };
   struct pod {
-    std::string space, name, uid, ip, directory;
+    std::string space, name, uid, ip, directory, account;
     bool sandbox = false, over = false;
     std::vector<container> containers{};
     clock::time_point kill_at = clock::time_point::max();

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   namespace double_ = edl::testing::kubernetes;
   double_::options o;
   std::vector<std::string> nodes, images, claims, forbidden, environment;
-  int second = 1000, image_start = 0;
+  int second = 1000, image_start = 0, report_delay = 0;
   bool http = false;
   CLI::App app("A double of a Kubernetes API server, whose pods are processes of this machine.");
   app.add_option("--directory", o.directory, "Of certificates, kubeconfig and logs")->required();
@@ -24,16 +24,19 @@ int main(int argc, char** argv) {
   app.add_option("--image", images, "IMAGE or IMAGE,PROGRAM=PATH,…; without any, every image is present");
   app.add_option("--claim", claims, "CLAIM=DIRECTORY");
   app.add_option("--env", environment, "NAME=VALUE of every container");
-  app.add_option("--forbid", forbidden, "VERB,RESOURCE[,NAMESPACE]: refused with 403");
+  app.add_option("--forbid", forbidden, "VERB,RESOURCE[,NAMESPACE[,USER]]: refused with 403");
   app.add_option("--history", o.history, "Changes that are kept for watches");
   app.add_option("--second-ms", second, "Length of a second of grace periods and pauses, in milliseconds");
   app.add_option("--image-start-ms", image_start, "Between the scheduling of a pod and its processes");
+  app.add_option("--report-delay-ms", report_delay,
+                 "Between the end of a process and the kubelet's word of it");
   CLI11_PARSE(app, argc, argv);
 
   auto const split = [](std::string const& text, char at) { return CLI::detail::split(text, at); };
   o.tls = !http;
   o.second = std::chrono::milliseconds(second);
   o.image_start = std::chrono::milliseconds(image_start);
+  o.report_delay = std::chrono::milliseconds(report_delay);
   if (!nodes.empty()) o.nodes.clear();
   for (std::string const& n : nodes) {
     auto const p = split(n, ',');
@@ -53,7 +56,8 @@ int main(int argc, char** argv) {
       (*map)[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
   for (std::string const& text : forbidden) {
     auto const p = split(text, ',');
-    o.forbidden.push_back({p.at(0), p.size() > 1 ? p[1] : "*", p.size() > 2 ? p[2] : "*"});
+    o.forbidden.push_back(
+        {p.at(0), p.size() > 1 ? p[1] : "*", p.size() > 2 ? p[2] : "*", p.size() > 3 ? p[3] : "*"});
   }
 
   sigset_t ends;

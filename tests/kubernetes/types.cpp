@@ -35,6 +35,7 @@ void define_types(store& into) {
            {rbac, v1, "clusterroles", "ClusterRole", false},
            {rbac, v1, "clusterrolebindings", "ClusterRoleBinding", false},
            {"authorization.k8s.io", v1, "selfsubjectaccessreviews", "SelfSubjectAccessReview", false},
+           {"authorization.k8s.io", v1, "localsubjectaccessreviews", "LocalSubjectAccessReview", true},
            {"apiextensions.k8s.io",
             v1,
             "customresourcedefinitions",
@@ -62,7 +63,7 @@ json resources(store const& of, std::string const& api_version) {
     if (!t->short_names.empty()) one["shortNames"] = t->short_names;
     if (t->plural == "pods" || t->plural == "services" || t->plural == "deployments")
       one["categories"] = {"all"};
-    if (t->plural == "selfsubjectaccessreviews") one["verbs"] = {"create"};
+    if (t->plural.ends_with("subjectaccessreviews")) one["verbs"] = {"create"};
     list.push_back(one);
     for (std::string const& sub : t->subresources) {
       json s{{"name", t->plural + "/" + sub},

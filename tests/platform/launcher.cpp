@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
-
 #include <stdlib.h>
 
 #include <condition_variable>
@@ -44,7 +43,8 @@ struct master {
 
   master(launcher const& of, std::uint64_t seen, environment common = {{"WORKER_NUM", "2"}})
       : master(of.address(), of.credential(), seen, std::move(common)) {}
-  master(std::string const& address, edl::net::token const& credential, std::uint64_t seen, environment common)
+  master(std::string const& address, edl::net::token const& credential, std::uint64_t seen,
+         environment common)
       : it(node, address, credential, std::move(common), seen,
            {.ended =
                 [this](ending const& e, std::uint64_t number) {
@@ -104,7 +104,7 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
   REQUIRE(second.wait([&] { return second.endings.size() == 2; }));
   CHECK(second.endings[1].first.who == b);
   CHECK(second.endings[1].first.asked);
-  second.it.stop_all(0ms);
+  second.it.stop_all(0ms, {});
   REQUIRE(second.wait([&] { return second.endings.size() == 3; }));
   CHECK(second.endings[2].first.who == c);
 }
@@ -136,7 +136,8 @@ TEST_CASE("a launcher obeys nobody who knows the job's token alone") {
   edl::wire::StartProcess m;
   m.mutable_who()->set_role(std::uint32_t(role::worker));
   try {
-    edl::net::wait(to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m), .timeout = 5s});
+    edl::net::wait(
+        to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m), .timeout = 5s});
     FAIL("it obeyed");
   } catch (edl::net::call_error const& e) {
     CHECK(e.code() == edl::net::status::unavailable);
@@ -151,7 +152,8 @@ TEST_CASE("a launcher sets no variable but those of a job, and starts no master 
   edl::net::channel to(other, {edl::net::parse_address(l.address())}, "the launcher", &l.credential());
   auto const refused = [&](edl::wire::StartProcess const& m) -> std::string {
     try {
-      edl::net::wait(to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m), .timeout = 20s});
+      edl::net::wait(
+          to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m), .timeout = 20s});
       return {};
     } catch (edl::net::call_error const& e) {
       CHECK(e.code() == edl::net::status::invalid);

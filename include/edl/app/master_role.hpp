@@ -3,6 +3,7 @@
 
 #include <asio/awaitable.hpp>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -46,6 +47,8 @@ class master_role {
   void ended(platform::ending const& e, std::uint64_t number);
   void found(std::vector<platform::instance> const& running);
   asio::awaitable<void> watch();
+  void look_round();
+  std::vector<platform::instance> left();
   void show(std::string const& status, std::string const& line);
 
   program& program_;
@@ -62,6 +65,9 @@ class master_role {
   std::string failure_;  // published by `over_`
   std::atomic<bool> over_{false}, alone_{false};
   std::set<platform::instance> started_;  // by this master
+  // On the node's thread: when who was heard of last, at the last look; and who has left by itself since.
+  std::map<platform::instance, master::time_point> present_;
+  std::set<platform::instance> left_;
   net::node node_;
   master::server server_;
   std::unique_ptr<net::listener> listener_;

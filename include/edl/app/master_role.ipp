@@ -28,8 +28,8 @@ using namespace std::chrono_literals;
 inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   if (over) return master::exit_kind::completed;
   // Told to stop, or killed, from outside: nobody's fault. A crash is.
-  bool const from_outside =
-      e.asked || e.outside || e.signal == SIGKILL || e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
+  bool const from_outside = e.asked || e.outside || e.code == platform::gave_up_waiting ||
+                            e.signal == SIGKILL || e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
 }
 
@@ -50,8 +50,7 @@ inline std::string journal_path(job const& j, surroundings const& s) {
 /// What tells this run of a job from others, without telling its token.
 inline std::string run_of(surroundings const& s) {
   std::string text;
-  for (std::byte const b :
-       net::token(s.token).derive("edl 2 journal", s.job_name))
+  for (std::byte const b : net::token(s.token).derive("edl 2 journal", s.job_name))
     text += fmt::format("{:02x}", unsigned(b));
   return text;
 }
@@ -89,7 +88,8 @@ inline wire::lock_options::part lock_of(surroundings const& s) {
   return s.launcher.empty() ? part::whole : part::master;
 }
 
-inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
+inline constexpr std::chrono::seconds goodbye{30};   // for who is told to leave
+inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was heard of a moment before
 
 }  // namespace detail
 
@@ -171,6 +171,12 @@ EDL_INLINE platform::observer master_role::observer() {
           .scale =
               [this](std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers) {
                 return server_.scale({workers, servers});
+              },
+          .refused =
+              [this](std::string const& why) {
+                if (over_) return;
+                failure_ = why;
+                over_ = true;
               }};
 }
 
@@ -215,8 +221,32 @@ EDL_INLINE void master_role::found(std::vector<platform::instance> const& runnin
     for (platform::instance const who : wanted)
       if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
   };
+  if (over_) return;
   settle(platform::role::server, now.servers);
   settle(platform::role::worker, now.workers);
+}
+
+// Who was a member and is none any more has left, or has been silent for too long.
+EDL_INLINE void master_role::look_round() {
+  std::map<platform::instance, master::time_point> now;
+  for (auto const& [id, one] : server_.decisions().workers().all())
+    now.emplace(platform::instance{platform::role::worker, id}, one.seen);
+  for (auto const& [id, one] : server_.decisions().servers().all())
+    now.emplace(platform::instance{platform::role::server, id}, one.seen);
+  auto const at = std::chrono::steady_clock::now();
+  for (auto const& [who, seen] : present_)
+    if (!now.contains(who) && at - seen < detail::talkative) left_.insert(who);
+  for (auto const& [who, seen] : now) left_.erase(who);
+  present_ = std::move(now);
+}
+
+EDL_INLINE std::vector<platform::instance> master_role::left() {
+  std::packaged_task<std::vector<platform::instance>()> look([this] {
+    if (cluster_) look_round();
+    return std::vector<platform::instance>(left_.begin(), left_.end());
+  });
+  node_.post([&look] { look(); });
+  return look.get_future().get();
 }
 
 EDL_INLINE asio::awaitable<void> master_role::watch() {
@@ -224,6 +254,7 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
   master::coordinator const& decisions = server_.decisions();
   show("Running", {});
   while (!alone_) {
+    if (cluster_) look_round();
     if (!over_)
       if (std::string const line = view_.update(decisions.progress(), std::chrono::steady_clock::now());
           !line.empty())
@@ -266,10 +297,13 @@ EDL_INLINE int master_role::run(signals const& stop) {
       });
   }
   // The others ask once more, hear that the job is finished, and leave by themselves.
-  for (auto waited = 0ms; !signal && failure_.empty() && !alone_ && waited < 5s; waited += 10ms)
+  // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
+  bool const good = failure_.empty();
+  std::chrono::milliseconds const patience = !cluster_ ? good ? 5s : 0s : good ? detail::goodbye : 5s;
+  for (auto waited = 0ms; !signal && !alone_ && waited < patience; waited += 10ms)
     std::this_thread::sleep_for(10ms);
   over_ = true;
-  if (platform_) platform_->stop_all(2s);
+  if (platform_) platform_->stop_all(2s, left());
   node_.stop();
   view_.clear();
   for (std::string const& line : account_lines(server_.decisions())) log_.info(line);

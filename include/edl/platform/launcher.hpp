@@ -37,7 +37,7 @@ class launcher {
            std::function<void(ending const&)> on_end);
   ~launcher();
 
-  std::string address() const;                                 ///< for `launched`
+  std::string address() const;                                  ///< for `launched`
   net::token const& credential() const { return credential_; }  ///< for `launched`
   void start_master(environment const& env);
   void stop_master(std::chrono::milliseconds grace);
@@ -62,20 +62,21 @@ class launcher {
 
 /// What a master may put into the environment of a process that it has started on its machine, besides the
 /// process' role and number.
-inline constexpr std::array<std::string_view, 5> start_variables{"EDL_JOB_NAME", "EDL_JOB_TOKEN", "EDL_PLATFORM",
-                                                                 "MASTER_ADDR", "WORKER_NUM"};
+inline constexpr std::array<std::string_view, 5> start_variables{"EDL_JOB_NAME", "EDL_JOB_TOKEN",
+                                                                 "EDL_PLATFORM", "MASTER_ADDR", "WORKER_NUM"};
 
 /// The master's side of a `launcher`. Thread safety: as `platform`; the constructor on any thread.
 class launched final : public platform {
  public:
-  /// `address` and `credential` as the launcher has them. `common`: what every process gets in its environment
-  /// beside its role and id, of `start_variables`. `seen`: endings that an earlier master has dealt with.
+  /// `address` and `credential` as the launcher has them. `common`: what every process gets in its
+  /// environment beside its role and id, of `start_variables`. `seen`: endings that an earlier master has
+  /// dealt with.
   launched(net::node& on, std::string const& address, net::token const& credential, environment common,
            std::uint64_t seen, observer to);
 
   void start(instance who, std::optional<std::uint32_t> instead_of) override;
   void stop(instance who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace) override;
+  void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) override;
 
  private:
   asio::awaitable<void> follow();

@@ -48,9 +48,9 @@ EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::
       ended_.notify();
     });
   });
-  listener_ = std::make_unique<net::listener>(node_, std::vector{here},
-                                              [this](net::request& r) { return handle(r); },
-                                              net::listener_options{.credential = credential_});
+  listener_ = std::make_unique<net::listener>(
+      node_, std::vector{here}, [this](net::request& r) { return handle(r); },
+      net::listener_options{.credential = credential_});
 }
 
 EDL_INLINE launcher::~launcher() {
@@ -188,7 +188,7 @@ EDL_INLINE void launched::start(instance who, std::optional<std::uint32_t>) {
   call(wire::method::start_process, wire::pack(m));
 }
 
-EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace) {
+EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace, std::vector<instance> const&) {
   wire::StopProcess m;
   m.set_grace_ms(std::uint32_t(grace.count()));
   net::outgoing what{.method = wire::method::stop_process, .message = wire::pack(m)};

@@ -23,6 +23,9 @@ struct instance {
 
 std::string name(instance const& who);
 
+/// Exit code of a process that has given up waiting for others: for its master, as a rule. Nobody's fault.
+inline constexpr int gave_up_waiting = 75;  // EX_TEMPFAIL
+
 /// How a process ended.
 struct ending {
   instance who;
@@ -31,7 +34,7 @@ struct ending {
   bool asked = false;    ///< it was told to stop
   bool outside = false;  ///< the platform took it away: nobody's fault
   std::string words;     ///< how, where the platform says more than code and signal: "was preempted: …"
-  bool failed() const { return !asked && !outside && (code != 0 || signal != 0); }
+  bool failed() const { return !asked && !outside && code != gave_up_waiting && (code != 0 || signal != 0); }
 };
 
 /// In words: "exited with code 3", "was killed by signal 9 (Killed)".
@@ -50,6 +53,8 @@ struct observer {
   /// A user wants another number of workers or servers: empty, or why not.
   std::function<std::string(std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers)>
       scale;
+  /// The platform refuses what every job needs, and time does not mend it: in words, with the way out.
+  std::function<void(std::string const& why)> refused;
 };
 
 /// What starts and stops the processes of a job for its master: this machine, or a cluster. It only does as
@@ -64,8 +69,10 @@ class platform {
   /// Asks `who` to leave, and kills it when it has not within `grace`. On the node's thread.
   virtual void stop(instance who, std::chrono::milliseconds grace) = 0;
 
-  /// Stops all but the master, and returns when they have ended. On a thread that is not the node's.
-  virtual void stop_all(std::chrono::milliseconds grace) = 0;
+  /// Stops all but the master, and returns when they have ended. `left`: have said that they leave by
+  /// themselves; what can be seen of them afterwards stays. Starts nothing any more. On a thread that is not
+  /// the node's.
+  virtual void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) = 0;
 
   /// Shows users how the job does, where the platform has a place for it. On any thread.
   virtual void show(std::string const& /*status: "Running", "Finished", "Failed"*/,

@@ -209,7 +209,7 @@ TEST_CASE("a worker's and a server's pod") {
                                                       {"kind", "Pod"},
                                                       {"name", by.name},
                                                       {"uid", by.uid},
-                                                      {"controller", false},
+                                                      {"controller", true},
                                                       {"blockOwnerDeletion", true}}});
     CHECK(pod["spec"]["automountServiceAccountToken"] == false);
     CHECK_FALSE(pod["spec"].contains("serviceAccountName"));

@@ -295,6 +295,91 @@ TEST_CASE("What the master stops is its own doing, and stopped once; what comes 
   CHECK(late[0].uid == "late");
 }
 
+TEST_CASE("What has ended by itself, or is about to, stays; the rest goes with the job") {
+  drive d;
+  auto left = d.run(worker(0)), hangs = d.run(worker(1));
+  d.all.start(worker(2), std::nullopt, d.now);
+  d.all.created(worker(2), "waits");  // no node has room for it
+  d.all.changed({.who = worker(2), .name = "w2", .uid = "waits"}, d.now);
+  d.all.start(worker(3), std::nullopt, d.now);  // not answered yet
+  d.all.start(worker(4), std::nullopt, d.now);
+  d.all.refused(worker(4), {0, {}, "unreachable"}, d.now);  // to be asked for again
+  d.all.take_commands();
+  // Those that have no node have not left, whatever the master was told.
+  d.all.stop_all(2s, {worker(0), worker(2)});
+  std::vector<std::string> deleted;
+  for (auto const& c : d.take<delete_pod>()) deleted.push_back(c.uid);
+  CHECK(deleted == std::vector<std::string>{hangs.uid, "waits"});
+  CHECK(d.all.creating());
+  d.all.created(worker(3), "late");
+  CHECK(d.take<delete_pod>().at(0).uid == "late");
+  d.all.start(worker(5), std::nullopt, d.now);
+  d.all.tick(d.now + 60s);
+  CHECK(d.take<create_pod>().empty());
+  CHECK(d.all.any());
+  d.exit(hangs, 143);
+  d.all.deleted({.who = worker(2), .name = "w2", .uid = "waits"}, d.now);
+  d.all.deleted({.who = worker(3), .name = "w3", .uid = "late"}, d.now);
+  CHECK_FALSE(d.all.any());  // the node of worker 0 may tell of its end when it likes
+  d.exit(left, 0);
+  CHECK(d.take<delete_pod>().empty());
+}
+
+TEST_CASE("What was asked of a pod before it was there is not asked of it twice over") {
+  drive d;
+  d.all.start(server(0), std::nullopt, d.now);
+  d.all.stop(server(0), 30s);        // it is given up while its pod is being made,
+  d.all.start(server(0), 0, d.now);  // and wanted again
+  d.all.created(server(0), "u");
+  CHECK(d.take<delete_pod>().empty());
+  d.all.stop(server(0), 30s);
+  auto const deletions = d.take<delete_pod>();
+  REQUIRE(deletions.size() == 1);
+  CHECK(deletions[0].uid == "u");
+}
+
+TEST_CASE(
+    "A pod that was made though its request failed is deleted when it comes to light, unless it is wanted") {
+  drive d;
+  d.all.listed({}, d.now);
+  d.all.start(worker(0), std::nullopt, d.now);
+  d.all.stop(worker(0), 2s);
+  d.all.take_commands();
+  SUBCASE("before the request's answer") {
+    d.all.changed({.who = worker(0), .name = "n", .uid = "u"}, d.now);
+    CHECK(d.take<delete_pod>().empty());
+    d.all.refused(worker(0), {409, "AlreadyExists", "already exists"}, d.now);
+  }
+  SUBCASE("after it") {
+    d.all.refused(worker(0), {0, {}, "unreachable"}, d.now);
+    CHECK(d.take<delete_pod>().empty());
+    d.all.changed({.who = worker(0), .name = "n", .uid = "u"}, d.now);
+  }
+  auto const deletions = d.take<delete_pod>();
+  REQUIRE(deletions.size() == 1);
+  CHECK(deletions[0].uid == "u");
+  CHECK(d.all.any());
+  d.all.deleted({.who = worker(0), .name = "n", .uid = "u"}, d.now);
+  CHECK_FALSE(d.all.any());
+
+  d.all.start(worker(1), std::nullopt, d.now);
+  d.all.take_commands();
+  d.all.changed({.who = worker(1), .name = "n", .uid = "v"}, d.now);
+  d.all.refused(worker(1), {409, "AlreadyExists", "already exists"}, d.now);
+  d.all.tick(d.now + 60s);
+  CHECK(d.all.take_commands().empty());
+}
+
+TEST_CASE("Who has given up waiting has not failed") {
+  drive d;
+  auto s = d.run(worker(0));
+  d.all.take_commands();
+  d.exit(s, gave_up_waiting);
+  auto const ends = d.take<pod_ended>();
+  REQUIRE(ends.size() == 1);
+  CHECK_FALSE(ends[0].how.failed());
+}
+
 TEST_CASE("An event that overtakes the answer to its request is the same pod") {
   drive d;
   d.all.start(worker(0), std::nullopt, d.now);

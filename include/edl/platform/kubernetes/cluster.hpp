@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "edl/core/log.hpp"
 #include "edl/net/node.hpp"
 #include "edl/platform/kubernetes/client.hpp"
+#include "edl/platform/kubernetes/job_size.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "edl/platform/kubernetes/pods.hpp"
@@ -26,8 +28,10 @@ namespace edl::platform::kubernetes {
 
 /// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
 /// know becomes a log line and an Event of the master's pod; the pod's label `status` and annotation
-/// `elasticdl/progress` show how the job does, and annotations `elasticdl/num-workers` and
-/// `elasticdl/num-ps-pods` change its size (answered in `elasticdl/scaled`).
+/// `elasticdl/progress` show how the job does. Annotations `elasticdl/num-workers` and
+/// `elasticdl/num-ps-pods` wish for another size: the answer stands in `elasticdl/scaled`, the size that the
+/// job is to have in `elasticdl/size`, and the wish is removed. A master that may not do its work tells its
+/// observer within seconds, and one whose pod is being deleted creates no more pods.
 ///
 /// Thread safety: as `platform`; the constructor on any thread.
 class cluster final : public platform {
@@ -38,7 +42,7 @@ class cluster final : public platform {
 
   void start(instance who, std::optional<std::uint32_t> instead_of) override;
   void stop(instance who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace) override;
+  void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) override;
   void show(std::string const& status, std::string const& line) override;
 
  private:
@@ -55,6 +59,9 @@ class cluster final : public platform {
   void listed(nlohmann::json const& items);
   void changed(std::string const& type, nlohmann::json const& object);
   void see_self(nlohmann::json const& pod);
+  void refused(api_error const& why, std::chrono::milliseconds since);
+  void scale(size_wish const& wish);
+  bool answer(size_wish const& wish, std::string const& text, std::string const& size);
   void raise_memory(nlohmann::json const& pod);
   void record(pod_note const& n);
 
@@ -68,12 +75,16 @@ class cluster final : public platform {
   owner self_;
   observer to_;
   logger log_;
-  pods pods_;                     // on the node's thread
-  std::string asked_size_;        // by the annotations, the last that was dealt with; on the watcher's thread
-  bool looked_at_self_ = false;   // as well
-  std::atomic<bool> any_{false};  // pods that have not ended
+  pods pods_;                    // on the node's thread
+  bool looked_at_self_ = false;  // on the watcher's thread
+  std::mutex wish_mutex_;
+  std::optional<size_wish> wish_;  // that is dealt with now
+  job_size size_;                  // that the job is to have; on the node's thread
+  std::atomic<bool> any_{false};   // pods that have not ended
+  std::atomic<bool> creating_{false};
+  std::atomic<int> deleting_{0};           // requests that are not answered
   std::atomic<std::uint64_t> waiting_{0};  // notes
-  std::atomic<bool> told_{false};  // that notes are refused
+  std::atomic<bool> told_{false};          // that notes are refused
   asio::thread_pool requests_{8}, notes_{1};
   std::unique_ptr<watcher> watcher_;
 };

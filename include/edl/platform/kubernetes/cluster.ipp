@@ -27,6 +27,13 @@ inline client::options impatient() {
 }
 
 inline constexpr std::uint64_t most_notes = 1000;  // that wait to be written
+inline constexpr int most_conflicts = 20;          // others write to the master's pod, too
+
+/// Rights that have just been given reach an API server a moment later.
+inline constexpr std::chrono::milliseconds refusal_patience{3'000};
+
+/// For the last requests, where the API server is away at the job's end.
+inline constexpr std::chrono::seconds last_patience{60};
 
 inline std::string stamp(std::chrono::system_clock::time_point at) {
   return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(at));
@@ -47,12 +54,14 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       self_(std::move(self)),
       to_(std::move(to)),
       log_(std::move(log)),
-      pods_(detail::options_of(spec_)) {
+      pods_(detail::options_of(spec_)),
+      size_{spec_.num_workers, spec_.num_servers} {
   watcher_ = std::make_unique<watcher>(
       client_, pod_path(""), job_selector(spec_.name),
-      watcher::callbacks{.listed = [this](nlohmann::json const& items) { listed(items); },
-                         .changed = [this](std::string const& type,
-                                           nlohmann::json const& object) { changed(type, object); }},
+      watcher::callbacks{
+          .listed = [this](nlohmann::json const& items) { listed(items); },
+          .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
+          .refused = [this](api_error const& why, std::chrono::milliseconds since) { refused(why, since); }},
       log_);
   node_.spawn([this] { return tick(); });
 }
@@ -104,21 +113,42 @@ EDL_INLINE void cluster::stop(instance who, std::chrono::milliseconds grace) {
   obey();
 }
 
-EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
-  auto const none_within = [this](std::chrono::milliseconds limit) {
+EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) {
+  auto const within = [](std::chrono::milliseconds limit, auto const& done) {
     auto const until = std::chrono::steady_clock::now() + limit;
-    while (any_ && std::chrono::steady_clock::now() < until)
+    while (!done() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    return !any_;
+    return done();
   };
-  // Who leaves by itself stays to be looked at.
-  if (none_within(grace)) return;
-  node_.post([this, grace] {
-    pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace));
+  auto const none = [this] { return !any_; };
+  node_.post([this] {
+    pods_.close();
     obey();
   });
-  // What is left then goes with the master's pod, its owner.
-  none_within(grace + std::chrono::seconds(1));
+  // What leaves by itself stays to be looked at.
+  if (within(grace, none)) return;
+  node_.post([this, grace, left] {
+    pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace), left);
+    obey();
+  });
+  if (within(grace + std::chrono::seconds(1), none)) return;
+  // Nobody deletes the pods of a job whose master's pod stays.
+  auto const answered = [this] { return !creating_ && deleting_ == 0; };
+  if (answered()) return;
+  log_.warning("the API server has not answered to all requests to delete pods; waiting for it");
+  if (!within(detail::last_patience, answered))
+    log_.error(fmt::format("pods of job '{0}' may be left: `edl delete {0} -n {1}` removes them", spec_.name,
+                           spec_.space));
+}
+
+EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds since) {
+  if (since < detail::refusal_patience) return;
+  std::string const account = spec_.service_account.empty() ? "default" : spec_.service_account;
+  std::string text =
+      fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why.message());
+  if (why.code() == 403)
+    text += fmt::format("; `edl rbac --apply -n {} --service_account={}` allows it", spec_.space, account);
+  node_.post([this, text] { to_.refused(text); });
 }
 
 EDL_INLINE asio::awaitable<void> cluster::tick() {
@@ -135,6 +165,7 @@ EDL_INLINE void cluster::obey() {
   // What one command causes (an ending is told, its successor wanted) may be asked for before the rest.
   for (auto commands = pods_.take_commands(); !commands.empty(); commands = pods_.take_commands())
     for (pod_command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
+  creating_ = pods_.creating();
   any_ = pods_.any();
 }
 
@@ -162,7 +193,16 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
 }
 
 EDL_INLINE void cluster::execute(delete_pod const& c) {
+  ++deleting_;
   asio::post(requests_, [this, c] {
+    bool repeated = false;
+    struct finally {
+      cluster& of;
+      bool const& repeated;
+      ~finally() {
+        if (!repeated) --of.deleting_;
+      }
+    } const answered{*this, repeated};
     try {
       client_.remove(pod_path(c.name), {{"apiVersion", "v1"},
                                         {"kind", "DeleteOptions"},
@@ -177,6 +217,7 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
     } catch (std::exception const& e) {
       return log_.warning(e.what());
     }
+    repeated = true;
     node_.spawn([this, c] { return again(c); });
   });
 }
@@ -185,6 +226,7 @@ EDL_INLINE asio::awaitable<void> cluster::again(delete_pod c) {
   asio::steady_timer timer(node_.executor(), std::chrono::seconds(1));
   co_await timer.async_wait(asio::use_awaitable);
   execute(c);
+  --deleting_;
 }
 
 EDL_INLINE void cluster::execute(pod_note const& c) {
@@ -245,26 +287,71 @@ EDL_INLINE void cluster::show(std::string const& status, std::string const& line
 EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
   auto const& metadata = field(pod, {"metadata"});
   if (text(field(metadata, {"uid"})) != self_.uid) return;
-  if (!std::exchange(looked_at_self_, true)) raise_memory(pod);
-  auto const& annotations = field(metadata, {"annotations"});
-  std::string const workers = text(field(annotations, {"elasticdl/num-workers"}));
-  std::string const servers = text(field(annotations, {"elasticdl/num-ps-pods"}));
-  std::string size = fmt::format("workers={},servers={}", workers, servers);
-  if ((workers.empty() && servers.empty()) || size == asked_size_) return;
-  asked_size_ = size;
-  node_.post([this, workers, servers, size] {
-    auto const wanted = [](std::string const& n) { return number(n); };
-    std::string refused;
-    if ((!workers.empty() && !wanted(workers)) || (!servers.empty() && !wanted(servers)))
-      refused = fmt::format("{}: expected numbers", size);
-    else
-      refused = to_.scale(wanted(workers), wanted(servers));
-    std::string const answer = refused.empty() ? size : "refused: " + refused;
-    record({refused.empty() ? severity::info : severity::warning, "Scaled", answer});
-    note([this, answer] {
-      client_.patch(pod_path(self_.name), {{"metadata", {{"annotations", {{"elasticdl/scaled", answer}}}}}});
+  if (!std::exchange(looked_at_self_, true)) {
+    raise_memory(pod);
+    // A master before this one may have changed it.
+    if (auto const size = shown_size(pod)) node_.post([this, size] { size_ = *size; });
+  }
+  if (field(metadata, {"deletionTimestamp"}).is_string())
+    node_.post([this] {
+      pods_.close();  // what it made now would only be deleted with it
+      obey();
     });
+  size_wish const wish = wish_of(pod);
+  if (wish.empty()) return;
+  {
+    // It stays in sight until its answer is written.
+    std::lock_guard const lock(wish_mutex_);
+    if (wish_ == wish) return;
+    wish_ = wish;
+  }
+  node_.post([this, wish] { scale(wish); });
+}
+
+EDL_INLINE void cluster::scale(size_wish const& wish) {
+  auto const workers = number(wish.workers), servers = number(wish.servers);
+  std::string refused;
+  if ((!wish.workers.empty() && !workers) || (!wish.servers.empty() && !servers))
+    refused = fmt::format("workers={},servers={}: expected numbers", wish.workers.substr(0, 50),
+                          wish.servers.substr(0, 50));
+  else
+    refused = to_.scale(workers, servers);
+  if (refused.empty()) size_ = {workers.value_or(size_.workers), servers.value_or(size_.servers)};
+  bool const good = refused.empty();
+  std::string const text =
+      good ? fmt::format("workers={},servers={}", wish.workers, wish.servers) : "refused: " + refused;
+  note([this, wish, text, good, size = to_text(size_)] {
+    struct finally {
+      cluster& of;
+      size_wish const& wish;
+      ~finally() {
+        std::lock_guard const lock(of.wish_mutex_);
+        if (of.wish_ == wish) of.wish_.reset();  // the next, which may be the same, is another question
+      }
+    } const forget{*this, wish};
+    if (answer(wish, text, size)) record({good ? severity::info : severity::warning, "Scaled", text});
   });
+}
+
+EDL_INLINE bool cluster::answer(size_wish const& wish, std::string const& text, std::string const& size) {
+  for (int tries = 0;; ++tries) {
+    auto const pod = client_.get(pod_path(self_.name));
+    if (wish_of(pod) != wish) return false;  // it has been answered, or another has taken its place
+    try {
+      // Only of the pod as it was looked at: a wish that comes between is another question.
+      client_.patch(pod_path(self_.name),
+                    {{"metadata",
+                      {{"resourceVersion", kubernetes::text(field(pod, {"metadata", "resourceVersion"}))},
+                       {"annotations",
+                        {{"elasticdl/scaled", text},
+                         {"elasticdl/size", size},
+                         {"elasticdl/num-workers", nullptr},
+                         {"elasticdl/num-ps-pods", nullptr}}}}}});
+      return true;
+    } catch (api_error const& e) {
+      if (e.code() != 409 || tries == detail::most_conflicts) throw;
+    }
+  }
 }
 
 EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {

@@ -203,9 +203,10 @@ inline variables basics(job_spec const& s, role what) {
   return v;
 }
 
-inline json reference(owner const& by) {
-  return {{"apiVersion", "v1"}, {"kind", "Pod"},       {"name", by.name},
-          {"uid", by.uid},      {"controller", false}, {"blockOwnerDeletion", true}};
+/// `controls`: the owner makes another in the place of one that is lost. `kubectl drain` asks for it.
+inline json reference(owner const& by, bool controls) {
+  return {{"apiVersion", "v1"}, {"kind", "Pod"},          {"name", by.name},
+          {"uid", by.uid},      {"controller", controls}, {"blockOwnerDeletion", true}};
 }
 
 }  // namespace detail::objects
@@ -250,7 +251,7 @@ EDL_INLINE nlohmann::json member_pod(job_spec const& s, instance const& who, std
   env.set("MASTER_ADDR", master_address(s));
   env.set(server ? "PS_ID" : "WORKER_ID", std::to_string(who.id));
   json out = pod(s, who, env.take(), request, limit);
-  out["metadata"]["ownerReferences"] = json::array({reference(by)});
+  out["metadata"]["ownerReferences"] = json::array({reference(by, true)});
   if (!server) out["metadata"]["labels"]["elasticdl-original-index"] = std::to_string(index);
   std::string const priority =
       server ? s.server.priority : worker_priority(s.worker.priority, index, s.num_workers);
@@ -300,7 +301,7 @@ EDL_INLINE nlohmann::json token_secret(job_spec const& s, std::string const& tok
 
 EDL_INLINE nlohmann::json owned_by(owner const& by) {
   using namespace detail::objects;
-  return {{"metadata", {{"ownerReferences", json::array({reference(by)})}}}};
+  return {{"metadata", {{"ownerReferences", json::array({reference(by, false)})}}}};
 }
 
 }  // namespace edl::platform::kubernetes

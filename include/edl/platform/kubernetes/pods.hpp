@@ -54,15 +54,18 @@ struct pod_note {
 
 using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_found, pod_note>;
 
-/// The servers' and workers' pods of a job: what the API server tells and what the master wants go in, with the
-/// time, and commands come out. It has no clock, no thread and no connection.
+/// The servers' and workers' pods of a job: what the API server tells and what the master wants go in, with
+/// the time, and commands come out. It has no clock, no thread and no connection.
 ///
-/// - A pod's name is its process's. A name that is still taken by a pod that ends is used again when that is gone.
+/// - A pod's name is its process's. A name that is still taken by a pod that ends is used again when that is
+/// gone.
 /// - A pod that was killed for its memory has successors with twice as much, up to `most_doublings` times; so
 ///   long that is nobody's fault.
 /// - What the API server refuses for want of room (quota) or for being busy is asked again, after pauses that
 ///   grow; what it refuses for good, and a pod whose image or command is wrong, is a failed process.
 /// - A pod that cannot be placed or pulled is told of, with the API server's words, once per reason.
+/// - A pod that comes to light and that the master does not want is deleted: a request for it was carried out
+///   though its answer was lost.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class pods {
@@ -82,7 +85,14 @@ class pods {
 
   /// The master wants it to leave. Unknown, or ended already: nothing.
   void stop(instance who, std::chrono::seconds grace);
-  void stop_all(std::chrono::seconds grace);
+
+  /// The job has ended, or its master must: nothing is created any more. What is being created, or comes to
+  /// light later, is deleted.
+  void close();
+
+  /// Deletes, after `close`, all but the pods whose process has ended or is about to: those of `left` stay
+  /// with their logs, though their nodes may take a while to tell of their ends.
+  void stop_all(std::chrono::seconds grace, std::vector<instance> const& left);
 
   /// The API server's view: everything, or one change.
   void listed(std::vector<pod_status> const& all, time_point now);
@@ -102,8 +112,10 @@ class pods {
 
   std::vector<pod_command> take_commands() { return std::exchange(commands_, {}); }
 
-  /// Whether any pod is there that has not ended.
+  /// Whether any pod is there that has not ended, and is not left to end by itself.
   bool any() const;
+  /// Whether a request to make one is not answered.
+  bool creating() const;
 
  private:
   struct pod {
@@ -115,12 +127,15 @@ class pods {
     bool asked = false;     // told to leave by the master
     bool leaving = false;   // told to leave by others, which the master knows
     bool over = false;      // its process has ended, which the master knows
+    bool ran = false;       // its container was seen to run
+    bool left = false;      // it ends by itself: its node may not have told yet
     std::uint32_t tries = 0;
     std::optional<time_point> retry_at, troubled_since;
     std::string told;  // the trouble that has been told
   };
 
   void create(instance who, pod& p);
+  void discard(instance who, pod const& p, std::chrono::seconds grace = {});
   void end(instance who, pod& p, ending e);
   void watch_trouble(pod_status const& s, pod& p, time_point now);
   void out_of_memory(pod_status const& s, ending& e);
@@ -132,7 +147,7 @@ class pods {
   std::map<role, std::uint32_t> doublings_;
   std::map<instance, std::string> ends_;  // why a worker's place became free
   std::vector<pod_command> commands_;
-  bool found_ = false;
+  bool found_ = false, closed_ = false;
 };
 
 }  // namespace edl::platform::kubernetes

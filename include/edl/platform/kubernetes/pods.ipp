@@ -22,6 +22,7 @@ inline bool passing(pods::refusal const& why) {
 }  // namespace detail
 
 EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_of, time_point) {
+  if (closed_) return;
   pod& p = pods_[who];
   if (auto const old = pods_.find({who.what, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
     p.index = old->second.index;
@@ -38,14 +39,19 @@ EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_o
   p.wanted = true;
   p.tries = 0;
   p.told.clear();
+  if (p.creating) p.asked = false;  // what was asked of the one before it is not asked of this one
   if (p.uid.empty()) return p.creating ? void() : create(who, p);
   p.again = true;
-  commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, std::chrono::seconds(0)});
+  discard(who, p);
+}
+
+EDL_INLINE void pods::discard(instance who, pod const& p, std::chrono::seconds grace) {
+  commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, grace});
 }
 
 EDL_INLINE void pods::create(instance who, pod& p) {
   p.creating = true;
-  p.again = p.asked = p.leaving = p.over = false;
+  p.again = p.asked = p.leaving = p.over = p.ran = p.left = false;
   p.retry_at.reset();
   p.troubled_since.reset();
   role_spec const& s = spec(who.what);
@@ -68,18 +74,39 @@ EDL_INLINE void pods::stop(instance who, std::chrono::seconds grace) {
   p.retry_at.reset();
   if (p.over || (p.asked && grace.count() > 0)) return;
   p.asked = true;
-  if (!p.uid.empty()) commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, grace});
+  if (!p.uid.empty()) discard(who, p, grace);
 }
 
-EDL_INLINE void pods::stop_all(std::chrono::seconds grace) {
-  for (auto const& [who, p] : pods_) stop(who, grace);
+EDL_INLINE void pods::close() {
+  closed_ = true;
+  for (auto& [who, p] : pods_) {
+    p.again = false;
+    p.retry_at.reset();
+    if (p.creating) p.wanted = false, p.asked = true;
+  }
+}
+
+EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<instance> const& left) {
+  close();
+  for (auto& [who, p] : pods_) {
+    p.wanted = false;
+    if (p.over || p.uid.empty()) continue;
+    p.left = p.ran && !p.asked && std::ranges::find(left, who) != left.end();
+    if (p.left) continue;
+    p.asked = true;
+    discard(who, p, grace);
+  }
 }
 
 EDL_INLINE bool pods::any() const {
   return std::ranges::any_of(pods_, [](auto const& one) {
     pod const& p = one.second;
-    return p.creating || (!p.uid.empty() && !p.over);
+    return p.creating || (!p.uid.empty() && !p.over && !p.left);
   });
+}
+
+EDL_INLINE bool pods::creating() const {
+  return std::ranges::any_of(pods_, [](auto const& one) { return one.second.creating; });
 }
 
 EDL_INLINE void pods::created(instance who, std::string const& uid) {
@@ -91,7 +118,9 @@ EDL_INLINE void pods::created(instance who, std::string const& uid) {
   p.uid = uid;
   // The master has changed its mind meanwhile.
   if (!p.wanted)
-    commands_.emplace_back(delete_pod{pod_name(options_.job, who), uid, std::chrono::seconds(0)});
+    discard(who, p);
+  else
+    p.asked = false;
 }
 
 EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) {
@@ -99,6 +128,8 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   if (it == pods_.end()) return;
   pod& p = it->second;
   p.creating = false;
+  // It was made all the same: the API server has told of it, and what was refused is a repetition.
+  if (!p.uid.empty()) return p.wanted ? void() : discard(who, p);
   if (!p.wanted) return;
   if (!detail::passing(why)) {
     commands_.emplace_back(pod_note{severity::error, "CannotStart",
@@ -134,10 +165,19 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now)
 
 EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   if (s.who.what == role::master) return;
+  auto const known = pods_.find(s.who);
+  bool const unwanted = known == pods_.end()
+                            ? found_ || closed_
+                            : !known->second.wanted && !known->second.creating && known->second.uid != s.uid;
   pod& p = pods_[s.who];
+  if (unwanted && !s.over()) {
+    p = {.index = s.index, .uid = s.uid, .asked = true};
+    return discard(s.who, p);
+  }
   // Of a master before this one, unless it is the answer to a request that has come the other way.
   if (p.uid != s.uid && !p.creating) p = {.index = s.index, .uid = {}, .wanted = true};
   p.uid = s.uid;
+  p.ran |= s.at == pod_status::phase::running;
   if (p.over) return;
   if (s.over()) {
     ending e = ending_of(s);
@@ -163,7 +203,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
     end(s.who, p, std::move(e));
   }
   p.uid.clear();
-  if (p.again)
+  if (p.again && !closed_)
     create(s.who, p);
   else if (!p.wanted && !p.creating)
     pods_.erase(it);
@@ -213,6 +253,7 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
 }
 
 EDL_INLINE void pods::tick(time_point now) {
+  if (closed_) return;
   for (auto& [who, p] : pods_)
     if (p.retry_at && now >= *p.retry_at && p.wanted && p.uid.empty() && !p.creating) create(who, p);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "edl/core/inline.hpp"
@@ -17,6 +18,7 @@ namespace detail {
 inline constexpr std::size_t longest_event = 16 << 20, longest_page = 64 << 20, most_objects = 1'000'000;
 inline constexpr char page_size[] = "500";
 inline constexpr std::chrono::seconds short_watch{1};
+inline constexpr std::chrono::milliseconds early_pause{1'000};  // before the first list
 
 inline bool expired(int code, std::string_view reason) {
   return code == 410 || reason == "Expired" || reason == "Gone";
@@ -82,6 +84,7 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 EDL_INLINE void watcher::run() {
   backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
+  std::optional<std::chrono::steady_clock::time_point> refused;  // since when, before the first list
   int fruitless = 0;  // watches in a row that have brought nothing and ended at once
   while (!stopped_) {
     auto time = std::chrono::milliseconds(0);
@@ -110,6 +113,13 @@ EDL_INLINE void watcher::run() {
       if (gone && !version_.empty() && fruitless++ == 0) time = time.zero();
       if (gone) version_.clear();
       if (detail::lasting(e.code())) time = options_.longest_pause;
+      if (detail::lasting(e.code()) && !listed_) {
+        time = std::min(time, detail::early_pause);
+        auto const now = std::chrono::steady_clock::now();
+        if (!refused) refused = now;
+        if (to_.refused)
+          to_.refused(e, std::chrono::duration_cast<std::chrono::milliseconds>(now - *refused));
+      }
       if (!gone) t.is(e.what(), detail::lasting(e.code()) ? severity::error : severity::warning);
     } catch (unreachable const& e) {
       if (moved_) pauses.reset();
@@ -160,6 +170,7 @@ EDL_INLINE void watcher::list() {
   } while (!more.empty());
   if (version.empty()) throw error("the list has no resourceVersion to watch from");
   to_.listed(items);
+  listed_ = true;
   version_ = version;
 }
 

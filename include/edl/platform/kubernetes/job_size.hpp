@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace edl::platform::kubernetes {
+
+/// How many workers and servers a job is to have, as the annotation `elasticdl/size` of its master's pod
+/// says: "workers=3,servers=2". Thread safety: distinct objects: safe. Shared objects: unsafe.
+struct job_size {
+  std::uint32_t workers = 0, servers = 0;
+  friend bool operator==(job_size const&, job_size const&) = default;
+};
+
+std::string to_text(job_size const& size);
+
+/// The size that a master's pod shows; nothing where it shows none.
+std::optional<job_size> shown_size(nlohmann::json const& master);
+
+/// What the annotations `elasticdl/num-workers` and `elasticdl/num-ps-pods` of a master's pod wish for, as
+/// texts that nobody has checked; empty: nothing is said of it.
+struct size_wish {
+  std::string workers, servers;
+  bool empty() const { return workers.empty() && servers.empty(); }
+  friend bool operator==(size_wish const&, size_wish const&) = default;
+};
+size_wish wish_of(nlohmann::json const& master);
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/platform/kubernetes/job_size.ipp"
+#endif

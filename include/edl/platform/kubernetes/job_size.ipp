@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/fields.hpp"
+#include "edl/platform/kubernetes/job_size.hpp"
+
+namespace edl::platform::kubernetes {
+namespace detail {
+
+/// The number after `name`, which `text` must begin with; takes both off.
+inline std::optional<std::uint32_t> take_count(std::string_view& text, std::string_view name) {
+  if (!text.starts_with(name)) return std::nullopt;
+  text.remove_prefix(name.size());
+  std::uint32_t n = 0;
+  auto const [end, bad] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (bad != std::errc{}) return std::nullopt;
+  text.remove_prefix(std::size_t(end - text.data()));
+  return n;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string to_text(job_size const& size) {
+  return fmt::format("workers={},servers={}", size.workers, size.servers);
+}
+
+EDL_INLINE std::optional<job_size> shown_size(nlohmann::json const& master) {
+  std::string const whole = text(field(master, {"metadata", "annotations", "elasticdl/size"}));
+  std::string_view rest = whole;
+  auto const workers = detail::take_count(rest, "workers=");
+  auto const servers = detail::take_count(rest, ",servers=");
+  if (!workers || !servers || !rest.empty()) return std::nullopt;
+  return job_size{*workers, *servers};
+}
+
+EDL_INLINE size_wish wish_of(nlohmann::json const& master) {
+  auto const& annotations = field(master, {"metadata", "annotations"});
+  return {text(field(annotations, {"elasticdl/num-workers"})),
+          text(field(annotations, {"elasticdl/num-ps-pods"}))};
+}
+
+}  // namespace edl::platform::kubernetes
