@@ -20,11 +20,30 @@ TEST_CASE("doctor finds what is missing and says what to do") {
                           "--worker_resource_request=cpu=1000,memory=1Gi", "-o", "json"});
   CHECK(ill.code == 1);
   std::string failed;
-  for (json const& f : json::parse(ill.text))
+  for (json const& f : json::parse(ill.text)) {
     if (f["result"] == "fail") failed += f["what"].get<std::string>() + ";";
+    // A manifest that it names is there.
+    if (f["what"] == "priority class") CHECK(has(f["remedy"].get<std::string>(), "k8s/priority-high.yaml"));
+  }
   CHECK(has(failed, "volume;"));
   CHECK(has(failed, "priority class;"));
   CHECK(has(failed, "worker_resource_request;"));
+}
+
+TEST_CASE("doctor says of an image what it knows") {
+  shell s;
+  auto const line_of = [&](std::string const& image) {
+    std::string const text = s.edl({"doctor", "--image_name=" + image, "--image_pull_policy=Always"}).text;
+    auto const at = text.find(" image  ");
+    return at == text.npos
+               ? text
+               : text.substr(text.rfind('\n', at) + 1, text.find('\n', at) - text.rfind('\n', at) - 1);
+  };
+  CHECK(has(line_of("registry.example.com/no/such:1"), "note"));
+  CHECK(has(line_of("registry.example.com/no/such:1"), "whether it is there was not asked"));
+  CHECK(has(line_of("registry.example.com/No/such:1"), "fail"));
+  CHECK(has(line_of("registry.example.com/No/such:1"), "capital letters"));
+  CHECK(has(line_of("registry.example.com:5000/a/b:"), "a tag has 1 to 128 characters"));
 }
 
 TEST_CASE("doctor names what is not allowed") {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `edl train`, `get`, `describe`, `delete`, and what they say when something is wrong.
+#include <filesystem>
 #include <fstream>
 
 #include "tools/edl.hpp"
 
 using namespace edl_command;
+using namespace nlohmann::literals;
 using job::has;
 
 TEST_CASE("a job is submitted, runs, is listed and described, and goes as a whole") {
@@ -63,6 +65,77 @@ TEST_CASE("with --wait the command ends as the job does") {
   CAPTURE(bad.text);
   CHECK(bad.code == 1);
   CHECK(has(bad.text, "none"));
+}
+
+TEST_CASE("with --wait a server that is away before the master starts is waited for") {
+  lab::options o = usual();
+  o.image_start = 2s;
+  shell s(std::move(o));
+  job::run waits(
+      {"train", "--job_name=j", "--image_name=tiny:1", "--model_def=tiny", "--image_pull_policy=Never",
+       "--training_data=/data/train", "--num_ps_pods=1", "--num_workers=1", "--request_timeout=1", "--wait",
+       "--volume=host_path=" + std::filesystem::path(job::data().training).parent_path().string() +
+           ",mount_path=/data"},
+      s.with());
+  REQUIRE(waits.says("job j is submitted"));
+  s.cluster.close();
+  CHECK(waits.says("asking again"));
+  s.cluster.open();
+  CHECK(waits.wait(120s) == 0);
+  INFO(waits.log());
+  CHECK(has(waits.log(), "job j is done"));
+}
+
+TEST_CASE("a job is submitted again while the one of its name is being removed") {
+  shell s;
+  REQUIRE(s.submit({"--num_epochs=20"}, 2000).code == 0);
+  REQUIRE(s.runs("worker-1"));
+  REQUIRE(s.edl({"delete", "j"}).code == 0);
+  auto const again = s.submit({"--num_epochs=1", "--wait"});
+  CAPTURE(again.text);
+  CHECK(again.code == 0);
+  CHECK(has(again.text, "job 'j' is being removed: waiting until its name is free"));
+  // Nothing of the first one is told of the second.
+  auto const why = s.edl({"explain", "j", "--all"});
+  CAPTURE(why.text);
+  CHECK_FALSE(has(why.text, "is told to stop"));
+}
+
+TEST_CASE("a job whose master is away is not said to run") {
+  shell s;
+  REQUIRE(s.submit({"--num_epochs=20"}, 2000).code == 0);
+  REQUIRE(s.runs("worker-1"));
+  auto const restarts = [&] {
+    json const status = s.cluster.get(pods + "/elasticdl-j-master")["status"];
+    return status.value("/containerStatuses/0/restartCount"_json_pointer, 0);
+  };
+  s.cluster.kill("default", "elasticdl-j-master", 9);
+  REQUIRE(s.cluster.wait([&] { return restarts() == 1; }));
+  s.cluster.kill("default", "elasticdl-j-master", 9);  // which a kubelet answers with a pause
+  REQUIRE(s.cluster.wait([&] {
+    json const status = s.cluster.get(pods + "/elasticdl-j-master")["status"];
+    return status.value("/containerStatuses/0/state/waiting/reason"_json_pointer, "") == "CrashLoopBackOff";
+  }));
+  auto const table = s.edl({"get", "jobs"});
+  CAPTURE(table.text);
+  CHECK(has(table.text, "Restarting"));
+  CHECK(has(table.text, "CrashLoopBackOff"));
+  CHECK_FALSE(has(table.text, "Running"));
+}
+
+TEST_CASE("a user who may not look at service accounts is told which one is taken") {
+  lab::options o = usual();
+  o.forbidden = {{"get", "serviceaccounts"}};
+  shell s(std::move(o));
+  auto const none = s.submit();
+  CAPTURE(none.text);
+  CHECK(none.code == 3);
+  CHECK(has(none.text, "the master runs as 'edl', unless --service_account names another"));
+  CHECK(has(none.text, "serviceaccount \"edl\" not found"));
+  CHECK(has(none.text, "`edl rbac --apply -n default`"));
+  REQUIRE(s.edl({"rbac", "--apply"}).code == 0);
+  REQUIRE(s.submit().code == 0);
+  CHECK(s.cluster.get(pods + "/elasticdl-j-master")["spec"]["serviceAccountName"] == "edl");
 }
 
 TEST_CASE("what is only tried leaves nothing") {

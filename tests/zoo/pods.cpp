@@ -81,7 +81,7 @@ TEST_CASE("recorded pods: what hinders them is said in the cluster's words") {
   CHECK(failed.status == "Error");
   auto const killed = state("13-pod-get-oom-killed.http");
   CHECK(killed.status == "OOMKilled");
-  CHECK(has(in_words(killed.hinders->reason, killed.hinders->message), "--worker_resource_limit"));
+  CHECK(has(in_words(killed.hinders->reason, killed.hinders->message, "j"), "--worker_resource_limit"));
   auto const pending = state("21-pod-get-pending-unschedulable.http");
   CHECK(pending.status == "Pending");
   CHECK(pending.hinders->reason == "Unschedulable");
@@ -131,8 +131,21 @@ TEST_CASE("jobs are summed up from their pods") {
   CHECK(jobs[0].servers == 1);
   CHECK(jobs[0].servers_wanted == 2);
   json scaled = list;
-  scaled[0]["metadata"]["annotations"]["elasticdl/num-workers"] = "6";
+  scaled[0]["metadata"]["annotations"]["elasticdl/num-workers"] = "9";  // which nobody has answered
+  scaled[0]["metadata"]["annotations"]["elasticdl/size"] = "workers=6,servers=1";
   CHECK(summarise(scaled)[0].workers_wanted == 6);
+  CHECK(summarise(scaled)[0].servers_wanted == 1);
+  scaled[0]["metadata"]["annotations"]["elasticdl/waits"] = "for 2 workers since 40 s";
+  CHECK(summarise(scaled)[0].waits == "for 2 workers since 40 s");
+  // A master that is away between two of its lives.
+  json const killed{{"state", {{"terminated", {{"exitCode", 137}}}}}};
+  scaled[0]["status"]["containerStatuses"] = json::array({killed});
+  CHECK(summarise(scaled)[0].status == "Restarting");
+  CHECK(has(summarise(scaled)[0].reason, "exit code 137"));
+  scaled[0]["status"] = waiting("CrashLoopBackOff", "back-off 40s restarting failed container");
+  scaled[0]["status"]["phase"] = "Running";
+  CHECK(summarise(scaled)[0].status == "Restarting");
+  CHECK(has(summarise(scaled)[0].reason, "back-off 40s"));
   scaled[0]["status"]["phase"] = "Succeeded";
   CHECK(summarise(scaled)[0].status == "Finished");
   CHECK(summarise(json::array({list[1]}))[0].status == "Orphaned");
@@ -157,9 +170,9 @@ TEST_CASE("explain tells what waits now, and what happened before, the oldest fi
               {"series", {{"count", 3}}}}),
        json{{"involvedObject", {{"kind", "Pod"}, {"name", "elasticdl-k-master"}}}, {"reason", "Other"}},
        json{{"involvedObject", {{"kind", "Job"}, {"name", "elasticdl-j-master"}}}, {"reason", "Other"}}});
-  auto const all = read_events(events, "j");
+  auto const all = read_events(events, "j", list);
   CHECK(all.size() == 4);
-  auto const x = explain_pods(list, all);
+  auto const x = explain_pods("j", list, all);
   REQUIRE(x.now.size() == 1);
   CHECK(x.now[0].who == "worker-4");
   CHECK(has(x.now[0].text, "waits for room: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu;"));
@@ -169,7 +182,91 @@ TEST_CASE("explain tells what waits now, and what happened before, the oldest fi
   CHECK(has(x.before[1].text, "must go: PreemptionByScheduler"));
   CHECK(has(x.before[2].text, "a worker was replaced"));
   CHECK(has(x.before[3].text, "(3 times)"));
-  CHECK(explain_pods(list, all, true).before.size() == 5);
+  CHECK(explain_pods("j", list, all, true).before.size() == 5);
+}
+
+TEST_CASE("a kubelet's Failed is not the job's, and no name is left open") {
+  json const pull = event(
+      "worker-0", "Failed", "2026-11-20T10:00:00Z", "Warning",
+      {{"message", "Failed to pull image \"mnist:2\": not found"}, {"source", {{"component", "kubelet"}}}});
+  json const of_job = event("master", "Failed", "2026-11-20T10:00:01Z", "Warning",
+                            {{"message", "all workers failed"}, {"source", {{"component", "edl-master"}}}});
+  auto const x =
+      explain_pods("j", json::array(), read_events(json::array({pull, of_job}), "j", json::array()));
+  REQUIRE(x.before.size() == 2);
+  CHECK(has(x.before[0].text,
+            "its image cannot be pulled: Failed: Failed to pull image \"mnist:2\": not found;"));
+  CHECK(has(x.before[1].text,
+            "the job failed: Failed: all workers failed; `edl logs j --role=master` tells why"));
+}
+
+TEST_CASE("what an older job of the same name has left is not told of this one") {
+  auto const of = [](std::string const& who, std::string const& uid, std::string const& at) {
+    return event(who, "Killing", at, "Normal", {{"involvedObject", {{"uid", uid}}}, {"message", uid}});
+  };
+  json const events = json::array(
+      {of("master", "old", "2026-11-20T10:00:10Z"),  // while the new one was there
+       of("worker-0", "old-0", "2026-11-20T09:59:00Z"), of("master", "new", "2026-11-20T10:00:20Z"),
+       of("worker-0", "new-0", "2026-11-20T10:00:30Z"), of("worker-1", "gone", "2026-11-20T10:00:40Z"),
+       of("worker-2", "old-2", "2026-11-20T10:00:01Z"),
+       of("worker-2", "old-2", "2026-11-20T10:00:50Z")});  // it ends late
+  json master = pod("master", 0, {{"phase", "Running"}}), worker = pod("worker", 0, {{"phase", "Running"}});
+  master["metadata"].update({{"uid", "new"}, {"creationTimestamp", "2026-11-20T10:00:05Z"}});
+  worker["metadata"]["uid"] = "new-0";
+  json late = worker;  // of the older job, and not gone yet
+  late["metadata"].update({{"name", "elasticdl-j-worker-2"},
+                           {"uid", "old-2"},
+                           {"ownerReferences", json::array({json{{"uid", "old"}}})}});
+  CHECK(own_pods(json::array({late, master, worker})) == json::array({master, worker}));
+  CHECK(summarise(json::array({late, master, worker})).at(0).workers == 1);
+  CHECK(own_pods(json::array({late})).size() == 1);
+  auto const uids = [](std::vector<happening> const& all) {
+    std::string text;
+    for (happening const& h : all) text += h.uid + " ";
+    return text;
+  };
+  CHECK(uids(read_events(events, "j", json::array({master, worker}))) == "new new-0 gone ");
+  CHECK(uids(read_events(events, "j", json::array())) == "new new-0 gone ");  // the last of that name
+}
+
+TEST_CASE(
+    "a container that is being made waits for what was said of it last; probes at both ends are usual") {
+  json creating = pod("worker", 0, waiting("ContainerCreating", ""));
+  creating["metadata"]["uid"] = "u";
+  creating["spec"]["nodeName"] = "n1";
+  auto const now = [&](json const& events) {
+    auto const x =
+        explain_pods("j", json::array({creating}), read_events(events, "j", json::array({creating})));
+    REQUIRE(x.now.size() == 1);
+    return x.now[0].text;
+  };
+  json const mount = event("worker-0", "FailedMount", "2026-11-20T10:00:01Z", "Warning",
+                           {{"involvedObject", {{"uid", "u"}}}, {"message", "MountVolume.SetUp failed"}});
+  json const pulling = event("worker-0", "Pulling", "2026-11-20T10:00:02Z", "Normal",
+                             {{"involvedObject", {{"uid", "u"}}}, {"message", "Pulling image \"m:1\""}});
+  CHECK(has(now(json::array({mount})), "a volume cannot be mounted: FailedMount: MountVolume.SetUp failed"));
+  CHECK(has(now(json::array({mount, pulling})), "its image is being pulled"));
+  CHECK(has(now(json::array()), "is being made on node n1"));
+  creating["spec"].erase("nodeName");
+  CHECK(has(now(json::array()), "waits for the scheduler"));
+
+  json master = pod("master", 0, {{"phase", "Running"}});
+  master["metadata"]["uid"] = "m";
+  auto const probes = [&] {
+    json events = json::array();
+    for (char const* what : {"Startup", "Readiness", "Liveness"})
+      events.push_back(
+          event("master", "Unhealthy", "2026-11-20T10:00:01Z", "Warning",
+                {{"involvedObject", {{"uid", "m"}}}, {"message", std::string(what) + " probe failed"}}));
+    json const all = json::array({master});
+    return explain_pods("j", all, read_events(events, "j", all)).before.size();
+  };
+  CHECK(probes() == 1);  // a master that runs and does not answer
+  master["status"]["phase"] = "Succeeded";
+  CHECK(probes() == 0);
+  master["status"]["phase"] = "Running";
+  master["metadata"]["annotations"]["elasticdl/waits"] = "for a server";
+  CHECK(explain_pods("j", json::array({master}), {}).now.at(0).text == "waits: for a server");
 }
 
 TEST_CASE("times and ages") {

@@ -28,6 +28,7 @@ words least(std::string const& command) {
   else
     line.insert(line.end(), {command == "evaluate" ? "--validation_data=/d" : "--prediction_data=/d",
                              "--checkpoint_dir_for_init=/c"});
+  if (command == "predict") line.push_back("--prediction_outputs=/o");
   return line;
 }
 
@@ -215,6 +216,23 @@ TEST_CASE(
         CHECK(k8s::to_json(read_submission(command, line, "now").spec) == k8s::to_json(s.spec));
       }
     }
+}
+
+TEST_CASE("predictions go to a volume where no place is named") {
+  words line = least("predict");
+  line.pop_back();
+  auto const command_of = [&](std::string const& volume) {
+    words with = line;
+    with.push_back("--volume=" + volume);
+    return read_submission("predict", with, "now");
+  };
+  auto const s = command_of("host_path=/a,mount_path=/a,read_only=true;claim_name=c,mount_path=/data");
+  CHECK(commanded(s, "--prediction_outputs=/data/predictions/j"));
+  CHECK(std::ranges::count(s.notes,
+                           "--prediction_outputs is not given: predictions go to /data/predictions/j") == 1);
+  CHECK(has(refusal([&] { command_of("host_path=/a,mount_path=/a,read_only=true"); }),
+            "--prediction_outputs is needed: a directory of a --volume"));
+  CHECK(has(refusal([&] { read_submission("predict", line, "now"); }), "--prediction_outputs is needed"));
 }
 
 TEST_CASE("what is not given is as published") {

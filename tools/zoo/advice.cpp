@@ -27,7 +27,16 @@ remark of_scheduling(std::string const& message) {
 
 }  // namespace
 
-remark advise(std::string const& reason, std::string const& message) {
+remark advise(std::string const& reason, std::string const& message, std::string const& job,
+              std::string const& by) {
+  bool const of_master = by.empty() || by == "edl-master";
+  if (reason == "Failed" && !of_master) {
+    // What a kubelet says of all that keeps a container from running.
+    for (char const* kind : {"ErrImageNeverPull", "InvalidImageName", "ImagePullBackOff", "ErrImagePull"})
+      if (has(message, kind)) return advise(kind, message, job);
+    return advise(has(message, "pull image") ? "ErrImagePull" : "RunContainerError", message, job);
+  }
+  if (reason == "BackOff" && has(message, "pulling image")) return advise("ErrImagePull", message, job);
   if (reason == "Unschedulable" || reason == "FailedScheduling") return of_scheduling(message);
   if (reason == "ErrImageNeverPull")
     return {"its image is not on the node",
@@ -41,7 +50,8 @@ remark advise(std::string const& reason, std::string const& message) {
     return {"something that it needs is not there", "`edl doctor` checks secrets and volumes"};
   if (reason == "RunContainerError" || reason == "StartError" || reason == "ContainerCannotRun")
     return {"the container does not start", "--model_def must name a program of the image"};
-  if (reason == "CrashLoopBackOff") return {"its program ends again and again", "`edl logs` shows why"};
+  if (reason == "CrashLoopBackOff")
+    return {"its program ends again and again", fmt::format("`edl logs {}` shows why", job)};
   if (reason == "OOMKilled" || reason == "OutOfMemory")
     return {"it used more memory than its limit",
             "raise memory in --worker_resource_limit (or --ps_, --master_)"};
@@ -54,24 +64,29 @@ remark advise(std::string const& reason, std::string const& message) {
   if (reason == "FailedCreate" || has(message, "exceeded quota"))
     return {"the namespace's quota is used up",
             "`kubectl describe quota` shows it; ask for less, or raise it"};
+  if (reason == "FailedCreatePodSandBox") return {"its node cannot make the pod", ""};
+  if (reason == "Unhealthy") return {"does not answer its node", ""};
   if (reason == "CannotStart") return {"the cluster did not take a pod", ""};
   if (reason == "WorkerRelaunched") return {"a worker was replaced", ""};
   if (reason == "ServerRelaunched") return {"a server was replaced", ""};
   if (reason == "Scaled") return {"the job's size changed", ""};
   if (reason == "Finished") return {"the job is done", ""};
-  if (reason == "Failed") return {"the job failed", "`edl logs JOB --role master` tells why"};
+  if (reason == "Failed")
+    return {"the job failed", fmt::format("`edl logs {} --role=master` tells why", job)};
   if (reason == "Scheduled") return {"has a node", ""};
   if (reason == "Pulling") return {"its image is being pulled", ""};
   if (reason == "Pulled") return {"its image is there", ""};
   if (reason == "Created") return {"its container is made", ""};
   if (reason == "Started") return {"runs", ""};
   if (reason == "Killing") return {"is told to stop", ""};
-  if (reason == "BackOff") return {"is tried again after a pause", "`edl logs` shows why it ended"};
+  if (reason == "BackOff")
+    return {"is tried again after a pause", fmt::format("`edl logs {}` shows why it ended", job)};
   return {};
 }
 
-std::string in_words(std::string const& reason, std::string const& message) {
-  std::string const remedy = advise(reason, message).remedy;
+std::string in_words(std::string const& reason, std::string const& message, std::string const& job,
+                     std::string const& by) {
+  std::string const remedy = advise(reason, message, job, by).remedy;
   std::string text = fmt::format("{}{}{}", reason, message.empty() ? "" : ": ", message);
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();

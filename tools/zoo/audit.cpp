@@ -34,8 +34,8 @@ words command_of(json const& pod) {
 /// Removes the pod, whatever becomes of the rest.
 class passing_pod {
  public:
-  passing_pod(cluster& c, json const& pod)
-      : cluster_(c), path_(c.path("pods", pod.at("metadata").at("name"))) {
+  passing_pod(cluster& c, std::string job, json const& pod)
+      : cluster_(c), job_(std::move(job)), path_(c.path("pods", pod.at("metadata").at("name"))) {
     cluster_.api.create(c.path("pods"), pod);
   }
   passing_pod(passing_pod const&) = delete;
@@ -51,10 +51,12 @@ class passing_pod {
   /// Waits for its end.
   pod_state end(std::chrono::seconds limit) const {
     auto const until = std::chrono::steady_clock::now() + limit;
+    bool told = false;
     for (std::string said;;) {
-      pod_state const s = state_of(cluster_.api.get(path_));
+      pod_state s;
+      if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, told)) continue;
       if (s.ended) return s;
-      std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message) : "";
+      std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message, job_) : "";
       if (s.hinders && s.hinders->hopeless) throw error("the auditing pod cannot start: " + why);
       if (std::chrono::steady_clock::now() > until)
         throw error(fmt::format("the auditing pod has not ended after {} s{}{}", limit.count(),
@@ -78,7 +80,7 @@ class passing_pod {
 
  private:
   cluster& cluster_;
-  std::string path_;
+  std::string job_, path_;
 };
 
 int audit_job(command_line const& l) {
@@ -91,7 +93,7 @@ int audit_job(command_line const& l) {
   if (directory.empty())
     throw usage_error(fmt::format(
         "job '{}' has no --checkpoint_dir: name the directory in its volumes with that flag", job));
-  passing_pod const pod(c, audit_pod(master, job, directory));
+  passing_pod const pod(c, job, audit_pod(master, job, directory));
   pod_state const end = pod.end(limit);
   std::string const text = pod.log();
   fmt::print("{}{}", text, text.empty() || text.back() == '\n' ? "" : "\n");

@@ -78,8 +78,12 @@ int remove(words const& line) {
   }
   if (!l.truth("wait")) return done;
   auto const until = std::chrono::steady_clock::now() + limit;
+  bool told = false;
   for (std::string const& job : l.arguments())
-    for (json pods = c.pods_of(job); !pods.empty(); pods = c.pods_of(job)) {
+    for (;;) {
+      json pods;
+      if (!answered([&] { pods = c.pods_of(job); }, until, told)) continue;
+      if (pods.empty()) break;
       if (std::chrono::steady_clock::now() > until)
         throw error(fmt::format("{} pods of job '{}' are still there after {} s, {} among them", pods.size(),
                                 job, limit.count(), text_at(pods[0], "/metadata/name")));
@@ -111,8 +115,9 @@ int scale(words const& line) {
     throw error(fmt::format("job '{}' has ended ({}): nothing of it can be scaled", job, state.status));
   std::string const path = c.path("pods", text_at(pod, "/metadata/name"));
   c.api.patch(path, json{{"metadata", {{"annotations", wanted}}}});
+  bool told = false;
   for (auto const until = std::chrono::steady_clock::now() + limit;;) {
-    pod = c.api.get(path);
+    if (!answered([&] { pod = c.api.get(path); }, until, told)) continue;
     if (std::string const answer = text_at(pod, scaled_at); answer.starts_with("refused"))
       throw error(fmt::format("the master of job '{}' {}", job, answer));
     else if (!answer.empty())

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "edl/app/flags.hpp"
 #include "edl/core/error.hpp"
@@ -71,13 +72,31 @@ cluster connect(command_line const& line) {
           space};
 }
 
-std::string default_account(cluster& c) {
+account default_account(cluster& c) {
   try {
     c.api.get(c.path("serviceaccounts", "edl"));
-    return "edl";
-  } catch (k8s::api_error const&) {
-    return "default";  // there is none, or it may not be asked for
+    return {"edl"};
+  } catch (k8s::api_error const& bad) {
+    if (bad.code() == 404) return {"default"};
+    if (bad.code() == 403) return {"edl", false};
+    throw;
   }
+}
+
+bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& told) {
+  std::string away;
+  try {
+    ask();
+    return true;
+  } catch (k8s::unreachable const& bad) {
+    if (std::chrono::steady_clock::now() >= until) throw;
+    away = bad.what();
+  } catch (k8s::api_error const& bad) {
+    if ((bad.code() < 500 && bad.code() != 429) || std::chrono::steady_clock::now() >= until) throw;
+    away = bad.what();
+  }
+  if (!std::exchange(told, true)) fmt::print(stderr, "edl: {}; asking again\n", away);
+  return false;
 }
 
 std::string namespace_of(command_line const& line) {

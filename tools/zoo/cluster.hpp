@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -35,8 +37,16 @@ struct cluster {
 cluster connect(command_line const& line);
 
 /// The account of masters where no other is asked for: the one that `edl rbac` makes, where the namespace has
-/// it, otherwise "default".
-std::string default_account(cluster& c);
+/// it or does not let us look, otherwise "default".
+struct account {
+  std::string name;
+  bool seen = true;  ///< it was looked at
+};
+account default_account(cluster& c);
+
+/// Who waits does not give up because an API server is away for a moment, which is told once: whether `ask`
+/// was answered. Throws what `ask` throws otherwise, and that as well when it is past `until`.
+bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& told);
 
 /// The namespace that `connect` would choose; "default" where no cluster is known. Asks no server.
 std::string namespace_of(command_line const& line);

@@ -25,10 +25,10 @@ char const* const bash = R"(_edl() {
   [[ "$last" == *=* ]] && COMPREPLY=("${COMPREPLY[@]#"${last%%=*}="}")
   [[ ${#COMPREPLY[@]} == 1 && "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
 }
-complete -o default -F _edl edl
+complete -o default -F _edl edl elasticdl
 )";
 
-char const* const zsh = R"(#compdef edl
+char const* const zsh = R"(#compdef edl elasticdl
 _edl() {
   local -a found
   found=("${(@f)$(edl __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
@@ -40,7 +40,7 @@ _edl() {
     _files
   fi
 }
-compdef _edl edl
+compdef _edl edl elasticdl
 )";
 
 char const* const fish = R"(function __edl_complete
@@ -48,6 +48,7 @@ char const* const fish = R"(function __edl_complete
     edl __complete $words[2..-1] 2>/dev/null
 end
 complete -c edl -a '(__edl_complete)'
+complete -c elasticdl -a '(__edl_complete)'
 )";
 
 words starting_with(std::string const& prefix, words const& all) {

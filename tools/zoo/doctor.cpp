@@ -23,12 +23,36 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
+using namespace nlohmann::literals;
 namespace k8s = platform::kubernetes;
 
 /// What was looked at: "ok", "fail", or "note" for what is not wrong in itself.
 struct finding {
   std::string result, what, detail, remedy{};
 };
+
+/// What is wrong with an image's name; empty: nothing.
+std::string image_fault(std::string const& image) {
+  auto const colon = image.find(':', image.rfind('/') == image.npos ? 0 : image.rfind('/'));
+  auto const at = image.find('@');
+  std::string const name = image.substr(0, std::min(colon, at));
+  auto const slash = name.find('/');
+  std::string const first = name.substr(0, slash == name.npos ? 0 : slash);
+  bool const host = first.find_first_of(".:") != first.npos || first == "localhost";
+  std::string const repository = host ? name.substr(slash + 1) : name;
+  if (repository.empty() || repository.starts_with('/') || repository.ends_with('/'))
+    return "names no repository";
+  for (char const c : repository)
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+          std::string_view("._-/").find(c) != std::string_view::npos))
+      return c >= 'A' && c <= 'Z' ? "a repository has no capital letters"
+                                  : fmt::format("'{}' does not belong there", c);
+  if (colon != image.npos && colon < at) {
+    std::string const tag = image.substr(colon + 1, at == image.npos ? at : at - colon - 1);
+    if (tag.empty() || tag.size() > 128) return "a tag has 1 to 128 characters";
+  }
+  return "";
+}
 
 class examination {
  public:
@@ -141,8 +165,16 @@ class examination {
   }
 
   void check_master() {
-    std::string const account =
-        !l_.text("service_account").empty() ? l_.text("service_account") : default_account(c());
+    std::string account = l_.text("service_account");
+    if (account.empty()) {
+      auto const usual = default_account(c());
+      account = usual.name;
+      if (!usual.seen)
+        add("note", "service account",
+            fmt::format("which of them namespace {} has may not be looked at: masters would run as '{}'",
+                        c().space, account),
+            "bind yourself to the role edl-user of `edl rbac --users`, or give --service_account");
+    }
     if (account != "default") try {  // which every namespace has
         c().api.get(c().path("serviceaccounts", account));
       } catch (k8s::api_error const& bad) {
@@ -176,7 +208,8 @@ class examination {
     if (!nodes) return;
     int ready = 0, all = 0;
     double cores = 0, memory = 0, widest = 0, largest = 0;
-    for (json const& node : nodes->at("items")) {
+    nodes_ = nodes->at("items");
+    for (json const& node : nodes_) {
       ++all;
       bool is_ready = false;
       for (json const& condition : node.at("status").value("conditions", json::array()))
@@ -233,7 +266,10 @@ class examination {
   } catch (k8s::api_error const& bad) {
     if (bad.code() == 404)
       add("fail", "priority class", fmt::format("there is no class '{}'", name),
-          "an administrator makes it: `kubectl apply -f k8s/priority-classes.yaml`");
+          name == "high" || name == "low"
+              ? fmt::format("an administrator makes it: `kubectl apply -f k8s/priority-{}.yaml`", name)
+              : fmt::format("an administrator makes it: `kubectl create priorityclass {} --value=NUMBER`",
+                            name));
     else
       add("note", "priority class", bad.what());
   }
@@ -263,26 +299,52 @@ class examination {
     }
   }
 
+  /// Where nodes get the image from. Whether it is there only they and the registry can tell.
+  void check_reference(std::string const& image, std::string const& policy) {
+    if (std::string const wrong = image_fault(image); !wrong.empty())
+      return add("fail", "image", fmt::format("--image_name={}: {}", image, wrong),
+                 "a name is REGISTRY/REPOSITORY:TAG, as `edl zoo push` takes it");
+    if (std::string const node = node_with(image); !node.empty())
+      return add("ok", "image", fmt::format("{} is on node {}", image, node));
+    auto const slash = image.find('/');
+    std::string const host = image.substr(0, slash == image.npos ? 0 : slash);
+    bool const named = host.find_first_of(".:") != host.npos || host == "localhost";
+    if (policy == "Never")
+      add("note", "image", fmt::format("{} must be on each node already: --image_pull_policy=Never", image));
+    else if (!named)
+      add("note", "image",
+          fmt::format("{} names no registry: nodes pull it from docker.io; whether it is there was not asked",
+                      image),
+          "give --image_pull_policy=Never where it is on the nodes, or name the registry");
+    else
+      add("note", "image",
+          fmt::format("nodes pull {} from {}; whether it is there was not asked", image, host),
+          fmt::format("`{} manifest inspect {}` asks", engine_name(), image));
+  }
+
+  /// The node that says it has the image; nodes tell of some of theirs only.
+  std::string node_with(std::string const& image) const {
+    for (json const& node : nodes_)
+      for (json const& one : node.value("/status/images"_json_pointer, json::array()))
+        for (json const& name : one.value("names", json::array()))
+          if (std::string const known = name.is_string() ? name.get<std::string>() : "";
+              known == image || known == "docker.io/library/" + image || known == "docker.io/" + image)
+            return text_at(node, "/metadata/name");
+    return "";
+  }
+
+  static std::string engine_name() {
+    char const* const program = std::getenv("EDL_DOCKER");
+    return program == nullptr ? "docker" : program;
+  }
+
   void check_image() {
     std::string const &image = l_.text("image_name"), &policy = l_.text("image_pull_policy");
-    if (!image.empty()) {
-      auto const slash = image.find('/');
-      std::string const host = image.substr(0, slash == image.npos ? 0 : slash);
-      bool const named = host.find_first_of(".:") != host.npos || host == "localhost";
-      if (policy == "Never")
-        add("note", "image",
-            fmt::format("{} must be on each node already: --image_pull_policy=Never", image));
-      else if (!named)
-        add("note", "image", fmt::format("{} names no registry: nodes pull it from docker.io", image),
-            "give --image_pull_policy=Never where it is on the nodes, or name the registry");
-      else
-        add("ok", "image", fmt::format("nodes pull {} from {}", image, host));
-    }
+    if (!image.empty()) check_reference(image, policy);
     for (std::string const& name : split(l_.text("image_pull_secrets"), ','))
       if (ask("pull secret", c().path("secrets", name))) add("ok", "pull secret", name + " is there");
     try {
-      char const* const program = std::getenv("EDL_DOCKER");
-      container_engine(program == nullptr ? "docker" : program).check();
+      container_engine(engine_name()).check();
       add("ok", "engine", "images can be built and pushed here");
     } catch (error const& bad) {
       add("note", "engine", bad.what(), "only `edl zoo build` and `push` need it");
@@ -307,6 +369,7 @@ class examination {
   command_line const& l_;
   std::optional<connection> cluster_;
   std::vector<finding> all_;
+  json nodes_ = json::array();
 };
 
 }  // namespace

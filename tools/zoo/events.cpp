@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "edl/platform/platform.hpp"
 #include "pods.hpp"
@@ -12,13 +15,53 @@ namespace edl::tool {
 
 using nlohmann::json;
 
-std::vector<happening> read_events(json const& items, std::string const& job) {
+namespace {
+
+/// Erases what is of an older job of that name. The master's uid is the job's; a member's pod that is gone is
+/// known by its time only.
+void keep_own(std::vector<happening>& all, json const& pods) {
+  std::set<std::string> there;
+  std::string master;
+  std::optional<std::chrono::system_clock::time_point> since;
+  for (json const& pod : pods) {
+    std::string const uid = text_at(pod, "/metadata/uid");
+    if (!uid.empty()) there.insert(uid);
+    if (role_name(pod) != "master") continue;
+    master = uid;
+    since = parse_time(text_at(pod, "/metadata/creationTimestamp"));
+  }
+  if (master.empty()) {  // it is gone: the last of that name
+    for (happening const& h : all)
+      if (h.who == "master" && !h.uid.empty()) master = h.uid;
+    for (happening const& h : all)
+      if (h.uid == master && !master.empty()) since = std::min(since.value_or(h.first), h.first);
+  }
+  // The older job's members may end when the new master is there already; they began before it.
+  std::map<std::string, std::chrono::system_clock::time_point> began;
+  for (happening const& h : all) {
+    auto& first = began.try_emplace(h.uid.empty() ? h.who : h.uid, h.first).first->second;
+    first = std::min(first, h.first);
+  }
+  std::erase_if(all, [&](happening const& h) {
+    if (there.count(h.uid) > 0) return false;
+    if (h.who == "master") return !h.uid.empty() && h.uid != master;
+    return since && began.at(h.uid.empty() ? h.who : h.uid) <= *since;
+  });
+}
+
+}  // namespace
+
+std::vector<happening> read_events(json const& items, std::string const& job, json const& pods) {
   std::vector<happening> all;
   for (json const& e : items) {
     auto const who = instance_of(job, text_at(e, "/involvedObject/name"));
     if (!who || text_at(e, "/involvedObject/kind") != "Pod") continue;
-    happening h{
-        .who = platform::name(*who), .reason = text_at(e, "/reason"), .message = text_at(e, "/message")};
+    happening h{.who = platform::name(*who),
+                .uid = text_at(e, "/involvedObject/uid"),
+                .by = text_at(e, "/source/component"),
+                .reason = text_at(e, "/reason"),
+                .message = text_at(e, "/message")};
+    if (h.by.empty()) h.by = text_at(e, "/reportingComponent");
     std::replace(h.message.begin(), h.message.end(), '\n', ' ');
     h.warning = text_at(e, "/type") == "Warning";
     // Older reporters write lastTimestamp and count, newer ones eventTime and a series.
@@ -28,6 +71,7 @@ std::vector<happening> read_events(json const& items, std::string const& job) {
         h.when = *when;
         break;
       }
+    h.first = std::min(h.when, parse_time(text_at(e, "/firstTimestamp")).value_or(h.when));
     for (char const* at : {"/count", "/series/count"})
       if (json::json_pointer const p(at); e.contains(p) && e.at(p).is_number_integer())
         h.count = e.at(p).get<int>();
@@ -36,12 +80,13 @@ std::vector<happening> read_events(json const& items, std::string const& job) {
     all.push_back(std::move(h));
   }
   std::ranges::stable_sort(all, {}, [](happening const& h) { return std::pair(h.when, h.order); });
+  keep_own(all, pods);
   return all;
 }
 
-history events_of(cluster& c, std::string const& job) {
+history events_of(cluster& c, std::string const& job, json const& pods) {
   try {
-    return {read_events(c.api.get(c.path("events")).at("items"), job), ""};
+    return {read_events(c.api.get(c.path("events")).at("items"), job, pods), ""};
   } catch (platform::kubernetes::api_error const& bad) {
     if (bad.code() != 403 && bad.code() != 404) throw;
     return {{}, std::string("events are not shown: ") + bad.what()};

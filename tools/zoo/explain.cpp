@@ -20,12 +20,27 @@ using nlohmann::json;
 using entry = explanation::entry;
 
 /// "waits for room: Unschedulable: 0/3 nodes are available; ask for less …"
-std::string sentence(std::string const& reason, std::string const& message) {
-  std::string const meaning = advise(reason, message).meaning, words = in_words(reason, message);
+std::string sentence(std::string const& reason, std::string const& message, std::string const& job,
+                     std::string const& by = "") {
+  std::string const meaning = advise(reason, message, job, by).meaning,
+                    words = in_words(reason, message, job, by);
   return meaning.empty() ? words : meaning + ": " + words;
 }
 
-void add_now(json const& pod, explanation& to) {
+/// What a pod waits for whose own status does not say it: the last that was said of it.
+std::string waits_for(json const& pod, std::vector<happening> const& events, std::string const& job) {
+  std::string const uid = text_at(pod, "/metadata/uid"), who = role_name(pod);
+  happening const* last = nullptr;
+  for (happening const& e : events)
+    if (e.who == who && (uid.empty() || e.uid.empty() || e.uid == uid)) last = &e;
+  if (last != nullptr && (last->warning || last->reason == "Pulling"))
+    return sentence(last->reason, last->message, job, last->by);
+  if (text_at(pod, "/spec/nodeName").empty())
+    return "waits for the scheduler, which has not looked at it yet";
+  return fmt::format("is being made on node {}, which says no more", text_at(pod, "/spec/nodeName"));
+}
+
+void add_now(json const& pod, std::vector<happening> const& events, std::string const& job, explanation& to) {
   pod_state const s = state_of(pod);
   std::string const who = role_name(pod);
   if (s.status == "Terminating")
@@ -33,14 +48,20 @@ void add_now(json const& pod, explanation& to) {
         {"", who, fmt::format("is told to stop since {}", text_at(pod, "/metadata/deletionTimestamp"))});
   else if (s.hinders)
     to.now.push_back({"", who,
-                      sentence(s.hinders->reason, s.hinders->message) +
+                      sentence(s.hinders->reason, s.hinders->message, job) +
                           (s.exit_code ? fmt::format(" (exit code {})", *s.exit_code) : "")});
   else if (s.phase == "Pending")
-    to.now.push_back({"", who, "waits; the cluster does not say for what"});
+    to.now.push_back({"", who, waits_for(pod, events, job)});
+  else if (s.restarting)
+    to.now.push_back({"", who,
+                      fmt::format("its program has ended (exit code {}) and is about to be started again",
+                                  s.exit_code.value_or(0))});
+  if (std::string const what = waits_of(pod); !what.empty() && !s.ended)
+    to.now.push_back({"", who, "waits: " + what});
 }
 
 /// Why a pod's container was started again, and why a pod must go.
-void add_endings(json const& pod, explanation& to) {
+void add_endings(json const& pod, std::string const& job, explanation& to) {
   std::string const who = role_name(pod);
   json::json_pointer const last("/status/containerStatuses/0/lastState/terminated");
   if (pod.contains(last)) {
@@ -54,10 +75,13 @@ void add_endings(json const& pod, explanation& to) {
     if (c.value("type", "") == "DisruptionTarget" && c.value("status", "") == "True")
       to.before.push_back(
           {text_at(c, "/lastTransitionTime"), who,
-           fmt::format("must go: {}", in_words(text_at(c, "/reason"), text_at(c, "/message")))});
+           fmt::format("must go: {}", in_words(text_at(c, "/reason"), text_at(c, "/message"), job))});
 }
 
-bool is_usual(happening const& e) {
+/// `runs`: the pod of which it is said.
+bool is_usual(happening const& e, bool runs) {
+  // A program that begins does not listen yet, and one that ends no more.
+  if (e.reason == "Unhealthy") return !runs || !e.message.starts_with("Liveness");
   static std::set<std::string> const usual{"Scheduled", "Pulling", "Pulled",
                                            "Created",   "Started", "SuccessfulAttachVolume"};
   return !e.warning && usual.count(e.reason) > 0;
@@ -74,17 +98,20 @@ json to_json(std::vector<entry> const& list) {
 
 }  // namespace
 
-explanation explain_pods(json const& pods, std::vector<happening> const& events, bool everything) {
+explanation explain_pods(std::string const& job, json const& pods, std::vector<happening> const& events,
+                         bool everything) {
   explanation x;
+  std::set<std::string> run;
   for (json const& pod : pods) {
-    add_now(pod, x);
-    add_endings(pod, x);
+    add_now(pod, events, job, x);
+    add_endings(pod, job, x);
+    if (state_of(pod).status == "Running") run.insert(text_at(pod, "/metadata/uid"));
   }
   for (happening const& e : events)
-    if (everything || !is_usual(e))
-      x.before.push_back(
-          {e.when_text, e.who,
-           sentence(e.reason, e.message) + (e.count > 1 ? fmt::format(" ({} times)", e.count) : "")});
+    if (everything || !is_usual(e, run.count(e.uid) > 0))
+      x.before.push_back({e.when_text, e.who,
+                          sentence(e.reason, e.message, job, e.by) +
+                              (e.count > 1 ? fmt::format(" ({} times)", e.count) : "")});
   std::ranges::stable_sort(x.before, {}, [](entry const& e) {
     return parse_time(e.when).value_or(std::chrono::system_clock::time_point());
   });
@@ -109,10 +136,10 @@ int explain(words const& line) {
   command_line const l("explain", explain_flags(), line, 1, 1, "the job's name");
   std::string const& job = l.arguments()[0];
   cluster c = connect(l);
-  json const pods = c.pods_of(job);
-  auto const events = events_of(c, job);
+  json const pods = own_pods(c.pods_of(job));
+  auto const events = events_of(c, job, pods);
   if (pods.empty() && events.list.empty()) c.master_of(job);  // says that there is no such job
-  explanation const x = explain_pods(pods, events.list, l.truth("all"));
+  explanation const x = explain_pods(job, pods, events.list, l.truth("all"));
   if (l.text("output") != "table") {
     json all{{"name", job}, {"now", to_json(x.now)}, {"before", to_json(x.before)}};
     if (!events.missing.empty()) all["missing"] = events.missing;

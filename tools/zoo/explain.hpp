@@ -21,8 +21,8 @@ struct explanation {
 
 /// In words, from the job's pods and the events of all that it ever had. `everything`: also what is usual,
 /// such as a pod that started.
-explanation explain_pods(nlohmann::json const& pods, std::vector<happening> const& events,
-                         bool everything = false);
+explanation explain_pods(std::string const& job, nlohmann::json const& pods,
+                         std::vector<happening> const& events, bool everything = false);
 
 /// `edl explain`.
 int explain(words const& line);

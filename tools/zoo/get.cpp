@@ -39,6 +39,7 @@ json to_json(job_summary const& j) {
           {"namespace", j.space},
           {"status", j.status},
           {"reason", j.reason},
+          {"waits", j.waits},
           {"progress", j.progress},
           {"image", j.image},
           {"created", j.created},
@@ -61,6 +62,12 @@ json to_json_pod(json const& pod) {
   if (s.exit_code) j["exit_code"] = *s.exit_code;
   if (s.hinders) j["reason"] = s.hinders->reason, j["message"] = s.hinders->message;
   return j;
+}
+
+/// What is worth knowing first, in a line of a table.
+std::string remark_of(job_summary const& j) {
+  if (j.status == "Restarting" || (j.progress.empty() && j.waits.empty())) return j.reason.substr(0, 80);
+  return j.waits.empty() ? j.progress : ("waits: " + j.waits).substr(0, 120);
 }
 
 std::string resources_of(json const& pod, char const* which) {
@@ -128,7 +135,7 @@ int get(words const& line) {
               fmt::format("{}/{}", j.workers, j.workers_wanted),
               fmt::format("{}/{}", j.servers, j.servers_wanted),
               age_of(j.created),
-              !j.progress.empty() ? j.progress : j.reason.substr(0, 80)};
+              remark_of(j)};
     if (everywhere) row.insert(row.begin(), j.space);
     table.push_back(std::move(row));
   }
@@ -146,10 +153,10 @@ int describe_job(words const& line) {
   command_line const l("describe", describe_flags(), line, 1, 1, "the job's name");
   std::string const& job = l.arguments()[0];
   cluster c = connect(l);
-  json const pods = c.pods_of(job);
+  json const pods = own_pods(c.pods_of(job));
   if (pods.empty()) c.master_of(job);  // says that there is no such job
   job_summary const s = summarise(pods).at(0);
-  auto const events = events_of(c, job).list;
+  auto const events = events_of(c, job, pods).list;
   if (l.text("output") != "table") {
     json all = to_json(s);
     for (json const& pod : pods) all["pods"].push_back(to_json_pod(pod));
@@ -166,6 +173,7 @@ int describe_job(words const& line) {
   json const& first = pods[0];
   rows head{{"Name:", s.name}, {"Namespace:", s.space}, {"Status:", s.status}};
   if (!s.reason.empty()) head.push_back({"Reason:", s.reason});
+  if (!s.waits.empty()) head.push_back({"Waits:", s.waits});
   if (!s.progress.empty()) head.push_back({"Progress:", s.progress});
   head.insert(head.end(), {{"Workers:", fmt::format("{} running of {}", s.workers, s.workers_wanted)},
                            {"Servers:", fmt::format("{} running of {}", s.servers, s.servers_wanted)},

@@ -217,8 +217,9 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
       lines.end(print);
     } catch (k8s::api_error const& bad) {
       pod_state const state = state_of(pod);
-      fmt::print(stderr, "edl: {} has no log: {}\n", who,
-                 state.hinders ? in_words(state.hinders->reason, state.hinders->message) : bad.message());
+      fmt::print(
+          stderr, "edl: {} has no log: {}\n", who,
+          state.hinders ? in_words(state.hinders->reason, state.hinders->message, job) : bad.message());
     }
   }
   if (!any)
@@ -242,7 +243,8 @@ std::string last_words(cluster& c, json const& master) {
     } catch (error const&) {
       // A container that never began has no log.
     }
-  std::string text = in_words(state.hinders ? state.hinders->reason : "Error", message);
+  std::string text = in_words(state.hinders ? state.hinders->reason : "Error", message,
+                              text_at(master, "/metadata/labels/elasticdl-job-name"));
   return state.exit_code ? fmt::format("{} (exit code {})", text, *state.exit_code) : text;
 }
 
@@ -260,6 +262,9 @@ int end_of(cluster& c, std::string const& job) {
       return failed;
     } catch (k8s::unreachable const& away) {
       fmt::print(stderr, "edl: {}; the job goes on, and so does the waiting\n", away.what());
+    } catch (k8s::api_error const& busy) {
+      if (busy.code() < 500 && busy.code() != 429) throw;
+      fmt::print(stderr, "edl: {}; the job goes on, and so does the waiting\n", busy.what());
     }
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/error.hpp"
+#include "edl/platform/kubernetes/job_size.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "fields.hpp"
 
@@ -17,6 +18,7 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
+using namespace nlohmann::literals;
 namespace k8s = platform::kubernetes;
 
 std::optional<std::uint32_t> parse_id(std::string_view t) {
@@ -73,19 +75,13 @@ void add_hindrance(json const& pod, pod_state& s) {
       s.hinders = hindrance{text_at(c, "/reason", "Unschedulable"), text_at(c, "/message"), false};
 }
 
-int wanted(k8s::job_spec const& spec, bool workers, json const& master) {
-  std::string const changed = text_at(
-      master, std::string("/metadata/annotations/elasticdl~1num-") + (workers ? "workers" : "ps-pods"));
-  if (auto const n = parse_id(changed)) return int(*n);
-  return int(workers ? spec.num_workers : spec.num_servers);
-}
-
 void add_master(json const& pod, job_summary& job) {
   pod_state const s = state_of(pod);
   std::string const said = label(pod, "status");
   job.status = s.status == "Terminating" ? "Terminating"
                : s.phase == "Failed"     ? "Failed"
                : s.phase == "Succeeded"  ? "Finished"
+               : s.restarting            ? "Restarting"
                : s.phase == "Running"    ? said.empty() || said == "Pending" ? "Starting" : said
                : s.phase.empty()         ? "Pending"
                                          : s.phase;
@@ -94,6 +90,10 @@ void add_master(json const& pod, job_summary& job) {
   job.image = text_at(pod, "/spec/containers/0/image");
   if (s.hinders)
     job.reason = s.hinders->reason + (s.hinders->message.empty() ? "" : ": " + s.hinders->message);
+  else if (s.restarting)
+    job.reason = fmt::format("its program has ended (exit code {}) and is about to be started again",
+                             s.exit_code.value_or(0));
+  job.waits = s.ended ? "" : waits_of(pod);
   k8s::job_spec spec;
   if (pod.contains(json::json_pointer("/spec/containers/0/env")))
     for (json const& e : pod.at("spec").at("containers")[0].at("env"))
@@ -102,8 +102,9 @@ void add_master(json const& pod, job_summary& job) {
         } catch (error const&) {
           // A job of another version: how many pods it wants is not known.
         }
-  job.workers_wanted = wanted(spec, true, pod);
-  job.servers_wanted = wanted(spec, false, pod);
+  k8s::job_size const size = k8s::shown_size(pod).value_or(k8s::job_size{spec.num_workers, spec.num_servers});
+  job.workers_wanted = int(size.workers);
+  job.servers_wanted = int(size.servers);
 }
 
 }  // namespace
@@ -134,6 +135,8 @@ std::string role_name(json const& pod) {
   return type + "-" + label(pod, "elasticdl-replica-index");
 }
 
+std::string waits_of(json const& master) { return text_at(master, "/metadata/annotations/elasticdl~1waits"); }
+
 pod_state state_of(json const& pod) {
   pod_state s;
   s.phase = text_at(pod, "/status/phase", "Pending");
@@ -141,6 +144,9 @@ pod_state state_of(json const& pod) {
   if (json const* c = first_container(pod)) {
     s.ready = c->value("ready", false);
     s.restarts = c->value("restartCount", 0);
+    s.restarting = s.phase == "Running" && c->contains("state") && !c->at("state").empty() &&
+                   (c->at("state").contains("waiting") ||
+                    c->at("state").value("/terminated/exitCode"_json_pointer, 0) > 128);  // it was killed
   }
   add_hindrance(pod, s);
   s.status = s.phase == "Succeeded" ? "Completed" : s.phase;
@@ -152,7 +158,24 @@ pod_state state_of(json const& pod) {
   return s;
 }
 
-std::vector<job_summary> summarise(json const& pods) {
+json own_pods(json const& pods) {
+  auto const key = [](json const& pod) {
+    return std::pair(text_at(pod, "/metadata/namespace"), label(pod, "elasticdl-job-name"));
+  };
+  std::map<std::pair<std::string, std::string>, std::string> masters;
+  for (json const& pod : pods)
+    if (label(pod, "elasticdl-replica-type") == "master") masters[key(pod)] = text_at(pod, "/metadata/uid");
+  json own = json::array();
+  for (json const& pod : pods) {
+    auto const master = masters.find(key(pod));
+    std::string const owner = text_at(pod, "/metadata/ownerReferences/0/uid");
+    if (master == masters.end() || owner.empty() || owner == master->second) own.push_back(pod);
+  }
+  return own;
+}
+
+std::vector<job_summary> summarise(json const& all_pods) {
+  json const pods = own_pods(all_pods);
   std::map<std::pair<std::string, std::string>, job_summary> all;
   for (json const& pod : pods) {
     std::string const name = label(pod, "elasticdl-job-name"), space = text_at(pod, "/metadata/namespace");

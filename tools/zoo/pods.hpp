@@ -34,18 +34,26 @@ struct pod_state {
   std::string phase;   ///< "Pending", "Running", "Succeeded", "Failed"
   std::string status;  ///< "Running", "Terminating", "ImagePullBackOff", "OOMKilled", …
   bool ready = false, ended = false;
+  bool restarting = false;  ///< its program has ended and is to be started again, at once or after a pause
   int restarts = 0;
   std::optional<int> exit_code;  ///< of its container, when it has ended
   std::optional<hindrance> hinders;
 };
 pod_state state_of(nlohmann::json const& pod);
 
+/// What the job waits for, as its master's pod says in the annotation `elasticdl/waits`; empty: for nothing.
+std::string waits_of(nlohmann::json const& master);
+
 /// A job, as its pods tell.
 struct job_summary {
   std::string name, space, image, status, progress, created;
   int workers = 0, workers_wanted = 0, servers = 0, servers_wanted = 0;  ///< running, and asked for
   std::string reason;                                                    ///< what hinders the master
+  std::string waits;                                                     ///< for what, as the master says
 };
+
+/// Without the members of an older job of the same name, which may still be ending.
+nlohmann::json own_pods(nlohmann::json const& pods);
 
 /// The jobs that these pods belong to, by namespace and name.
 std::vector<job_summary> summarise(nlohmann::json const& pods);

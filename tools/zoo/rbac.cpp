@@ -60,7 +60,13 @@ std::vector<permission> const& user_permissions() {
       {"", "services", {"create", "patch", "delete"}},
       {"", "secrets", {"create", "patch", "delete"}},
       {"", "events", {"list"}},
+      {"", "serviceaccounts", {"get"}},
   };
+  return all;
+}
+
+std::vector<permission> const& examiner_permissions() {
+  static std::vector<permission> const all{{"authorization.k8s.io", "localsubjectaccessreviews", {"create"}}};
   return all;
 }
 
@@ -76,7 +82,11 @@ json rbac_objects(std::string const& space, std::string const& account, bool use
   if (!space.empty()) binding["subjects"][0]["namespace"] = space;
   binding["roleRef"] = {{"apiGroup", group}, {"kind", "Role"}, {"name", "edl"}};
   all.push_back(binding);
-  if (users) all.push_back(role(space, "edl-user", user_permissions()));
+  if (users) {
+    auto rules = user_permissions();
+    rules.insert(rules.end(), examiner_permissions().begin(), examiner_permissions().end());
+    all.push_back(role(space, "edl-user", rules));
+  }
   return all;
 }
 

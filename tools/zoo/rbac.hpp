@@ -19,6 +19,9 @@ struct permission {
 std::vector<permission> const& master_permissions();
 std::vector<permission> const& user_permissions();
 
+/// What `edl doctor` needs besides, to tell what the account of masters may do.
+std::vector<permission> const& examiner_permissions();
+
 /// The objects that let masters run as `account` in `space` (empty: in whichever namespace they are applied
 /// to): what k8s/rbac.yaml says. `users`: also a role for people who submit jobs.
 nlohmann::json rbac_objects(std::string const& space, std::string const& account, bool users = false);

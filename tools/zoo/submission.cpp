@@ -59,6 +59,22 @@ words of_file(std::vector<flag> const& known, std::string const& path, command_l
   return all;
 }
 
+/// Where predictions go that no flag says a place for. A pod cannot write where its program would by itself,
+/// and what it writes to its own /tmp goes with it.
+std::string outputs_of(command_line const& l, words& notes) {
+  for (k8s::volume const& v : k8s::parse_volumes(l.text("volume"))) {
+    if (v.read_only) continue;
+    std::string const directory = fmt::format("{}{}predictions/{}", v.mount_path,
+                                              v.mount_path.ends_with('/') ? "" : "/", l.text("job_name"));
+    notes.push_back(fmt::format("--prediction_outputs is not given: predictions go to {}", directory));
+    return directory;
+  }
+  throw usage_error(
+      "--prediction_outputs is needed: a directory of a --volume, because a pod's own files go with it; "
+      "there is no "
+      "--volume that can be written to");
+}
+
 /// Settles the strategy and the numbers of pods; what the program's parser would make of them is not what a
 /// cluster is asked for without them.
 std::vector<std::string> model_line(std::string const& command, command_line const& l, words& notes) {
@@ -88,6 +104,7 @@ std::vector<std::string> model_line(std::string const& command, command_line con
   for (flag const& f : model_flags(command)) own.insert(f.name);
   for (gone_flag const& g : gone_flags()) own.erase(g.is.name);
   for (auto const& [name, value] : l.in_order()) {
+    if (name == "prediction_outputs" && value.empty()) continue;
     if (settled.count(name) > 0 || own.count(name) == 0) continue;
     if (name == "checkpoint_steps" && value != "0" && l.text("checkpoint_dir").empty()) {
       notes.push_back(
@@ -99,6 +116,8 @@ std::vector<std::string> model_line(std::string const& command, command_line con
     }
     line.push_back("--" + name + "=" + value);
   }
+  if (command == "predict" && (!l.given("prediction_outputs") || l.text("prediction_outputs").empty()))
+    line.push_back("--prediction_outputs=" + outputs_of(l, notes));
   return line;
 }
 

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "advice.hpp"
@@ -79,9 +80,9 @@ void build_image(submission const& s) {
 /// What was made until now, in order; removed again unless all of it is there.
 class made {
  public:
-  /// `try_only`: the server checks everything and makes nothing.
-  made(k8s::client& api, std::string space, bool try_only)
-      : api_(api), space_(std::move(space)), try_only_(try_only) {}
+  /// `patience`: for names that an older job is about to give up.
+  made(k8s::client& api, k8s::job_spec const& spec, submission_options const& with)
+      : api_(api), spec_(spec), with_(with), until_(std::chrono::steady_clock::now() + with.patience) {}
   made(made const&) = delete;
   ~made() {
     for (auto it = paths_.rbegin(); it != paths_.rend(); ++it) try {
@@ -92,19 +93,22 @@ class made {
   }
   json add(json object) {
     std::string const kind = object.at("kind");
-    std::string const path = fmt::format("/api/v1/namespaces/{}/{}", space_,
+    std::string const path = fmt::format("/api/v1/namespaces/{}/{}", spec_.space,
                                          kind == "Pod"       ? "pods"
                                          : kind == "Service" ? "services"
                                                              : "secrets");
     std::string const own = path + "/" + object.at("metadata").at("name").get<std::string>();
     object["metadata"]["annotations"]["elasticdl/submission"] = id_;
     json answer;
-    try {
-      answer = api_.create(path, object, try_only_ ? k8s::query{{"dryRun", "All"}} : k8s::query{});
-    } catch (k8s::api_error const& bad) {
-      if (bad.reason() != "AlreadyExists" || !find_own(own, answer)) throw;
-    }
-    if (!try_only_) paths_.push_back(own);
+    for (;;) try {
+        answer = api_.create(path, object, with_.try_only ? k8s::query{{"dryRun", "All"}} : k8s::query{});
+        break;
+      } catch (k8s::api_error const& bad) {
+        if (bad.reason() != "AlreadyExists") throw;
+        if (find_own(own, answer)) break;
+        if (!await_removal()) throw;
+      }
+    if (!with_.try_only) paths_.push_back(own);
     return answer;
   }
   words const& paths() const { return paths_; }
@@ -121,14 +125,45 @@ class made {
     return text_at(into, "/metadata/annotations/elasticdl~1submission") == id_;
   }
 
+  /// Waits a moment where the job that has the name is being removed: its master's pod ends, or is gone and
+  /// what it owned follows. False: it stays, or it has taken too long.
+  bool await_removal() {
+    auto const now = std::chrono::steady_clock::now();
+    bool gone = false;
+    try {
+      json const pod = api_.get(fmt::format("/api/v1/namespaces/{}/pods/{}", spec_.space,
+                                            k8s::pod_name(spec_.name, {platform::role::master, 0})));
+      if (text_at(pod, "/metadata/deletionTimestamp").empty()) return false;
+    } catch (k8s::api_error const& bad) {
+      if (bad.code() != 404) return false;
+      gone = true;
+    }
+    if (gone && !gone_since_) gone_since_ = now;
+    if (now >= until_ || (gone_since_ && now - *gone_since_ > garbage_patience)) return false;
+    if (!std::exchange(told_, true))
+      with_.note(fmt::format("job '{}' is being removed: waiting until its name is free", spec_.name));
+    std::this_thread::sleep_for(250ms);
+    return true;
+  }
+
+  static constexpr std::chrono::seconds garbage_patience{20};
   k8s::client& api_;
-  std::string space_;
-  bool try_only_;
+  k8s::job_spec const& spec_;
+  submission_options const& with_;
+  std::chrono::steady_clock::time_point until_;
+  std::optional<std::chrono::steady_clock::time_point> gone_since_;
+  bool told_ = false;
   std::string id_ = net::token::random().secret().substr(0, 16);
   words paths_;
 };
 
 [[noreturn]] void rethrow(k8s::api_error const& bad, k8s::job_spec const& spec) {
+  if (bad.message().find("error looking up service account") != std::string::npos)
+    throw k8s::api_error(
+        bad.code(), bad.reason(), bad.message(),
+        fmt::format("{}; `edl rbac --apply -n {}` makes the account 'edl', and --service_account names "
+                    "another",
+                    bad.what(), spec.space));
   if (bad.reason() != "AlreadyExists") throw bad;
   throw k8s::api_error(
       bad.code(), bad.reason(), bad.message(),
@@ -143,11 +178,13 @@ void await_start(cluster& c, submission const& s) {
       std::chrono::steady_clock::now() + std::chrono::seconds(s.line.number("start_timeout", 0, 86'400));
   std::string const& job = s.spec.name;
   std::string said;
+  bool told = false;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
-    json const pod = c.master_of(job);
+    json pod;
+    if (!answered([&] { pod = c.master_of(job); }, until, told)) continue;
     pod_state const state = state_of(pod);
     if (state.phase == "Running" || state.phase == "Succeeded") return;
-    std::string const why = state.hinders ? in_words(state.hinders->reason, state.hinders->message) : "";
+    std::string const why = state.hinders ? in_words(state.hinders->reason, state.hinders->message, job) : "";
     if (state.phase == "Failed")
       throw error(fmt::format("the master of job '{0}' ended at once: {1}; `edl logs {0}` shows its log", job,
                               last_words(c, pod)));
@@ -173,8 +210,8 @@ json objects_of(k8s::job_spec const& spec, std::string const& token, bool restar
 }
 
 json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& token,
-                std::function<void(std::string const&)> const& note, bool try_only) {
-  made all(api, spec.space, try_only);
+                submission_options const& with) {
+  made all(api, spec, with);
   json master;
   try {
     json const objects = objects_of(spec, token);
@@ -185,7 +222,7 @@ json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& 
     } catch (k8s::api_error const& bad) {
       // Servers before 1.35 do not know rules by which a container is started again in its pod.
       if (bad.code() != 422 || bad.message().find("restartPolicy") == std::string::npos) throw;
-      note(
+      with.note(
           "the API server does not know rules for restarting a container: a master that is killed is "
           "replaced only "
           "with --restart_policy=OnFailure");
@@ -194,7 +231,7 @@ json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& 
   } catch (k8s::api_error const& bad) {
     rethrow(bad, spec);
   }
-  if (try_only) return master;
+  if (with.try_only) return master;
   k8s::owner const by{.name = text_at(master, "/metadata/name"), .uid = text_at(master, "/metadata/uid")};
   words const paths = all.paths();
   for (std::size_t i = 0; i + 1 < paths.size(); ++i) api.patch(paths[i], k8s::owned_by(by));
@@ -217,15 +254,22 @@ int submit(std::string const& command, words const& line) {
   cluster c = connect(s.line);
   s.spec.space = c.space;
   if (s.spec.service_account.empty())
-    if (std::string const account = default_account(c); account != "default")
-      s.spec.service_account = account;
+    if (account const who = default_account(c); who.name != "default") {
+      s.spec.service_account = who.name;
+      if (!who.seen)
+        note(fmt::format(
+            "which service accounts namespace '{}' has may not be looked at: the master runs as '{}', "
+            "unless --service_account names another",
+            c.space, who.name));
+    }
   if (s.line.text("dry_run") == "server") {
-    create_job(c.api, s.spec, net::token::random().secret(), note, true);
+    create_job(c.api, s.spec, net::token::random().secret(), {.note = note, .try_only = true});
     fmt::print("job {}: the API server takes its objects; nothing was submitted\n", s.spec.name);
     return done;
   }
   if (s.build) build_image(s);
-  create_job(c.api, s.spec, net::token::random().secret(), note);
+  create_job(c.api, s.spec, net::token::random().secret(),
+             {.note = note, .patience = std::chrono::seconds(s.line.number("start_timeout", 0, 86'400))});
   fmt::print("job {} is submitted to namespace {}\n", s.spec.name, s.spec.space);
   std::fflush(stdout);
   if (s.line.truth("detach")) return done;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -18,11 +19,16 @@ int submit(std::string const& command, words const& line);
 nlohmann::json objects_of(platform::kubernetes::job_spec const& spec, std::string const& token,
                           bool restart_rules = true);
 
+struct submission_options {
+  std::function<void(std::string const&)> note;  ///< is told what had to be done differently
+  bool try_only = false;                         ///< the server checks the objects and makes nothing
+  std::chrono::seconds patience{
+      0};  ///< with a job of that name that is being removed, before it counts as there
+};
+
 /// Makes the objects of a job; what was made is removed when the rest cannot be. Returns the master's pod.
-/// `note` is told what had to be done differently. `try_only`: the server checks them and makes nothing.
 /// Throws api_error, unreachable.
 nlohmann::json create_job(platform::kubernetes::client& api, platform::kubernetes::job_spec const& spec,
-                          std::string const& token, std::function<void(std::string const&)> const& note,
-                          bool try_only = false);
+                          std::string const& token, submission_options const& with);
 
 }  // namespace edl::tool
