@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "edl/app/progress.hpp"
 
 #include <doctest/doctest.h>
@@ -14,4 +15,20 @@ TEST_CASE("progress in words, with what is known") {
   CHECK(edl::app::describe(p, 1873) ==
         "tasks 24/236, records 12288/120000, 1873 records/s, loss 0.113, version 192, 0:57 left");
   CHECK(edl::app::describe(p, 0).find("left") == std::string::npos);
+}
+
+TEST_CASE("a job that stands still has no rate, and nobody tells when it will be done") {
+  using namespace std::chrono_literals;
+  edl::master::job_progress p;
+  p.total_records = 100'000;
+  edl::app::progress_view view(edl::logger(edl::severity::critical), false);
+  edl::app::progress_view::time_point now{1h};
+  view.update(p, now);
+  p.done.records_done = 1'000;
+  CHECK(view.update(p, now += 20s).find("50 records/s") != std::string::npos);
+  std::string const still = view.update(p, now += 20s);
+  CHECK(still.find(" 0 records/s") != std::string::npos);
+  CHECK(still.find("left") == std::string::npos);
+  p.done.records_done = 3'000;
+  CHECK(view.update(p, now += 20s).find("100 records/s") != std::string::npos);
 }

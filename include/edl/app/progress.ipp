@@ -36,7 +36,7 @@ EDL_INLINE std::string progress_view::update(master::job_progress const& p, time
   // Records are counted by whole tasks, so a rate is worth showing over seconds only.
   if (double const seconds = std::chrono::duration<double>(now - since_).count(); seconds >= 5) {
     double const rate = double(p.done.records_done - records_) / seconds;
-    rate_ = rate_ > 0 ? 0.5 * rate_ + 0.5 * rate : rate;
+    rate_ = rate_ > 0 && rate > 0 ? 0.5 * rate_ + 0.5 * rate : rate;
     since_ = now;
     records_ = p.done.records_done;
   }
