@@ -121,3 +121,42 @@ TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
   }
   CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));
 }
+
+TEST_CASE("a number out of bounds is refused with bounds that can be read") {
+  for (std::string const flag : {"seed",
+                                 "max_step",
+                                 "sync_version_tolerance",
+                                 "evaluation_steps",
+                                 "checkpoint_steps",
+                                 "log_loss_steps",
+                                 "keep_checkpoint_max",
+                                 "records_per_task",
+                                 "num_workers",
+                                 "num_ps_pods",
+                                 "minibatch_size",
+                                 "loader_threads",
+                                 "num_threads",
+                                 "port",
+                                 "get_model_steps",
+                                 "grads_to_wait",
+                                 "max_task_retries",
+                                 "ps_ranges",
+                                 "ps_replicas",
+                                 "num_minibatches_per_task",
+                                 "relaunch_on_worker_failure"})
+    for (std::string const value : {"-1", "1e3", "", "99999999999999999999999", "0x10", "3.5"}) {
+      std::string const said = refusal({"train", "--training_data=d", "--" + flag + "=" + value});
+      CAPTURE(said);
+      CHECK(contains(said, "--" + flag));
+      CHECK(said.size() < 200);
+      if (!value.empty()) CHECK(contains(said, "expected a whole number"));
+    }
+  CHECK(job({"train", "--training_data=d", "--num_epochs=-1"}).num_epochs == -1);
+  CHECK(job({"train", "--training_data=d", "--seed=18446744073709551615"}).seed == ~std::uint64_t{0});
+  for (std::string const fraction : {"0", "-1", "1.5", "nan", "all"}) {
+    std::string const said = refusal({"data", "--from=a", "--to=b", "--fraction=" + fraction});
+    CAPTURE(said);
+    CHECK(contains(said, "more than 0, and at most 1"));
+  }
+  CHECK(contains(refusal({"scale", "--num_workers=0"}), "from 1 to 10000"));
+}

@@ -46,7 +46,10 @@ TEST_CASE("what cannot be read is one line that says where") {
   for (auto const& [text, part] :
        std::vector<std::pair<std::string, std::string>>{{"a: [1", "line"},
                                                         {"a: 1\na: 2", "line 2: 'a' stands there twice"},
-                                                        {"a: 1\n---\nb: 2", "several documents"}}) {
+                                                        {"a: 1\n---\nb: 2", "line 2: several documents"},
+                                                        {"{a: 1},", "a comma too many"},
+                                                        {"{a: 1}\n,\n", "line 2"},
+                                                        {"[1, 2],\nb: 3", "a comma too many"}}) {
     std::string const said = refusal([&] { from_yaml(text, "--file=x"); });
     CAPTURE(said);
     CHECK(has(said, "--file=x"));
@@ -56,6 +59,14 @@ TEST_CASE("what cannot be read is one line that says where") {
   std::string deep;
   for (int i = 0; i < 200; ++i) deep += "[";
   CHECK(refusal([&] { from_yaml(deep + std::string(200, ']'), "f"); }) != "accepted");
+  // JSON of the same kind, which is copied and printed by recursion.
+  for (std::string const open : {"[", "{\"a\":"}) {
+    std::string many = "{\"cluster_spec_json\":";
+    for (int i = 0; i < 150'000; ++i) many += open;
+    many += "1";
+    many += std::string(150'000, open == "[" ? ']' : '}') + "}";
+    CHECK(has(refusal([&] { from_yaml(many, "--file=x"); }), "--file=x: is nested deeper than 200 levels"));
+  }
   // A few lines that stand for a billion values.
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 10; ++i) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "edl/app/flags.hpp"
 #include "edl/core/error.hpp"
@@ -133,7 +134,10 @@ std::int64_t command_line::number(std::string const& name, std::int64_t least, s
   std::int64_t n = 0;
   auto const [end, failure] = std::from_chars(t.data(), t.data() + t.size(), n);
   if (failure != std::errc{} || end != t.data() + t.size() || n < least || n > most)
-    throw usage_error(fmt::format("--{}={}: expected a whole number from {} to {}", name, t, least, most));
+    throw usage_error(fmt::format("--{}={}: expected a whole number {}", name, t,
+                                  most == std::numeric_limits<std::int64_t>::max()
+                                      ? fmt::format("of at least {}", least)
+                                      : fmt::format("from {} to {}", least, most)));
   return n;
 }
 

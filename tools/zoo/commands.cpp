@@ -63,6 +63,20 @@ std::string program_flags(std::string const& name) {
   return at == text.npos ? text : text.substr(at + 1);
 }
 
+/// The commands whose first word is `group`.
+std::vector<command const*> commands_in(std::string const& group) {
+  std::vector<command const*> all;
+  for (command const& c : commands())
+    if (c.name.starts_with(group + " ")) all.push_back(&c);
+  return all;
+}
+
+std::string group_help(std::string const& group) {
+  std::string text = fmt::format("usage: edl {} COMMAND [arguments] [flags]\n\nCommands\n", group);
+  for (command const* c : commands_in(group)) text += fmt::format("  {:<14} {}\n", c->name, c->help);
+  return text + fmt::format("\n`edl {} COMMAND --help` tells more of one.\n", group);
+}
+
 int dispatch(words const& line) {
   if (line.empty()) {
     fmt::print(stderr, "{}", help());
@@ -74,7 +88,14 @@ int dispatch(words const& line) {
   }
   if (line[0] == "--help" || line[0] == "-h" || line[0] == "help") {
     words const of(line.begin() + 1, line.end());
-    fmt::print("{}", of.empty() ? help() : help(*find_command(of).first));
+    if (of.size() == 1 && !commands_in(of[0]).empty())
+      fmt::print("{}", group_help(of[0]));
+    else
+      fmt::print("{}", of.empty() ? help() : help(*find_command(of).first));
+    return done;
+  }
+  if (line.size() == 2 && asks_for_help(line) && !commands_in(line[0]).empty()) {
+    fmt::print("{}", group_help(line[0]));
     return done;
   }
   if (line[0] == "__complete") return print_completions({line.begin() + 1, line.end()});

@@ -234,6 +234,7 @@ submission read_submission(std::string const& command, words const& line, std::s
 
   words const program = model_line(command, l, s.notes);
   auto const parsed = app::parse("edl", program).run.value();
+  s.notes.insert(s.notes.end(), parsed.notes.begin(), parsed.notes.end());
 
   k8s::job_spec& j = s.spec;
   j.name = l.text("job_name");

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "edl/app/flags.hpp"
+#include "edl/app/foreign_flags.hpp"
 
 namespace edl::tool {
 
@@ -29,38 +30,14 @@ std::vector<flag> cluster_flags() {
 
 std::vector<gone_flag> gone_flags() {
   std::vector<gone_flag> all;
-  auto const text = [&](std::string const& why, std::vector<std::string> const& names) {
-    for (std::string const& name : names) all.push_back({{.name = name}, why});
-  };
-  auto const truth = [&](std::string const& why, std::vector<std::string> const& names,
-                         char const* fallback) {
-    for (std::string const& name : names)
-      all.push_back({{.name = name, .fallback = fallback, .what = flag::kind::truth}, why});
-  };
-  text("the model's struct says it, and was compiled with it; nothing is looked up by name",
-       {"feed", "dataset_fn", "input_fn", "loss", "optimizer", "callbacks", "eval_metrics_fn",
-        "custom_data_reader", "prediction_outputs_processor"});
-  text("the model is compiled: its parameters are members of its struct", {"model_params"});
-  text("the format of records is found out from the files", {"codec_type", "data_reader_params"});
-  text("images hold binaries, and no Python packages are installed", {"extra_pypi_index"});
-  text("the program's own training loop is the only one, and all of its parts always run", {"job_command"});
-  truth("the program's own training loop is the only one, and all of its parts always run",
-        {"need_elasticdl_job_service"}, "false");
-  truth("the program's own training loop is the only one, and all of its parts always run",
-        {"need_task_manager", "need_pod_manager", "task_fault_tolerance"}, "true");
-  truth("a worker too long at a task loses it to another, always", {"relaunch_timeout_worker"}, "false");
-  truth("roles find each other through the master; no TF_CONFIG is needed", {"need_tf_config"}, "false");
-  truth("there is one kind of parameter server", {"use_go_ps"}, "false");
-  text("there is no TensorBoard; `edl logs` shows losses and metrics", {"tensorboard_log_dir"});
-  text("evaluations run every --evaluation_steps versions, not by the clock",
-       {"evaluation_start_delay_secs", "evaluation_throttle_secs"});
-  text("the Docker engine is asked as DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH say",
-       {"docker_tlscert", "docker_tlskey"});
-  text("in a pod every role listens on the pod's address", {"host"});
-  text("in a pod the master listens on port 50001, behind its service", {"port"});
-  text("pods get their number from the master", {"worker_id", "ps_id"});
-  text("pods get the master's address from its service", {"master_addr", "ps_addrs"});
-  text("data, steps and --validation_data say what a job does", {"job_type"});
+  for (app::foreign_flag const& f : app::foreign_flags()) {
+    flag is{.name = std::string(f.name), .fallback = std::string(f.fallback)};
+    if (!f.fallback.empty()) is.what = flag::kind::truth;
+    all.push_back({is, std::string(f.why)});
+  }
+  // The program has these two, and a pod decides them.
+  all.push_back({{.name = "host"}, "in a pod every role listens on the pod's address"});
+  all.push_back({{.name = "port"}, "in a pod the master listens on port 50001, behind its service"});
   return all;
 }
 

@@ -2,6 +2,8 @@
 #include "yaml.hpp"
 
 #include <fmt/format.h>
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
@@ -11,8 +13,10 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "edl/core/error.hpp"
+#include "edl/core/nesting.hpp"
 
 namespace edl::tool {
 namespace {
@@ -62,6 +66,34 @@ json convert(YAML::Node const& n, std::string const& origin, int depth, int& lef
     default:
       return nullptr;
   }
+}
+
+/// Hears nothing but where the last document began.
+struct last_beginning final : YAML::EventHandler {
+  using place = YAML::Mark const&;
+  using style = YAML::EmitterStyle::value;
+  int line = 0;
+  void OnDocumentStart(place at) override { line = at.line + 1; }
+  void OnDocumentEnd() override {}
+  void OnNull(place, YAML::anchor_t) override {}
+  void OnAlias(place, YAML::anchor_t) override {}
+  void OnScalar(place, std::string const&, YAML::anchor_t, std::string const&) override {}
+  void OnSequenceStart(place, std::string const&, YAML::anchor_t, style) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(place, std::string const&, YAML::anchor_t, style) override {}
+  void OnMapEnd() override {}
+};
+
+/// The parser takes a comma behind the end for the beginning of one empty document after the other, without
+/// end: so the second one is the last that it is asked for.
+void check_one_document(std::string const& text, std::string const& origin) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  last_beginning heard;
+  if (parser.HandleNextDocument(heard) && parser.HandleNextDocument(heard))
+    throw usage_error(
+        fmt::format("{}: line {}: several documents, or a comma too many, where one document was expected",
+                    origin, heard.line));
 }
 
 /// Whether `t` may stand without quotes: what no reader of YAML takes for anything but this text.
@@ -115,14 +147,16 @@ std::string to_yaml(json const& value) {
 }
 
 json from_yaml(std::string const& text, std::string const& origin) {
-  if (auto const first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{')
+  auto const first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && text[first] == '{') {
+    if (nested_too_deeply(text))
+      throw usage_error(fmt::format("{}: is nested deeper than {} levels", origin, most_nesting));
     if (json value = json::parse(text, nullptr, false); !value.is_discarded()) return value;
+  }
   try {
-    auto const documents = YAML::LoadAll(text);
-    if (documents.size() > 1)
-      throw usage_error(fmt::format("{}: has several documents, expected one", origin));
+    check_one_document(text, origin);
     int left = 100'000;
-    return documents.empty() ? json(nullptr) : convert(documents[0], origin, 0, left);
+    return convert(YAML::Load(text), origin, 0, left);
   } catch (YAML::Exception const& bad) {
     throw usage_error(fmt::format("{}: line {}: {}", origin, bad.mark.line + 1, bad.msg));
   }

@@ -86,6 +86,9 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   signals const stop{SIGTERM, SIGINT};
   ::signal(SIGPIPE, SIG_IGN);
   logger const log = open_log(a.job, s);
+  // What this command started has read them above its own lines.
+  if (s.role.empty() || (s.role == "master" && s.platform != "process"))
+    for (std::string const& note : a.notes) log.warning(note);
   if (s.role == "master") return run_master(p, a, s, log, stop);
   if (s.role == "ps") return run_server(p, a, s, log, stop);
   if (s.role == "worker") return run_worker(p, a, s, log, stop);

@@ -29,6 +29,7 @@ struct arguments {
   std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
   std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
+  std::vector<std::string> notes;  ///< a line for each flag that is given and does nothing in this job
 };
 
 /// The outcome of parsing: arguments, or text to print and the code to exit with (`--help`, `--version`).

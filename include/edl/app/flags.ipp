@@ -5,10 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <map>
 #include <numeric>
 
 #include "edl/app/flags.hpp"
+#include "edl/app/foreign_flags.hpp"
+#include "edl/app/idle_flags.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/device/cpu/options.hpp"
@@ -22,45 +26,39 @@ namespace detail {
 
 inline constexpr char const* commands[] = {"train", "evaluate", "predict", "data", "audit", "scale"};
 
-/// Flags that other commands of the field know and this binary has no use for, with what to do instead.
-inline std::map<std::string, std::string> const& elsewhere() {
-  static std::map<std::string, std::string> const table = [] {
-    std::map<std::string, std::string> t;
-    for (char const* name : {"image_name",
-                             "worker_image",
-                             "docker_image_repository",
-                             "image_base",
-                             "volume",
-                             "namespace",
-                             "image_pull_policy",
-                             "restart_policy",
-                             "envs",
-                             "populate_env_names",
-                             "cluster_spec",
-                             "cluster_spec_json",
-                             "yaml",
-                             "force_use_kube_config_file",
-                             "aux_params",
-                             "master_resource_request",
-                             "master_resource_limit",
-                             "worker_resource_request",
-                             "worker_resource_limit",
-                             "ps_resource_request",
-                             "ps_resource_limit",
-                             "master_pod_priority",
-                             "worker_pod_priority",
-                             "ps_pod_priority",
-                             "docker_base_url",
-                             "docker_tlscert",
-                             "docker_tlskey"})
-      t[name] = "is for a job in a cluster; this command trains on this machine: leave it out";
-    for (char const* name :
-         {"model_zoo", "model_def", "model_file", "model_params", "feed", "dataset_fn", "loss", "optimizer",
-          "callbacks", "eval_metrics_fn", "custom_data_reader", "prediction_outputs_processor"})
-      t[name] = "is not needed: this binary is the model, its struct says all of that; leave it out";
-    return t;
-  }();
-  return table;
+/// A whole number within bounds, said as people write them. The default bound is none.
+template <class T = std::uint64_t>
+CLI::Validator whole(T least, T most = std::numeric_limits<T>::max()) {
+  bool const open = most == std::numeric_limits<T>::max();
+  std::string const bounds =
+      open ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most);
+  return CLI::Validator(
+      [=](std::string& text) {
+        T n{};
+        auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), n);
+        bool const good =
+            failure == std::errc{} && end == text.data() + text.size() && n >= least && n <= most;
+        return good ? std::string() : fmt::format("expected a whole number {}, not '{}'", bounds, text);
+      },
+      open ? std::string() : fmt::format("[{} - {}]", least, most));
+}
+
+/// A share of something: more than 0, at most 1.
+inline CLI::Validator share() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double x = 0;
+        auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), x);
+        bool const good = failure == std::errc{} && end == text.data() + text.size() && x > 0 && x <= 1;
+        return good ? std::string()
+                    : fmt::format("expected a number of more than 0, and at most 1, not '{}'", text);
+      },
+      std::string());
+}
+
+/// What a word of a command line is as a flag: its name without dashes and value. Empty: it is none.
+inline std::string flag_of(std::string const& word) {
+  return word.rfind("--", 0) == 0 ? word.substr(2, word.find('=') - 2) : std::string();
 }
 
 /// Declares flags and remembers their names, so that a misspelt one can be answered with the nearest.
@@ -94,39 +92,41 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
           "Local: one process. ParameterServerStrategy: a master, servers and workers. AllreduceStrategy: a "
           "master, and workers that have a copy of the model each")
       ->check(CLI::IsMember({"Local", "ParameterServerStrategy", "AllreduceStrategy"}));
-  d.value("--num_workers", j.num_workers, "worker processes (2 unless Local)")->check(CLI::Range(0, 10000));
+  d.value("--num_workers", j.num_workers, "worker processes (2 unless Local)")
+      ->check(detail::whole(0, 10000));
   d.value("--num_ps_pods", j.num_ps_pods, "parameter server processes (1 with ParameterServerStrategy)")
-      ->check(CLI::Range(0, 10000));
+      ->check(detail::whole(0, 10000));
   d.value("--ps_replicas", j.ps_replicas,
           "servers that keep each part of the variables: with 2, the loss of one loses nothing")
-      ->check(CLI::Range(1, 2));
+      ->check(detail::whole(1, 2));
   d.value("--ps_ranges", j.ps_ranges,
           "parts that the variables are cut into: so many servers there can ever be; 0: --num_ps_pods")
-      ->check(CLI::Range(0, 10000));
+      ->check(detail::whole(0, 10000));
   d.value("--relaunch_on_worker_failure", j.relaunch_on_worker_failure,
           "how often a worker that fails by itself is replaced; kills do not count")
-      ->check(CLI::Range(0, 1000000));
+      ->check(detail::whole(0, 1000000));
   d.value("--host", j.host, "address that this machine's processes listen on");
-  d.value("--port", j.port, "port of the master; 0: any free one");
-  d.value("--transport_security", j.transport_security,
-          "TCP connections between the job's processes: tls: TLS 1.3 with a key that EDL_JOB_TOKEN stands for; "
-          "none: readable and alterable by whoever controls the network, where that is nobody else, or another "
-          "layer encrypts")
+  d.value("--port", j.port, "port of the master; 0: any free one")->check(detail::whole(0, 65535));
+  d.value(
+       "--transport_security", j.transport_security,
+       "TCP connections between the job's processes: tls: TLS 1.3 with a key that EDL_JOB_TOKEN stands for; "
+       "none: readable and alterable by whoever controls the network, where that is nobody else, or another "
+       "layer encrypts")
       ->check(CLI::IsMember({"tls", "none"}));
   d.app.option_defaults()->group("Data");
   d.value("--minibatch_size", j.minibatch_size, "records in one step of one worker")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(detail::whole(1, 1 << 20));
   d.value("--num_minibatches_per_task", j.num_minibatches_per_task,
           "minibatches that a worker leases at a time")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(detail::whole(1, 1 << 20));
   d.truth("skip_damaged", j.skip_damaged, "count damaged records and files instead of stopping");
   d.value("--loader_threads", j.loader_threads,
           "threads beside the computing ones that read and decode ahead; 0: the computing ones do, between "
           "steps")
-      ->check(CLI::Range(0, 256));
+      ->check(detail::whole(0, 256));
   d.value("--num_threads", j.num_threads,
           "threads that a worker computes with; 0: as many as it is granted cores, or its share of them")
-      ->check(CLI::Range(0, 1024));
+      ->check(detail::whole(0, 1024));
   d.value("--device", j.device, "what computes: auto: a GPU where there is one; cpu; cuda")
       ->check(CLI::IsMember(worker::device_names));
   d.value("--precision", j.precision,
@@ -149,9 +149,10 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
       "deterministic", j.deterministic,
       "the same bits from every run on such a machine with as many threads: --kernels=fixed for measured");
   d.value("--max_task_retries", j.max_task_retries, "how often a task that fails is tried")
-      ->check(CLI::Range(1, 1000));
+      ->check(detail::whole(1, 1000));
   d.app.option_defaults()->group("Model");
-  d.value("--seed", j.seed, "of initial values, shuffling and dropout");
+  d.value("--seed", j.seed, "of initial values, shuffling and dropout")
+      ->check(detail::whole<std::uint64_t>(0));
   d.value("--checkpoint_dir_for_init", j.checkpoint_dir_for_init,
           "what to start from: a checkpoint (version-N), a --checkpoint_dir, whose newest checkpoint is "
           "taken, an "
@@ -179,11 +180,15 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
       ->required();
   d.value("--validation_data,--evaluation_data_dir", j.validation_data,
           "records to evaluate on, in any of these formats");
-  d.value("--num_epochs", j.num_epochs, "passes over the records; 0 or less: without end");
-  d.value("--max_step", j.max_step, "stop after this many steps; 0: no limit");
+  d.value("--num_epochs", j.num_epochs, "passes over the records; 0 or less: without end")
+      ->check(detail::whole(-1000000000, 1000000000));
+  d.value("--max_step", j.max_step,
+          "stop after exactly so many steps, with all-reduce after so many minibatches; 0: no limit")
+      ->check(detail::whole<std::uint64_t>(0));
   d.truth("shuffle", j.shuffle, "visit tasks and their records in an order drawn from the seed");
   d.value("--records_per_task", records_per_task,
-          "the same as --num_minibatches_per_task, in records; 0: by that flag");
+          "the same as --num_minibatches_per_task, in records; 0: by that flag")
+      ->check(detail::whole<std::uint64_t>(0));
   d.app.option_defaults()->group("Training");
   d.truth(
       "fixed_global_batch", j.fixed_global_batch,
@@ -197,27 +202,32 @@ EDL_INLINE void training(declare d, job& j, std::uint64_t& records_per_task) {
   d.value("--gradients", j.gradients,
           "how gradients travel to the servers: float32, or bfloat16: rounded, in half the bytes")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
-  d.value("--grads_to_wait", j.grads_to_wait, "synchronous: gradients averaged into one step")
-      ->check(CLI::Range(1, 1 << 20));
+  d.value("--grads_to_wait", j.grads_to_wait,
+          "synchronous: gradients averaged into one step; 1: each is a step as it comes, however old")
+      ->check(detail::whole(1, 1 << 20));
   d.value("--sync_version_tolerance", j.sync_version_tolerance,
-          "synchronous: versions that a gradient may be behind");
+          "synchronous: versions that a gradient may be behind, or it is computed again (0, but with "
+          "--grads_to_wait=1 any number)")
+      ->check(detail::whole<std::uint64_t>(0));
   d.truth("lr_staleness_modulation", j.lr_staleness_modulation,
           "asynchronous: divide the learning rate by the versions that a gradient is behind");
   d.value("--get_model_steps", j.get_model_steps,
           "pull the model every so many steps; between them train on the own copy")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(detail::whole(1, 1 << 20));
   d.value("--evaluation_steps", j.evaluation_steps,
-          "evaluate every so many versions of the model; 0: at the end only");
+          "evaluate every so many versions of the model; 0: at the end only")
+      ->check(detail::whole<std::uint64_t>(0));
   d.value("--log_loss_steps", j.log_loss_steps, "log the loss every so many steps")
-      ->check(CLI::PositiveNumber);
+      ->check(detail::whole<std::uint64_t>(1));
   d.app.option_defaults()->group("Model");
   d.value("--checkpoint_dir", j.checkpoint_dir, "where checkpoints go");
   d.value("--checkpoint_steps", j.checkpoint_steps,
-          "checkpoint every so many versions of the model; 0: at the end only");
+          "checkpoint every so many versions of the model; 0: at the end only")
+      ->check(detail::whole<std::uint64_t>(0));
   d.truth("ignore_damaged_checkpoints", j.ignore_damaged_checkpoints,
           "start anew when no checkpoint in --checkpoint_dir can be used any more, instead of stopping");
   d.value("--keep_checkpoint_max", j.keep_checkpoint_max, "newest checkpoints that stay; 0: all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(detail::whole(0, 1000000000));
   d.value("--output", j.output, "directory that the trained model is written to");
 }
 
@@ -227,35 +237,38 @@ EDL_INLINE void conversion_flags(declare d, conversion& c) {
           "synthetic:test")
       ->required();
   d.value("--to", c.to, "directory to write RecordIO shards into")->required();
-  d.value("--records_per_shard", c.records_per_shard, "records in one file")->check(CLI::PositiveNumber);
+  d.value("--records_per_shard", c.records_per_shard, "records in one file")
+      ->check(detail::whole<std::uint64_t>(1));
   d.value("--compressor", c.compressor, "none, snappy or gzip")
       ->check(CLI::IsMember({"none", "snappy", "gzip"}));
-  d.value("--fraction", c.fraction, "share of the records to take, from the first")
-      ->check(CLI::Range(1e-9, 1.0));
+  d.value("--fraction", c.fraction, "share of the records to take, from the first")->check(detail::share());
 }
 
 /// Resolves what one flag means for others; see the flags' table in docs/jobs.md.
-EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
-                       std::uint64_t records_per_task) {
+EDL_INLINE void settle_strategy(job& j, std::string const& how) {
+  bool const wants_servers =
+      how.empty() ? j.num_workers > 0 || j.num_ps_pods > 0 : how == "ParameterServerStrategy";
+  j.how = how == "AllreduceStrategy" ? strategy::allreduce
+          : wants_servers            ? strategy::parameter_server
+                                     : strategy::local;
+}
+
+/// The same for the flags that depend on `j.how`.
+EDL_INLINE void settle(job& j, std::string const& level, std::uint64_t records_per_task) {
   static constexpr char const* levels[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
   j.log_level = severity(std::find(std::begin(levels), std::end(levels), level) - std::begin(levels));
-  if (how == "AllreduceStrategy") {
+  if (j.how == strategy::allreduce) {
     if (j.num_ps_pods > 0)
       throw usage_error("--distribution_strategy=AllreduceStrategy has no servers: leave out --num_ps_pods");
     if (j.num_workers == 0) j.num_workers = 2;
   }
-  bool const cluster =
-      how.empty() ? j.num_workers > 0 || j.num_ps_pods > 0 : how == "ParameterServerStrategy";
-  j.how = how == "AllreduceStrategy" ? strategy::allreduce
-          : cluster                  ? strategy::parameter_server
-                                     : strategy::local;
   if (j.how == strategy::allreduce) {
     j.get_model_steps = 1;
     if (j.allreduce_transport == "nccl" && (j.fixed_global_batch || j.gradients == "bfloat16"))
       throw usage_error(fmt::format(
           "--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
           j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
-  } else if (cluster) {
+  } else if (j.how == strategy::parameter_server) {
     if (j.num_workers == 0) j.num_workers = 2;
     if (j.num_ps_pods == 0) j.num_ps_pods = 1;
   } else if (j.num_workers > 0 || j.num_ps_pods > 0) {
@@ -269,6 +282,7 @@ EDL_INLINE void settle(job& j, std::string const& how, std::string const& level,
                                     records_per_task, j.minibatch_size));
     j.num_minibatches_per_task = int(records_per_task / std::uint64_t(j.minibatch_size));
   }
+  if (j.how == strategy::allreduce) j.ps_replicas = 1;  // of servers, which there are none of
   if (j.ps_replicas > std::max(1, j.num_ps_pods))
     throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
                                   j.ps_replicas, j.ps_replicas));
@@ -347,8 +361,8 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   detail::declare s{*scale, names[scale]};
   wanted.job = program;
   s.value("--job_name", wanted.job, "which job; of this machine's and this user's");
-  s.value("--num_workers", wanted.workers, "workers that there are to be")->check(CLI::Range(1, 10000));
-  s.value("--num_ps_pods", wanted.servers, "servers that there are to be")->check(CLI::Range(1, 10000));
+  s.value("--num_workers", wanted.workers, "workers that there are to be")->check(detail::whole(1, 10000));
+  s.value("--num_ps_pods", wanted.servers, "servers that there are to be")->check(detail::whole(1, 10000));
   std::string audited;
   audit->add_option("checkpoint", audited, "a --checkpoint_dir, or one version-N of it")->required();
 
@@ -372,8 +386,8 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     std::string const bare = flag.substr(std::min(flag.size(), flag.find_first_not_of('-')));
     if (flag.rfind("--", 0) != 0)
       throw usage_error(fmt::format("unexpected argument '{}': flags are --name=value", word));
-    if (auto const it = detail::elsewhere().find(bare); it != detail::elsewhere().end())
-      throw usage_error(fmt::format("{} {}", flag, it->second));
+    if (std::string const why = why_not_here(bare); !why.empty())
+      throw usage_error(fmt::format("{} {}", flag, why));
     std::string const near = nearest(bare, names[chosen]);
     throw usage_error(fmt::format("unknown flag {}{}; `{} {} --help` lists all", flag,
                                   near.empty() ? "" : ": did you mean --" + near + "?", program,
@@ -385,13 +399,15 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   } catch (CLI::ParseError const& bad) {
     // A flag that is needed may be there, misspelt: that is what to tell.
     CLI::App const* chosen = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    auto const& known = names[chosen];
     for (std::string const& word : line)
-      if (std::string const bare = word.rfind("--", 0) == 0 ? word.substr(2, word.find('=') - 2) : "";
-          !bare.empty())
-        if (auto const& known = names[chosen];
-            std::ranges::find(known, bare) == known.end() && bare != "help")
-          if (std::string const near = nearest(bare, known); !near.empty())
-            throw usage_error(fmt::format("unknown flag --{}: did you mean --{}?", bare, near));
+      if (std::string const bare = detail::flag_of(word);
+          !bare.empty() && bare != "help" && std::ranges::find(known, bare) == known.end()) {
+        if (std::string const why = why_not_here(bare); !why.empty())
+          throw usage_error(fmt::format("--{} {}", bare, why));
+        if (std::string const near = nearest(bare, known); !near.empty())
+          throw usage_error(fmt::format("unknown flag --{}: did you mean --{}?", bare, near));
+      }
     throw usage_error(fmt::format("{}; `{}{}{} --help` tells more", bad.what(), program,
                                   chosen == &app ? "" : " ", chosen == &app ? "" : chosen->get_name()));
   }
@@ -408,7 +424,15 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.job.what = evaluate->parsed()  ? command::evaluate
                  : predict->parsed() ? command::predict
                                      : command::train;
-    detail::settle(a.job, how, level, records_per_task);
+    detail::settle_strategy(a.job, how);
+    CLI::App const* of = app.get_subcommands().front();
+    a.notes = idle_notes({a.job, records_per_task}, [&](std::string_view name) {
+      auto const* const o = of->get_option_no_throw("--" + std::string(name));
+      if (!o || o->count() == 0) return false;
+      bool const truth = o->get_items_expected_max() == 0;
+      return truth ? o->as<bool>() : o->results().back() != o->get_default_str();
+    });
+    detail::settle(a.job, level, records_per_task);
   }
   CLI::App const* chosen = app.get_subcommands().front();
   for (CLI::Option const* o : chosen->get_options())

@@ -72,7 +72,8 @@ worker::trainer_options trainer_options_of(job const& j, int workers, int id);
 /// where they cannot be written.
 void write_profile(job const& j, worker::trainer const& t, std::string const& name, logger const& log);
 
-/// How pushes become steps.
+/// How pushes become steps: as they come with --use_async, in one process, and where one gradient is enough
+/// for a step and no --sync_version_tolerance says how old it may be.
 std::unique_ptr<ps::policy> policy_of(job const& j);
 
 ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,

@@ -364,9 +364,12 @@ EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::strin
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
-  if (j.use_async || j.how == strategy::local)
+  // One gradient is enough for a step: to refuse those that others overtook would only throw work away.
+  bool const one_is_enough = j.grads_to_wait == 1 && !j.sync_version_tolerance;
+  if (j.use_async || j.how == strategy::local || one_is_enough)
     return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
-  return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait), j.sync_version_tolerance);
+  return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait),
+                                           j.sync_version_tolerance.value_or(0));
 }
 
 EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,

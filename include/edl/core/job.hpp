@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "edl/core/log.hpp"
@@ -51,7 +52,7 @@ struct job {
   int ps_ranges = 0;  ///< that the variables are cut into; 0: one for each server
   bool use_async = false;
   int grads_to_wait = 1;
-  std::uint64_t sync_version_tolerance = 0;
+  std::optional<std::uint64_t> sync_version_tolerance;  ///< none: 0, or with grads_to_wait 1 without limit
   bool lr_staleness_modulation = false;
   int get_model_steps = 1;
   int relaunch_on_worker_failure = 1;

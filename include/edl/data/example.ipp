@@ -41,8 +41,7 @@ EDL_INLINE std::string_view example::name(std::size_t feature) const {
 
 EDL_INLINE example::entry const* example::find(std::string_view name) const {
   for (auto const& f : features_)
-    if (f.name_size == name.size() && std::memcmp(text_.data() + f.name, name.data(), name.size()) == 0)
-      return &f;
+    if (std::string_view(text_).substr(f.name, f.name_size) == name) return &f;
   return nullptr;
 }
 

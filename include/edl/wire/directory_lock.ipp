@@ -18,6 +18,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/nesting.hpp"
 #include "edl/wire/directory_lock.hpp"
 #include "edl/wire/storage_error.hpp"
 
@@ -166,7 +167,7 @@ EDL_INLINE std::optional<directory_lock::holder> directory_lock::read(std::strin
   if (raw) *raw = all;
   if (all.find_first_not_of(" \n") == all.npos) return std::nullopt;
   holder h;
-  auto const j = nlohmann::json::parse(all, nullptr, false);
+  auto const j = nested_too_deeply(all) ? nlohmann::json() : nlohmann::json::parse(all, nullptr, false);
   auto const take = [&](char const* name, auto& into) {
     using T = std::remove_reference_t<decltype(into)>;
     if (auto const it = j.find(name); it == j.end())

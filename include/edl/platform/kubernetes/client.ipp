@@ -14,6 +14,7 @@
 #include <random>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/nesting.hpp"
 #include "edl/platform/kubernetes/backoff.hpp"
 #include "edl/platform/kubernetes/client.hpp"
 #include "edl/platform/kubernetes/connection.hpp"
@@ -285,8 +286,9 @@ struct client::implementation {
         if (times > 1) within.until = std::min(within.until, end);
         auto const a = once(r, within, nullptr, sent);
         if (a.body.empty()) return nullptr;
-        auto object = nlohmann::json::parse(a.body, nullptr, false);
-        if (object.is_discarded())
+        bool const deep = nested_too_deeply(a.body);
+        auto object = deep ? nlohmann::json() : nlohmann::json::parse(a.body, nullptr, false);
+        if (deep || object.is_discarded())
           throw error(fmt::format("{}: the answer is no JSON: '{}'", name(r), one_line(a.body, 200)));
         return object;
       } catch (stopped_error const&) {

@@ -10,6 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/nesting.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 
 namespace edl::platform::kubernetes {
@@ -177,6 +178,7 @@ EDL_INLINE job_spec job_from_json(std::string const& text) {
   using namespace detail::spec_json;
   if (text.size() > longest_text)
     throw error(fmt::format("this is no job: {} bytes are more than {}", text.size(), longest_text));
+  if (nested_too_deeply(text)) throw error("this is no job: it is nested too deeply");
   json const parsed = json::parse(text, nullptr, false);
   if (parsed.is_discarded()) throw error("this is no job: it is not JSON");
   job_spec s;

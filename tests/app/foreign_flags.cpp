@@ -1,0 +1,53 @@
+#include "edl/app/foreign_flags.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "edl/app/flags.hpp"
+#include "edl/core/error.hpp"
+
+using edl::app::foreign_flags, edl::app::why_not_here;
+
+namespace {
+
+std::string refusal(std::vector<std::string> line) {
+  try {
+    edl::app::parse("mnist", line);
+  } catch (edl::usage_error const& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+bool contains(std::string const& text, std::string const& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a flag of another system is refused with its reason, wherever it stands") {
+  std::set<std::string_view> names;
+  for (auto const& f : foreign_flags()) {
+    std::string const flag = "--" + std::string(f.name);
+    CAPTURE(flag);
+    CHECK(names.insert(f.name).second);
+    std::string const value = flag + "=" + (f.fallback.empty() ? "x" : std::string(f.fallback));
+    for (std::vector<std::string> const& line :
+         {std::vector<std::string>{"train", "--training_data=d", value}, {"train", value}}) {
+      std::string const said = refusal(line);
+      CHECK(contains(said, flag + " has no meaning here: " + std::string(f.why)));
+      CHECK(contains(said, "leave it out"));
+    }
+  }
+  CHECK(contains(refusal({"train", "--training_data=d", "--image_name=x"}),
+                 "--image_name is for a job in a cluster"));
+  CHECK(contains(refusal({"train", "--model_def=x"}), "--model_def is not needed: this binary is the model"));
+  CHECK(why_not_here("training_data").empty());
+}
+
+TEST_CASE("the reasons name what takes a flag's place") {
+  CHECK(contains(why_not_here("callbacks"), "schedule"));
+  CHECK(contains(why_not_here("custom_data_reader"), "RecordIO, CSV"));
+  CHECK(contains(why_not_here("prediction_outputs_processor"), "on_predictions"));
+}

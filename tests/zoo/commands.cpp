@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include <set>
+
+#include "edl/app/flags.hpp"
+#include "edl/core/error.hpp"
+#include "submission_flags.hpp"
+#include "zoo/tool.hpp"
+
+using edl::tool::words;
+
+TEST_CASE("each command, and each group of commands, has a help that ends well") {
+  std::set<std::string> groups;
+  for (edl::tool::command const& c : edl::tool::commands()) {
+    CAPTURE(c.name);
+    auto const space = c.name.find(' ');
+    words line{c.name.substr(0, space)};
+    if (space != c.name.npos) {
+      groups.insert(line[0]);
+      line.push_back(c.name.substr(space + 1));
+    }
+    line.push_back("--help");
+    CHECK(edl::tool::run(line) == 0);
+  }
+  CHECK(groups == std::set<std::string>{"data", "zoo"});
+  for (std::string const& group : groups) {
+    CHECK(edl::tool::run({group, "--help"}) == 0);
+    CHECK(edl::tool::run({group, "-h"}) == 0);
+    CHECK(edl::tool::run({"help", group}) == 0);
+    CHECK(edl::tool::run({group}) == 2);
+    CHECK(edl::tool::run({group, "nothing", "--help"}) == 2);
+  }
+}
+
+TEST_CASE("a model's program knows each flag of edl's, or says why it has none") {
+  for (char const* command : {"train", "evaluate", "predict"})
+    for (edl::tool::flag const& f : edl::tool::submission_flags(command)) {
+      CAPTURE(command);
+      CAPTURE(f.name);
+      std::string said;
+      try {
+        edl::app::parse("mnist", {command, "--" + f.name + "=1"});
+      } catch (edl::usage_error const& e) {
+        said = e.what();
+      }
+      CHECK_FALSE(support::has(said, "unknown flag"));
+    }
+}
