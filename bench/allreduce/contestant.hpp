@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/net/stream.hpp"
+#include "edl/net/byte_stream.hpp"
 
 namespace bench {
 

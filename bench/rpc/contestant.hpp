@@ -26,7 +26,7 @@ inline std::size_t bytes_of(load l) {
   }
 }
 inline bool pushes(load l) { return l == load::push_4 || l == load::push_100; }
-inline int repeats(load l) { return l == load::ping ? 3'000 : bytes_of(l) == largest ? 4 : 60; }
+inline int repeats(load l) { return l == load::ping ? 3'000 : bytes_of(l) == largest ? 8 : 60; }
 
 /// One way to make calls, over one transport. `serve` runs in a process of its own until that is killed: it
 /// listens, then says where. `measure` runs in another and returns microseconds per call, or, for

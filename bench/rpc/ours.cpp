@@ -21,13 +21,15 @@ using edl::net::outgoing;
 
 enum method : std::uint16_t { ping, push, pull };
 
-edl::net::node_options options() {
-  return {.job = "bench", .secret = edl::net::token("the token of the benchmark")};
+using security = edl::net::transport_security;
+
+edl::net::node_options options(security s) {
+  return {.job = "bench", .secret = edl::net::token("the token of the benchmark"), .security = s};
 }
 
-void serve(address const& where, std::function<void(std::string const&)> const& listening) {
+void serve(address const& where, security s, std::function<void(std::string const&)> const& listening) {
   std::vector<std::byte> arena(largest, std::byte{1});
-  edl::net::node node(options());
+  edl::net::node node(options(s));
   edl::net::listener listener(node, {where}, [&](edl::net::request& r) -> asio::awaitable<void> {
     switch (r.method()) {
       case push:
@@ -98,8 +100,8 @@ asio::awaitable<std::vector<double>> from_coroutine(edl::net::channel& to, outgo
   co_return us;
 }
 
-std::vector<double> measure(std::string const& where, load l, bool blocking) {
-  edl::net::node node(options());
+std::vector<double> measure(std::string const& where, load l, bool blocking, security s) {
+  edl::net::node node(options(s));
   edl::net::channel to(node, {edl::net::parse_address(where)}, "peer");
   std::vector<std::byte> arena;
   outgoing const what = make(l, arena);
@@ -112,14 +114,18 @@ std::vector<double> measure(std::string const& where, load l, bool blocking) {
 
 std::vector<contestant> ours() {
   std::vector<contestant> all;
-  for (bool const blocking : {false, true})
-    for (auto const& where : {address{address::transport::tcp, "127.0.0.1", 0},
-                              address{address::transport::local,
-                                      "edl-bench-" + edl::net::token::random().secret().substr(0, 16), 0}})
-      all.push_back({blocking ? "edl, blocking" : "edl",
-                     where.over == address::transport::tcp ? "TCP" : "Unix",
-                     [where](auto const& listening) { serve(where, listening); },
-                     [blocking](auto const& at, load l) { return measure(at, l, blocking); }});
+  address const tcp{address::transport::tcp, "127.0.0.1", 0},
+      local{address::transport::local, "edl-bench-" + edl::net::token::random().secret().substr(0, 16), 0};
+  auto const add = [&](std::string name, address const& where, security s, bool blocking) {
+    all.push_back({std::move(name), where.over == address::transport::tcp ? "TCP" : "Unix",
+                   [where, s](auto const& listening) { serve(where, s, listening); },
+                   [blocking, s](auto const& at, load l) { return measure(at, l, blocking, s); }});
+  };
+  add("edl", tcp, security::none, false);
+  add("edl, TLS", tcp, security::tls, false);
+  add("edl", local, security::none, false);
+  add("edl, blocking", tcp, security::none, true);
+  add("edl, blocking", local, security::none, true);
   return all;
 }
 
