@@ -16,6 +16,7 @@ struct mnist {
   static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::adam optimizer{};
   static constexpr edl::exponential_decay schedule{.rate = 0.002f, .factor = 0.5f, .steps = 500};
+  static constexpr auto augmentation = edl::augment(edl::random_crop{.padding = 1});
   using metrics = edl::metrics<edl::accuracy>;
 
   static void feed(edl::example const& record, edl::sample<mnist>& into, edl::mode m) {
