@@ -39,4 +39,5 @@ target_compile_options(edl-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --
 target_link_libraries(edl-cuda PRIVATE CUDA::cudart_static CUDA::cublasLt ${EDL_CUDNN_LIBRARY} fmt::fmt-header-only)
 set_target_properties(edl-cuda PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+edl_build_missing(edl-cuda)
 install(TARGETS edl-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "data/support.hpp"
@@ -110,15 +111,14 @@ TEST_CASE("what is wrong with a file is told when it is opened, what is wrong wi
   CHECK(has(opened(path, "\n\n"), "has no header row"));
   CHECK(has(opened(path, "a,,b\n"), "column 1 has no name"));
   CHECK(has(opened(path, "a,b,a\n"), "column 2 again"));
-  CHECK(has(opened(path, "a\n1\n\"open\n"), "row at byte 4: a quote is never closed"));
+  CHECK(has(opened(path, "a\n1\n\"open\n"), path + ":3: a quote is never closed"));
   CHECK(has(opened(path, "\"a\"x\n"), "closing quote in the header"));
   csv_source const s{support::write(path, "a,b\n1,2\n1\n1,2,3\n\"1\"x,2\n5,6\n")};
   CHECK(s.shards()[0].records == 5);
   CHECK(s.columns()[0].what == example::kind::integers);
   auto const in = s.open();
   example e;
-  CHECK(failure([&] { in->read(0, 1, e); }) ==
-        path + ": row 1 at byte 8: expected 2 fields as in the header, found 1");
+  CHECK(failure([&] { in->read(0, 1, e); }) == path + ":3: expected 2 fields as in the header, found 1");
   CHECK(has(failure([&] { in->read(0, 2, e); }), "found 3"));
   CHECK(has(failure([&] { in->read(0, 3, e); }), "closing quote"));
   in->read(0, 4, e);
@@ -143,4 +143,20 @@ TEST_CASE("CSV files damaged at random are errors or other rows") {
   }
   CHECK(read > 3000);
   CHECK(refused > 1000);
+}
+
+TEST_CASE("a bad row is named by its line, also behind rows of several lines and empty ones") {
+  support::scratch const dir;
+  auto const path = dir / "l.csv";
+  std::string text = "a,b\n";
+  for (int i = 0; i < 300; ++i) text += i % 3 == 0 ? "1,\"x\ny\"\n" : i % 3 == 1 ? "\n2,z\n" : "3,z\n";
+  std::uint64_t const line = 1 + std::uint64_t(std::count(text.begin(), text.end(), '\n'));
+  csv_source const s{support::write(path, text + "4\n5,z\n6\n")};
+  auto const in = s.open();
+  example e;
+  CHECK(
+      has(failure([&] { in->read(0, 300, e); }), path + ":" + std::to_string(line) + ": expected 2 fields"));
+  CHECK(has(failure([&] { in->read(0, 302, e); }), path + ":" + std::to_string(line + 2) + ": expected 2"));
+  in->read(0, 301, e);
+  CHECK(e.integer("a") == 5);
 }

@@ -237,7 +237,7 @@ TEST_CASE("what the feed throws is the batch's error, with the record's place") 
     if (e.integer("label") == 3) (void)e.floats("image");
     if (e.integer("label") == 12) throw 5;
   };
-  loader l{from, {.minibatch_size = 8, .shuffle = false, .skip_damaged = true}, make, feed};
+  loader l{from, {.minibatch_size = 8, .shuffle = false}, make, feed};
   l.submit({{0, 0}, 0, 0, 16});
   batch* b = l.next();
   CHECK(has(b->error,
@@ -247,6 +247,41 @@ TEST_CASE("what the feed throws is the batch's error, with the record's place") 
   b = l.next();
   CHECK(b->error == "shard-0: record 12: the feed failed");
   l.recycle(b);
+}
+
+TEST_CASE("records that the feed refuses are left out one by one, as those that cannot be read") {
+  counting_source const from{{24}, {9}};
+  auto const feed = [](edl::example const& e, batch& b, int row, mode m) {
+    auto const label = e.integer("label");
+    if (label == 3 || label == 5 || label >= 16) throw edl::data_error("label is out of range");
+    decode(e, b, row, m);
+  };
+  loader l{from, {.minibatch_size = 8, .shuffle = false, .skip_damaged = true}, make, feed};
+  work const all{{0, 0}, 0, 0, 24};
+  l.submit(all);
+  int const rows[] = {6, 7, 0}, skipped[] = {2, 1, 8};
+  for (int i = 0; i < 3; ++i) {
+    batch* const b = l.next();
+    CHECK(b->error == "");
+    CHECK(b->rows == rows[i]);
+    CHECK(b->skipped == skipped[i]);
+    l.recycle(b);
+  }
+  work resumed = all;
+  resumed.first_minibatch = 2;
+  CHECK(l.damaged_before(resumed) == 3);
+}
+
+TEST_CASE("a feed that takes no record at all is an error, and no damage") {
+  counting_source const from{{16}};
+  auto const feed = [](edl::example const& e, batch&, int, mode) { (void)e.floats("image"); };
+  loader l{from, {.minibatch_size = 8, .shuffle = false, .skip_damaged = true}, make, feed};
+  l.submit({{0, 0}, 0, 0, 16});
+  for (int i = 0; i < 2; ++i) {
+    batch* const b = l.next();
+    CHECK(has(b->error, "the record has no floats as feature 'image'"));
+    l.recycle(b);
+  }
 }
 
 TEST_CASE("options and work that cannot be are refused") {

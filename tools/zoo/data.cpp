@@ -81,17 +81,53 @@ json describe_features(example const& record) {
   return list;
 }
 
+/// Neighbouring records that cannot be read for one reason, as those of a chunk.
+struct bad_run {
+  std::uint64_t first = 0, last = 0;
+  std::string what;    ///< of the first
+  std::string reason;  ///< the same without the record's number
+
+  std::string text() const {
+    return first == last ? what
+                         : fmt::format("{} (the same for all records from {} to {})", what, first, last);
+  }
+};
+
+std::string without(std::string text, std::string const& part) {
+  if (auto const at = text.find(part); at != text.npos) text.erase(at, part.size());
+  return text;
+}
+
 std::uint64_t verify(data::source const& of, std::vector<std::string>& damage) {
+  constexpr std::size_t most = 100;
   auto const in = of.open();
   example record;
-  std::uint64_t good = 0;
-  for (std::size_t s = 0; s < of.shards().size(); ++s)
+  std::uint64_t good = 0, more = 0;
+  std::size_t const before = damage.size();
+  for (std::size_t s = 0; s < of.shards().size(); ++s) {
+    bad_run now;
+    auto const finish = [&] {
+      if (now.what.empty()) return;
+      if (damage.size() < before + most)
+        damage.push_back(now.text());
+      else
+        more += now.last - now.first + 1;
+      now = {};
+    };
     for (std::uint64_t i = 0; i < of.shards()[s].records; ++i) try {
         in->read(s, i, record);
         ++good;
       } catch (data_error const& bad) {
-        if (damage.size() < 100) damage.push_back(bad.what());
+        std::string const reason = without(bad.what(), fmt::format(": record {}", i));
+        if (now.what.empty() || reason != now.reason || now.last + 1 != i) {
+          finish();
+          now = {i, i, bad.what(), reason};
+        }
+        now.last = i;
       }
+    finish();
+  }
+  if (more > 0) damage.push_back(fmt::format("{} more records cannot be read", more));
   return good;
 }
 

@@ -28,8 +28,9 @@ class csv_source : public source {
     example::kind what = example::kind::none;
   };
 
-  /// A data_error, with the offset, if there is no header, two columns have one name, a quote is never closed
-  /// or a row is longer than 16 MiB. A row with too few or too many fields is an error when it is read.
+  /// A data_error, with file and line, if there is no header, two columns have one name, a quote is never
+  /// closed or a row is longer than 16 MiB. A row with too few or too many fields is an error when it is
+  /// read.
   explicit csv_source(std::string const& path, char delimiter = ',');
 
   std::vector<shard> const& shards() const override { return shards_; }
@@ -40,11 +41,13 @@ class csv_source : public source {
  private:
   friend class detail::csv_reader;
   void scan();
+  std::uint64_t line_of(std::uint64_t row) const;
 
   detail::input_file file_;
   char delimiter_;
   std::vector<column> columns_;
-  std::vector<std::uint64_t> rows_;  // offset of each, then the file's size
+  std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
+  std::vector<std::uint64_t> lines_;  // of some rows
   std::vector<shard> shards_;
 };
 

@@ -17,6 +17,7 @@ namespace edl::data {
 namespace detail {
 
 inline constexpr std::size_t csv_row_limit = 16u << 20, csv_block = 1u << 20;
+inline constexpr std::size_t csv_lines_kept = 256;  // so many rows are read to tell the line of one
 
 /// Where a character leaves us, by RFC 4180; a quote in the middle of a bare field is an ordinary character.
 enum class csv_state { begin, bare, quoted, quote };
@@ -105,7 +106,7 @@ class csv_reader final : public reader {
     file.read(at, row_.data(), row_.size());
     file.check_unchanged();
     auto const refuse = [&](std::string const& what) {
-      return data_error(fmt::format("{}: row {} at byte {}: {}", file.path(), record, at, what));
+      return data_error(fmt::format("{}:{}: {}", file.path(), from_.line_of(record), what));
     };
     if (!fields_.split(row_, from_.delimiter_)) throw refuse("characters follow a closing quote");
     auto const& columns = from_.columns_;
@@ -122,11 +123,11 @@ class csv_reader final : public reader {
         continue;
       } else if (what == example::kind::integers) {
         auto const value = number<std::int64_t>(text);
-        if (!value) throw refuse(fmt::format("expected a whole number in column {}", i));
+        if (!value) throw refuse(fmt::format("expected a whole number in column '{}'", name));
         build.integer(name, *value);
       } else {
         auto const value = number<double>(text);
-        if (!value) throw refuse(fmt::format("expected a number in column {}", i));
+        if (!value) throw refuse(fmt::format("expected a number in column '{}'", name));
         build.floating(name, float(*value));
       }
     }
@@ -151,9 +152,9 @@ EDL_INLINE csv_source::csv_source(std::string const& path, char delimiter)
 EDL_INLINE void csv_source::scan() {
   detail::csv_fields fields;
   std::string block, row;
-  std::uint64_t begin = 0;  // of the row
+  std::uint64_t begin = 0, line = 1;  // of the row
   auto const refuse = [&](std::string const& what) {
-    return data_error(fmt::format("{}: row at byte {}: {}", file_.path(), begin, what));
+    return data_error(fmt::format("{}:{}: {}", file_.path(), line, what));
   };
   auto const finish_row = [&] {
     if (row.empty() || row == "\r") return;
@@ -172,6 +173,7 @@ EDL_INLINE void csv_source::scan() {
       }
       return;
     }
+    if (rows_.size() % detail::csv_lines_kept == 0) lines_.push_back(line);
     rows_.push_back(begin);
     if (!good || fields.size() != columns_.size()) return;  // told when it is read
     for (std::size_t i = 0; i < columns_.size(); ++i)
@@ -196,6 +198,7 @@ EDL_INLINE void csv_source::scan() {
       row.append(block, copied, i - copied);
       copied = i + 1;
       finish_row();
+      line += 1 + std::uint64_t(std::ranges::count(row, '\n'));
       row.clear();
       begin = at + copied;
     }
@@ -212,6 +215,20 @@ EDL_INLINE void csv_source::scan() {
   rows_.push_back(file_.size());
   for (auto& c : columns_)
     if (c.what == example::kind::none) c.what = example::kind::strings;
+}
+
+// Rows are more lines than one where a quoted field has line ends, and where lines are empty.
+EDL_INLINE std::uint64_t csv_source::line_of(std::uint64_t row) const {
+  std::size_t const kept = std::size_t(row) / detail::csv_lines_kept;
+  std::uint64_t line = lines_[kept];
+  std::string block;
+  for (std::uint64_t at = rows_[kept * detail::csv_lines_kept]; at < rows_[std::size_t(row)];
+       at += block.size()) {
+    block.resize(std::min<std::uint64_t>(detail::csv_block, rows_[std::size_t(row)] - at));
+    file_.read(at, block.data(), block.size());
+    line += std::uint64_t(std::ranges::count(block, '\n'));
+  }
+  return line;
 }
 
 EDL_INLINE std::unique_ptr<reader> csv_source::open() const {

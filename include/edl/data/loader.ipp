@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -48,6 +49,8 @@ struct loader::state {
   std::vector<batch*> free;
   std::vector<slot> given;  // to threads, in the order in which they will be given out; room for all batches
   bool closed = false, stopped = false;
+  std::atomic<bool> sound{false};  // the feed has taken a record
+  factory make;
 
   state(source const& s, loader_options const& o, decoder d, memory k)
       : from(s), options(o), decode(std::move(d)), kept(std::move(k)) {
@@ -113,14 +116,18 @@ struct loader::state {
   }
 
   void read(batch& b, reader& in, example& record) {
+    std::string refused;  // by the feed
+    auto const leave_out = [&] {
+      ++b.skipped;
+      b.records.erase(b.records.begin() + b.rows);
+    };
     while (b.error.empty() && std::size_t(b.rows) < b.records.size()) {
       auto const number = b.records[std::size_t(b.rows)];
       try {
         in.read(b.shard_number, number, record);
       } catch (data_error const& e) {
         if (options.skip_damaged) {
-          ++b.skipped;
-          b.records.erase(b.records.begin() + b.rows);
+          leave_out();
           continue;
         }
         b.error = e.what();
@@ -132,6 +139,14 @@ struct loader::state {
       if (!b.error.empty()) break;
       try {
         decode(record, b, b.rows, b.identity.m);
+        sound.store(true, std::memory_order_relaxed);
+      } catch (data_error const& e) {
+        b.error = fmt::format("{}: record {}: {}", b.shard, number, e.what());
+        if (options.skip_damaged) {
+          refused = std::exchange(b.error, {});
+          leave_out();
+          continue;
+        }
       } catch (std::exception const& e) {
         b.error = fmt::format("{}: record {}: {}", b.shard, number, e.what());
       } catch (...) {
@@ -139,6 +154,8 @@ struct loader::state {
       }
       ++b.rows;
     }
+    // A feed that has taken no record yet may be at fault itself: that is no damage to leave out.
+    if (b.rows == 0 && b.error.empty() && !sound.load(std::memory_order_relaxed)) b.error = refused;
     if (!b.error.empty()) b.rows = 0;
   }
 
@@ -209,6 +226,7 @@ EDL_INLINE loader::loader(source const& from, loader_options const& options, fac
   if (options.minibatch_size < 1) throw usage_error("the minibatch size must be at least 1");
   state_ = std::make_unique<state>(from, options, std::move(decode), std::move(kept));
   auto& s = *state_;
+  s.make = make;
   auto const ring = std::size_t(options.ring);
   s.batches.reserve(ring);
   s.given.reserve(ring);
@@ -283,8 +301,10 @@ EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
   auto const in = s.from.open();
   example record;
   std::uint64_t damaged = 0;
+  batch tried = s.make();  // what the feed refuses was left out as well
   for (std::uint64_t i = 0; i < n; ++i) try {
       in->read(task.shard, order.empty() ? task.begin + i : order[std::size_t(i)], record);
+      s.decode(record, tried, 0, task.m);
     } catch (data_error const&) {
       ++damaged;
     }
