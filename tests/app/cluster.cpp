@@ -268,6 +268,61 @@ TEST_CASE("roles that somebody else starts make a job, and a worker may come lat
   check_ledgers(dir / "checkpoints", 3, 2);
 }
 
+TEST_CASE("members outlast a master that is away, whatever becomes of its journal, and nothing is lost") {
+  for (std::string const what : {"intact", "damaged", "gone"}) {
+    CAPTURE(what);
+    job::scratch const dir;
+    job::environment const common{{"EDL_JOB_NAME", "by-hand"},
+                                  {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"}};
+    auto command =
+        cluster(2, 1, {"--use_async", "--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints"});
+    auto const role = [&](job::environment more) {
+      more.insert(more.end(), common.begin(), common.end());
+      more.insert(more.end(), slow.env.begin(), slow.env.end());
+      return std::make_unique<job::run>(command, job::options{.env = more});
+    };
+    auto master = role({{"EDL_ROLE", "master"}});
+    REQUIRE(master->says("listens at "));
+    std::string log = master->log();
+    auto const at = log.find("tcp:", log.find("listens at ")) + 4;
+    std::string const where = log.substr(at, log.find_first_of("\n!,", at) - at);
+    auto const ps0 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "0"}, {"MASTER_ADDR", where}});
+    auto const ps1 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "1"}, {"MASTER_ADDR", where}});
+    auto const worker = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}});
+    REQUIRE(master->says(" completed, ", 4));
+    ::kill(master->pid(), SIGKILL);
+    CHECK(master->wait() == 128 + SIGKILL);
+    for (auto const* r : {&ps0, &ps1, &worker})
+      REQUIRE((*r)->says("waits for the master, which has not answered"));
+    std::string const journal = dir / "checkpoints/master.json";
+    if (what == "damaged") {
+      std::string bytes = slurp(journal);
+      bytes[bytes.size() / 2] ^= 1;
+      std::ofstream(journal, std::ios::binary) << bytes;
+    } else if (what == "gone") {
+      std::filesystem::remove(journal);
+      std::filesystem::remove(journal + ".before");
+    }
+    command.push_back("--port=" + where.substr(where.find(':') + 1));  // which is free again
+    auto const next = role({{"EDL_ROLE", "master"}});
+    for (auto const* r : {&next, &ps0, &ps1, &worker}) CHECK((*r)->wait() == 0);
+    log = next->log();
+    CAPTURE(log);
+    CAPTURE(ps0->log());
+    CAPTURE(worker->log());
+    check_account(log, 4);
+    check_ledgers(dir / "checkpoints", 4, 2);
+    CHECK(has(worker->log(), "the master answers again, after "));
+    CHECK(has(log, "Going on at version "));
+    CHECK_FALSE(has(log, "Going back to version"));
+    CHECK(has(log, "its journal was lost or is an older one") == (what == "gone"));
+    CHECK(has(log, "this master goes by the journal before") == (what == "damaged"));
+    CHECK(has(ps0->log(), "generation 2: ") == (what != "damaged"));
+    CHECK_FALSE(std::filesystem::exists(journal));
+    CHECK_FALSE(std::filesystem::exists(journal + ".before"));
+  }
+}
+
 TEST_CASE("a server that is killed before any checkpoint: everything starts again, and counts once") {
   job::scratch const dir;
   job::run j(cluster(2, 2, {"--use_async", "--num_epochs=2", "--checkpoint_dir=" + dir / "checkpoints"}),

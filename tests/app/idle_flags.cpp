@@ -47,6 +47,7 @@ owned const all[] = {
     {"--allreduce_transport=nccl", false, false, true, false},
     {"--ps_ranges=3", true, true, false, false},
     {"--relaunch_on_worker_failure=2", true, true, true, false},
+    {"--master_timeout=60", true, true, true, false},
     {"--host=0.0.0.0", true, true, true, false},
     {"--port=1234", true, true, true, false},
     {"--transport_security=none", true, true, true, false},

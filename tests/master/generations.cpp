@@ -188,6 +188,106 @@ TEST_CASE("a master that takes another's place goes on with servers that have th
   }
 }
 
+TEST_CASE("members know a newer generation than a master's journal: it goes above it, with their state") {
+  auto const join = [](master& m, role of, std::uint32_t id, std::uint64_t held, std::uint64_t heard,
+                       std::vector<std::uint32_t> ranges = {}) {
+    return m.it.join({of, id, 1, {}, 5, held, std::move(ranges), heard}, m.now).accepted;
+  };
+  auto const warned = [](master& m) {
+    bool seen = false;
+    for (auto& c : m.it.take_commands()) m.seen.push_back(std::move(c));
+    for (auto const& c : m.seen)
+      if (auto const* line = std::get_if<log_line>(&c))
+        seen |= line->text.find("its journal was lost or is an older one") != std::string::npos;
+    return seen;
+  };
+  memory const before{.generation = 4,
+                      .members = 1,
+                      .wanted_servers = 3,
+                      .workers = {.next = 1, .lines = {{0, 0, false}}},
+                      .servers = {.next = 3, .lines = {{0, 0, false}, {1, 0, false}, {2, 0, false}}}};
+  SUBCASE("an intact journal: exactly the next, without a word") {
+    master m(options(), before);
+    CHECK(join(m, role::worker, 0, 4, 4));
+    for (std::uint32_t id = 0; id < 3; ++id) CHECK(join(m, role::server, id, 4, 4, {id, (id + 2) % 3}));
+    auto const c = m.configured(some(), 3);
+    CHECK((c.keep && c.generation == 5));
+    CHECK_FALSE(warned(m));
+  }
+  SUBCASE("an older journal") {
+    master m(options(), before);
+    CHECK(join(m, role::server, 0, 9, 9, {0, 2}));
+    CHECK(join(m, role::server, 1, 9, 9, {0, 1}));
+    CHECK(join(m, role::server, 2, 9, 9, {1, 2}));
+    auto const c = m.configured(some(), 3);
+    CHECK((c.keep && c.generation == 10));
+    CHECK(m.it.tasks()->done().records_done == 4);
+    CHECK(warned(m));
+  }
+  SUBCASE("none at all; a worker comes first") {
+    master m;
+    CHECK(join(m, role::worker, 0, 9, 9));
+    CHECK(m.it.generation() == 10);
+    CHECK(join(m, role::server, 0, 9, 9, {0, 2}));
+    CHECK(join(m, role::server, 1, 9, 9, {0, 1}));
+    CHECK(join(m, role::server, 2, 9, 9, {1, 2}));
+    auto const c = m.configured(some(), 3);
+    CHECK((c.keep && c.generation == 10));
+    CHECK(m.it.tasks()->done().records_done == 4);
+  }
+  SUBCASE("none at all, and not everything is there: back to a checkpoint") {
+    master m;
+    CHECK(join(m, role::server, 0, 1, 1, {0}));
+    CHECK(join(m, role::server, 1, 0, 0));
+    CHECK(join(m, role::server, 2, 0, 0));
+    CHECK(m.take<find_restore_point>());
+    m.it.restore_point_found(m.it.generation(), std::nullopt, m.now);
+    auto const c = m.configured();
+    CHECK((!c.keep && c.generation == 2));
+  }
+  SUBCASE("it runs already") {
+    master m;
+    m.start();
+    CHECK(m.it.generation() == 1);
+    SUBCASE("a worker from another time") {
+      CHECK(join(m, role::worker, 1, 1, 1));  // it may have asked this master before it joined
+      CHECK(m.it.generation() == 1);
+      CHECK(join(m, role::worker, 2, 7, 7));
+      auto const c = m.configured(some(), 3);
+      CHECK((c.keep && c.generation == 8));
+    }
+    SUBCASE("a server from another time") {
+      m.it.left(role::server, 1, 1, m.now);
+      CHECK(m.configured(some(), 3).keep);
+      CHECK(m.it.join({role::server, 1, 2, {}, 5, 7, {1}, 7}, m.now).accepted);
+      auto const c = m.configured(some(), 3);
+      CHECK((c.keep && c.generation == 8));
+      for (std::uint32_t const source : c.sources) CHECK(source != 1);  // what it has is of that time
+    }
+  }
+  SUBCASE("a number that cannot be is refused") {
+    master m;
+    CHECK_FALSE(join(m, role::server, 0, 0, ~std::uint64_t{0}));
+  }
+}
+
+TEST_CASE("a server that knows a newer generation than it is told to take: the next ones leap above it") {
+  master m;
+  for (std::uint32_t id = 0; id < 3; ++id) CHECK(m.join(id));
+  std::uint64_t const ahead = 1000;
+  int rounds = 0;
+  for (; m.it.generation() <= ahead; ++rounds) {
+    auto const c = m.take<configure_servers>();
+    REQUIRE(c);
+    m.it.server_ahead(1, 1, c->generation, m.now);
+    m.it.server_ahead(1, 1, c->generation, m.now);  // told twice
+    if (m.take<find_restore_point>()) m.it.restore_point_found(m.it.generation(), std::nullopt, m.now);
+  }
+  CHECK(rounds <= 10);
+  CHECK(m.configured().generation > ahead);
+  CHECK(m.it.ready());
+}
+
 TEST_CASE(
     "an evaluation of the end that the master before has not completed begins again, a complete one not") {
   auto o = options();

@@ -34,13 +34,20 @@ TEST_CASE("failures count on the lineage, not on the process") {
   CHECK(all.reason() == "4 failures, all of them: no GPU");
 }
 
-TEST_CASE("how one ends that has been given up is nobody's fault") {
+TEST_CASE("who is given up is replaced at once, and how it ends is nobody's fault") {
   lineages all({.count = 1, .budget = 0});
   all.lost(0, start);
-  all.given_up(0);
-  CHECK(all.exited(0, exit_kind::failed, "it was told to leave") == replacement{0, 1});
+  CHECK(all.given_up(0) == replacement{0, 1});
+  CHECK(!all.given_up(0));
+  CHECK(!all.exited(0, exit_kind::failed, "it was told to leave"));
+  CHECK(all.overdue(start + seconds(99)).empty());
+  CHECK(all.ended() == 0);
   CHECK(!all.exited(1, exit_kind::failed, "out of memory"));  // its heir's is
   CHECK(all.reason() == "out of memory");
+  CHECK(!all.given_up(1));
+
+  lineages servers({.count = 2, .budget = 0, .same_id = true});
+  CHECK(servers.given_up(1) == replacement{1, 1});
 }
 
 TEST_CASE("reasons that differ") {

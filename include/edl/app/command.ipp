@@ -20,6 +20,7 @@
 #include "edl/app/command.hpp"
 #include "edl/app/flags.hpp"
 #include "edl/app/local.hpp"
+#include "edl/app/master_absence.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/running.hpp"
 #include "edl/app/setup.hpp"
@@ -28,6 +29,8 @@
 #include "edl/core/inline.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/source.hpp"
+#include "edl/platform/platform.hpp"
+#include "edl/worker/links.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -90,8 +93,13 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   if (s.role.empty() || (s.role == "master" && s.platform != "process"))
     for (std::string const& note : a.notes) log.warning(note);
   if (s.role == "master") return run_master(p, a, s, log, stop);
-  if (s.role == "ps") return run_server(p, a, s, log, stop);
-  if (s.role == "worker") return run_worker(p, a, s, log, stop);
+  try {
+    if (s.role == "ps") return run_server(p, a, s, log, stop);
+    if (s.role == "worker") return run_worker(p, a, s, log, stop);
+  } catch (worker::interrupted const& e) {
+    log.info(e.what());
+    return 0;
+  }
   if (a.job.how == strategy::local) {
     std::optional<int> asked;
     int const code = run_local(p, a.job, log, [&] {
@@ -118,6 +126,9 @@ EDL_INLINE int run(program& p, int argc, char** argv) {
                "(--explain_plan tells what the network takes)\n",
                name);
     return 1;
+  } catch (master_away const& e) {
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+    return platform::gave_up_waiting;
   } catch (std::exception const& e) {
     fmt::print(stderr, "{}: {}\n", name, e.what());
     return 1;

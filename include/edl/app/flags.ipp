@@ -105,6 +105,10 @@ EDL_INLINE void common(declare d, job& j, std::string& how, std::string& level) 
   d.value("--relaunch_on_worker_failure", j.relaunch_on_worker_failure,
           "how often a worker that fails by itself is replaced; kills do not count")
       ->check(detail::whole(0, 1000000));
+  d.value(
+       "--master_timeout", j.master_timeout,
+       "seconds that workers and servers wait for a master that is away, before they end with exit code 75")
+      ->check(detail::whole(1, 30 * 24 * 3600));
   d.value("--host", j.host, "address that this machine's processes listen on");
   d.value("--port", j.port, "port of the master; 0: any free one")->check(detail::whole(0, 65535));
   d.value(

@@ -53,6 +53,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"ps_replicas", sums, "all-reduce has no servers: each worker has a copy of the model"},
       {"ps_ranges", no_servers, "this strategy has no servers"},
       {"relaunch_on_worker_failure", is_local, "Local has no workers to replace"},
+      {"master_timeout", is_local, "Local has no master that could be away"},
       {"host", is_local, one_process},
       {"port", is_local, one_process},
       {"transport_security", is_local, one_process},

@@ -193,7 +193,11 @@ class local_links final : public worker::master_link, public worker::parameter_l
     m.layout = wire::layout_digest(program_.layout);
     m.files = {ps::write_cut(what, path, program_.layout, 0, 1)};
     wire::commit_checkpoint(path, m, earlier, allowed_);
-    wire::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);
+    try {
+      wire::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);
+    } catch (std::exception const& e) {
+      log_.warning(fmt::format("old checkpoints in {} cannot be removed: {}", job_.checkpoint_dir, e.what()));
+    }
   }
 
   /// Tells the master when a checkpoint is on the disk; `wait`: not before it is.

@@ -17,6 +17,8 @@
 #include "edl/app/master_role.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/storage_error.hpp"
+#include "edl/net/carry.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 #include "edl/platform/launcher.hpp"
 
@@ -27,7 +29,7 @@ using namespace std::chrono_literals;
 
 inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   if (over) return master::exit_kind::completed;
-  // Told to stop, or killed, from outside: nobody's fault. A crash is.
+  // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is.
   bool const from_outside = e.asked || e.outside || e.code == platform::gave_up_waiting ||
                             e.signal == SIGKILL || e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
@@ -88,6 +90,20 @@ inline wire::lock_options::part lock_of(surroundings const& s) {
   return s.launcher.empty() ? part::whole : part::master;
 }
 
+/// What the master before has left. Storage that does not answer is waited for: its successor must not begin
+/// with less than there is.
+inline std::optional<master::memory> read_journal(master::journal& from, logger const& log) {
+  for (auto const until = std::chrono::steady_clock::now() + 60s;; std::this_thread::sleep_for(1s)) try {
+      auto found = from.read();
+      if (!from.trouble().empty())
+        log.warning(fmt::format("{}: this master goes by the journal before", from.trouble()));
+      return found;
+    } catch (storage_error const& e) {
+      if (!e.may_pass() || std::chrono::steady_clock::now() > until) throw;
+      log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
+    }
+}
+
 inline constexpr std::chrono::seconds goodbye{30};   // for who is told to leave
 inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was heard of a moment before
 
@@ -103,7 +119,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
       records_(open_records(j, log)),
       options_(detail::options_of(j, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
-      before_(journal_.read()),
+      before_(detail::read_journal(journal_, log)),
       view_(log, ::isatty(2) == 1),
       node_(node_options_of(s, j, log)),
       server_(node_,
@@ -158,6 +174,10 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               [this](std::string const& error) {
                 failure_ = error;
                 over_ = true;
+              },
+          .waits =
+              [this](std::string const& what) {
+                if (platform_) platform_->waits(what);
               }};
 }
 
@@ -177,7 +197,8 @@ EDL_INLINE platform::observer master_role::observer() {
                 if (over_) return;
                 failure_ = why;
                 over_ = true;
-              }};
+              },
+          .failed = [this](std::string const& why) { server_.fail(why); }};
 }
 
 EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
@@ -203,6 +224,8 @@ EDL_INLINE void master_role::start(platform::instance who, std::optional<std::ui
 }
 
 EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
+  // A server that was killed to be replaced has its successor: that it ended is no news.
+  if (e.asked && e.who.what == platform::role::server && !over_) return;
   if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
   server_.exited(detail::master_role_of(e.who.what), e.who.id,
                  relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e),
@@ -284,8 +307,13 @@ EDL_INLINE int master_role::run(signals const& stop) {
   });
   node_.post([&begin] { begin(); });
   begin.get_future().get();
-  node_.spawn([this] { return server_.tick(); });
-  node_.spawn([this] { return watch(); });
+  auto const failed = [this](std::string const& why) {
+    server_.fail(fmt::format("the master cannot go on: {}", why));
+  };
+  net::carry(
+      node_, [this] { return server_.tick(); }, failed);
+  net::carry(
+      node_, [this] { return watch(); }, failed);
   std::optional<int> signal;
   while (!over_ && !signal) {
     signal = stop.wait(50ms);
@@ -316,8 +344,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
        failure_.empty() ? fmt::format("version {}, loss {:.4g}", end.version, end.loss) : failure_);
   if (!failure_.empty()) throw error(failure_);
   // Who gives the same command with the same token again begins anew.
-  std::error_code ignored;
-  std::filesystem::remove(detail::journal_path(job_, around_), ignored);
+  journal_.remove();
   log_.info(fmt::format("job '{}' is finished", around_.job_name));
   return 0;
 }

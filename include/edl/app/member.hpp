@@ -3,25 +3,33 @@
 
 #include <asio/awaitable.hpp>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <string>
 #include <vector>
 
+#include "edl/app/master_absence.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/call.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
+#include "edl/net/status.hpp"
 #include "edl/worker/session.hpp"
 
 namespace edl::app {
 
 /// A worker's or a server's membership in a job: it joins, and tells the master once a second that it lives.
+/// A master that is away is waited for: a successor joins it to the job again.
 /// Thread safety: `join` and `watch` on one thread that is not the node's; the rest safe.
 class member {
  public:
   enum class kind { worker, server };
 
-  member(net::node& on, net::channel& master, kind what, std::uint32_t id);
+  /// `patience`: how long a master may be away.
+  member(net::node& on, net::channel& master, kind what, std::uint32_t id,
+         std::chrono::seconds patience = std::chrono::seconds(900));
   member(member const&) = delete;
   member& operator=(member const&) = delete;
 
@@ -29,8 +37,10 @@ class member {
   ~member() { node_.stop(); }
 
   /// `layout`: digest of the model's layout; `listening`: where servers are reached. Throws error when the
-  /// master does not take this process or cannot be reached.
-  void join(std::uint64_t layout, std::vector<net::address> const& listening);
+  /// master does not take this process, master_away when there is none in time, and worker::interrupted when
+  /// `stopping`, which is asked meanwhile, is true.
+  void join(std::uint64_t layout, std::vector<net::address> const& listening,
+            std::function<bool()> const& stopping = {});
 
   /// Where the heartbeats' numbers come from; `of` stays until the node is stopped.
   void watch(worker::progress const& of) { seen_ = &of; }
@@ -46,8 +56,12 @@ class member {
     changed_ = std::move(changed);
   }
 
-  /// Ranges whose state this server has, for a master that takes another's place. Before `join`.
-  void hold(std::function<std::vector<std::uint32_t>()> ranges) { held_ = std::move(ranges); }
+  /// Ranges whose state this server has, for a master that takes another's place, and the newest generation
+  /// that it was told to take. Before `join`.
+  void hold(std::function<std::vector<std::uint32_t>()> ranges, std::function<std::uint64_t()> heard) {
+    held_ = std::move(ranges);
+    heard_ = std::move(heard);
+  }
 
   /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
   /// never throws, and gives up after a second.
@@ -58,14 +72,18 @@ class member {
   /// The master has said that the job is finished.
   bool finished() const { return finished_; }
 
-  /// The master has given this process up, or cannot be reached any more.
+  /// The master has given this process up, or has been away for too long.
   bool lost() const { return lost_; }
+
+  /// Why this process has to end: throws master_away, or error. Once it is `lost`.
+  [[noreturn]] void explain_loss(std::string const& who) const;
 
  private:
   asio::awaitable<void> beat();
   asio::awaitable<void> keep_watch();
   asio::awaitable<void> join_again();
-  net::outgoing join_call() const;
+  net::outgoing join_call(std::chrono::milliseconds timeout) const;
+  void missed(net::call_error const& why, std::chrono::steady_clock::time_point began);
 
   net::node& node_;
   net::channel& master_;
@@ -77,6 +95,12 @@ class member {
   std::function<std::uint64_t()> version_, known_;
   std::function<void(std::uint64_t)> changed_;
   std::function<std::vector<std::uint32_t>()> held_;
+  std::function<std::uint64_t()> heard_;
+  master_absence absence_;  // on the node's thread, once it has joined
+  mutable std::mutex lock_;
+  std::string away_;        // why the master is given up; empty: it is not
+  std::string broken_;      // likewise, why it cannot be listened to
+  std::uint64_t told_ = 0;  // the newest generation, by any master; on the node's thread once it has joined
   std::atomic<worker::progress const*> seen_{nullptr};
   std::atomic<bool> finished_{false}, lost_{false};
 };

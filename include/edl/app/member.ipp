@@ -14,6 +14,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/blocking.hpp"
+#include "edl/net/carry.hpp"
 #include "edl/net/status.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
@@ -36,42 +37,93 @@ inline wire::JoinRequest::Role role_of(member::kind k) {
 
 }  // namespace detail
 
-EDL_INLINE member::member(net::node& on, net::channel& master, kind what, std::uint32_t id)
+EDL_INLINE member::member(net::node& on, net::channel& master, kind what, std::uint32_t id,
+                          std::chrono::seconds patience)
     : node_(on),
       master_(master),
       kind_(what),
       id_(id),
-      incarnation_(on.options().self.incarnation ? on.options().self.incarnation : draw_incarnation()) {}
+      incarnation_(on.options().self.incarnation ? on.options().self.incarnation : draw_incarnation()),
+      absence_(patience) {}
 
-EDL_INLINE net::outgoing member::join_call() const {
+EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) const {
   wire::JoinRequest request;
   request.set_role(detail::role_of(kind_));
   request.set_id(id_);
   request.set_incarnation(incarnation_);
   request.set_layout(layout_);
-  if (known_) request.set_held(known_());
+  std::uint64_t heard = told_;
+  if (known_) {
+    request.set_held(known_());
+    heard = std::max(heard, known_());
+  }
+  if (heard_) heard = std::max(heard, heard_());
+  request.set_heard(heard);
   if (held_)
     for (std::uint32_t const range : held_()) request.add_ranges(range);
   for (net::address const& a : listening_) request.add_addresses(net::to_string(a));
-  return {.method = wire::method::join,
-          .message = wire::pack(request),
-          .timeout = worker::master_patience,
-          .idempotent = true};
+  return {
+      .method = wire::method::join, .message = wire::pack(request), .timeout = timeout, .idempotent = true};
 }
 
-EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> const& listening) {
+EDL_INLINE void member::missed(net::call_error const& why, std::chrono::steady_clock::time_point began) {
+  auto const now = std::chrono::steady_clock::now();
+  if (std::string const line = absence_.missed(why.what(), began, now); !line.empty())
+    node_.options().log.warning(line);
+  if (!absence_.over(now)) return;
+  {
+    std::lock_guard const guard(lock_);
+    away_ = absence_.reason();
+  }
+  lost_ = true;
+}
+
+EDL_INLINE void member::explain_loss(std::string const& who) const {
+  std::lock_guard const guard(lock_);
+  if (!away_.empty()) throw master_away(away_);
+  if (!broken_.empty())
+    throw error(fmt::format("this {} cannot hear of the master any more: {}", who, broken_));
+  throw error(fmt::format("the master has given this {} up", who));
+}
+
+EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> const& listening,
+                             std::function<bool()> const& stopping) {
   layout_ = layout;
   listening_ = listening;
-  auto const reply = wire::unpack<wire::JoinReply>(net::wait(master_, join_call()).message, master_.name());
-  if (!reply.accepted())
-    throw error(fmt::format("the master does not take this process: {}", reply.reason()));
-  node_.spawn([this] { return beat(); });
-  node_.spawn([this] { return keep_watch(); });
+  for (;;) {
+    auto const began = std::chrono::steady_clock::now();
+    try {
+      net::started_call call = net::start(master_, join_call(worker::master_try));
+      while (!call.wait_for(std::chrono::milliseconds(100)))
+        if (stopping && stopping()) throw worker::interrupted("told to stop before there was a master");
+      auto const reply = wire::unpack<wire::JoinReply>(call.get().message, master_.name());
+      if (!reply.accepted())
+        throw error(fmt::format("the master does not take this process: {}", reply.reason()));
+      break;
+    } catch (net::call_error const& e) {
+      if (!worker::is_away(e)) throw;
+      missed(e, began);
+    }
+    if (lost_) explain_loss("process");
+  }
+  std::string const line = absence_.answered(std::chrono::steady_clock::now());
+  if (!line.empty()) node_.options().log.info(line);
+  auto const failed = [this](std::string const& why) {
+    {
+      std::lock_guard const guard(lock_);
+      broken_ = why;
+    }
+    lost_ = true;
+  };
+  net::carry(
+      node_, [this] { return beat(); }, failed);
+  net::carry(
+      node_, [this] { return keep_watch(); }, failed);
 }
 
 // The master is another than the one that was joined.
 EDL_INLINE asio::awaitable<void> member::join_again() {
-  net::outgoing const what = join_call();
+  net::outgoing const what = join_call(worker::master_try);
   net::reply const answer = co_await master_.call(what);
   auto const reply = wire::unpack<wire::JoinReply>(answer.message, master_.name());
   if (!reply.accepted()) lost_ = true;
@@ -95,13 +147,12 @@ EDL_INLINE void member::leave() {
 
 EDL_INLINE asio::awaitable<void> member::keep_watch() {
   asio::steady_timer timer(node_.executor());
-  std::uint64_t told = 0;
-  for (;;) {
+  while (!lost_) {
     wire::WatchRequest request;
     request.set_role(detail::role_of(kind_));
     request.set_id(id_);
     request.set_incarnation(incarnation_);
-    request.set_generation(std::max(told, known_ ? known_() : told));
+    request.set_generation(std::max(told_, known_ ? known_() : told_));
     try {
       net::outgoing what{.method = wire::method::watch,
                          .message = wire::pack(request),
@@ -109,11 +160,13 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::WatchReply>(answer.message, master_.name());
-      told = reply.generation();
       if (reply.finished()) finished_ = true;
       if (finished_) co_return;
+      // With what the master before it has told: what this one tells is no news of another.
       if (reply.stranger()) co_await join_again();
-      if (changed_ && told > known_()) changed_(told);
+      if (lost_) co_return;
+      told_ = reply.generation();
+      if (changed_ && told_ > known_()) changed_(told_);
       continue;
     } catch (net::call_error const&) {
     }
@@ -124,7 +177,7 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
 
 EDL_INLINE asio::awaitable<void> member::beat() {
   asio::steady_timer timer(node_.executor());
-  for (;;) {
+  while (!lost_) {
     wire::Heartbeat beat;
     beat.set_role(detail::role_of(kind_));
     beat.set_id(id_);
@@ -137,17 +190,21 @@ EDL_INLINE asio::awaitable<void> member::beat() {
     }
     if (version_) beat.set_version(version_());
     beat.set_resident_bytes(detail::resident_bytes());
+    auto const began = std::chrono::steady_clock::now();
     try {
       net::outgoing what{.method = wire::method::heartbeat,
                          .message = wire::pack(beat),
-                         .timeout = worker::master_patience,
+                         .timeout = worker::master_try,
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
+      std::string const line = absence_.answered(std::chrono::steady_clock::now());
+      if (!line.empty()) node_.options().log.info(line);
       if (!reply.known() && !reply.stranger()) lost_ = true;
       if (reply.finished()) finished_ = true;
-    } catch (net::call_error const&) {
-      lost_ = true;
+    } catch (net::call_error const& e) {
+      if (e.code() == net::status::cancelled) co_return;
+      missed(e, began);
     }
     timer.expires_after(std::chrono::seconds(1));
     co_await timer.async_wait(asio::use_awaitable);

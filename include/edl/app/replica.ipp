@@ -95,12 +95,12 @@ EDL_INLINE wire::World replica::enter() {
   }
   for (;;) {
     if (stopping_ && stopping_()) throw worker::interrupted("told to stop between two worlds");
-    net::outgoing what{.method = wire::method::enter,
-                       .message = wire::pack(request),
-                       .timeout = worker::master_patience,
-                       .idempotent = true};
-    auto const w =
-        wire::unpack<wire::World>(net::wait(around_.master, std::move(what)).message, around_.master.name());
+    net::outgoing const what{.method = wire::method::enter,
+                             .message = wire::pack(request),
+                             .timeout = worker::master_patience,
+                             .idempotent = true};
+    auto const w = wire::unpack<wire::World>(worker::ask_master(around_.master, what, stopping_).message,
+                                             around_.master.name());
     if (!w.known() && !w.over()) throw error("the master has given this worker up");
     if (w.over() || w.number() > 0) return w;
   }

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "edl/app/environment.hpp"
-#include "edl/app/master_role.hpp"
 #include "edl/app/job_directory.hpp"
+#include "edl/app/master_role.hpp"
 #include "edl/app/member.hpp"
 #include "edl/app/replica.hpp"
 #include "edl/app/roles.hpp"
@@ -109,19 +109,20 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
            }},
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
-  member self(node, master, member::kind::server, s.id);
+  member self(node, master, member::kind::server, s.id, std::chrono::seconds(j.master_timeout));
   self.watch([&server] { return server.version(); });
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
-  self.hold([&server] { return server.held(); });
-  self.join(wire::layout_digest(p.layout), listener.addresses());
+  self.hold([&server] { return server.held(); }, [&server] { return server.heard(); });
+  std::optional<int> signal;
+  self.join(wire::layout_digest(p.layout), listener.addresses(),
+            [&] { return (signal = signal ? signal : stop.wait(0ms)).has_value(); });
   log.info(
       fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
-  std::optional<int> signal;
   while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
   if (!self.lost()) self.leave();
   node.stop();
   if (signal || self.finished()) return 0;
-  throw error("the master has given this server up or cannot be reached");
+  self.explain_loss("server");
 }
 
 namespace detail {
@@ -135,8 +136,9 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   worker::session session(j, trainer, *p.rule, r.view(), work, parameters, log,
                           predictions_of(j, p, int(id)));
   self.watch(session.seen());
-  bool asked = false;  // a signal is told once, and both may ask
+  bool asked = false;  // a signal is told once, and all may ask
   auto const stopping = [&] { return asked = asked || self.lost() || stop.wait(0ms).has_value(); };
+  work.stop_when(stopping);
   session.stop_when(stopping);
   parameters.stop_when(stopping);
   bool const complete = [&] {
@@ -145,12 +147,18 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
       net::node& of;
       ~last_word() { of.stop(); }
     } const stopped{node};
-    bool const done = session.run();
+    bool done = false;
+    try {
+      done = session.run();
+    } catch (worker::interrupted const& e) {
+      // What was leased could not be handed back, and goes to others when this process is gone.
+      if (!self.lost()) log.warning(e.what());
+    }
     if (!self.lost()) self.leave();
     return done;
   }();
   write_profile(j, trainer, fmt::format("worker-{}", id), log);
-  if (!complete && self.lost()) throw error("the master has given this worker up or cannot be reached");
+  if (!complete && self.lost()) self.explain_loss("worker");
   log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");
   return 0;
 }
@@ -171,7 +179,7 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
                      .cut_off = {}},
                     log);
   collective::meeting meeting(node);
-  member self(node, master, member::kind::worker, s.id);
+  member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   replica parameters({s.id, self.incarnation()},
                      {.node = node,
                       .master = master,
@@ -191,7 +199,7 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
       net::listener_options{.streams = meeting.handler()});
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
-  self.join(wire::layout_digest(p.layout), listener.addresses());
+  self.join(wire::layout_digest(p.layout), listener.addresses(), [&] { return stop.wait(0ms).has_value(); });
   log.info(
       fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
   return work_as(self, node, master, parameters, trainer, r, p, j, s.id, log, stop);
@@ -214,10 +222,10 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters,
                                        j.gradients == "bfloat16");
-  member self(node, master, member::kind::worker, s.id);
+  member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
-  self.join(wire::layout_digest(p.layout), {});
+  self.join(wire::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); });
   log.info(fmt::format("joined the job (process {})", ::getpid()));
   return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
 }

@@ -18,6 +18,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/master/journal.hpp"
 #include "edl/net/blocking.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
@@ -36,7 +37,8 @@ inline std::string running_directory() {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     throw error(fmt::format("cannot make {}: {}", path, std::strerror(errno)));
   struct stat s {};
-  if (::lstat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::getuid() || (s.st_mode & 077) != 0)
+  if (::lstat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::getuid() ||
+      (s.st_mode & 077) != 0)
     throw error(fmt::format("{} must belong to this user alone (mode 0700)", path));
   return path;
 }
@@ -75,11 +77,10 @@ EDL_INLINE running_job::contact running_job::find(std::string const& name) {
   std::string const path = detail::running_path(name);
   try {
     auto const job = nlohmann::json::parse(detail::slurp(path));
-    auto const journal = nlohmann::json::parse(detail::slurp(job.at("journal").get<std::string>()));
     contact c{.token = job.at("token"), .master = {}};
-    c.master = net::parse_addresses(journal.at("addresses").get<std::vector<std::string>>());
+    c.master = net::parse_addresses(master::journal::addresses(job.at("journal").get<std::string>()));
     return c;
-  } catch (nlohmann::json::exception const&) {
+  } catch (std::exception const&) {
     throw error(
         fmt::format("no job '{}' of this user runs on this machine; --job_name names another, "
                     "MASTER_ADDR and EDL_JOB_TOKEN one elsewhere",

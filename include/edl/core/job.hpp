@@ -57,6 +57,7 @@ struct job {
   int get_model_steps = 1;
   int relaunch_on_worker_failure = 1;
   int max_task_retries = 3;
+  int master_timeout = 900;  ///< seconds that workers and servers wait for a master that is away
 
   std::uint64_t checkpoint_steps = 0;
   std::string checkpoint_dir, checkpoint_dir_for_init;

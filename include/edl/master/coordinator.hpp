@@ -103,6 +103,9 @@ class coordinator {
   void server_configured(std::uint32_t id, std::uint64_t incarnation, std::uint64_t generation,
                          std::string const& error, time_point now, std::optional<copy_position> kept = {});
 
+  /// The server knows of a newer generation than the one that it was told to take: the next is above both.
+  void server_ahead(std::uint32_t id, std::uint64_t incarnation, std::uint64_t generation, time_point now);
+
   /// The server of a range cannot reach its backup, and so acknowledges nothing.
   void backup_cut_off(std::uint32_t server, std::uint64_t generation, std::uint32_t range, time_point now);
 
@@ -126,7 +129,8 @@ class coordinator {
   void fail(std::string const& reason);
 
   /// Call about once a second: finds who is silent or slow. When it is not called for longer than that the
-  /// master itself was held up (a paused machine, a starved process), and its pause is held against nobody.
+  /// master itself was held up (a paused machine, a starved process), and its pause is held against nobody;
+  /// nor is a time in which it has heard of no member at all, of several, up to `job_options::isolation`.
   void tick(time_point now);
 
   std::vector<command> take_commands();
@@ -147,12 +151,19 @@ class coordinator {
   bool all_workers_gone() const { return workers_.all_gone(); }
   job_progress progress() const;
 
+  /// Another value whenever the job has made a step, of whatever kind.
+  std::uint64_t steps() const;
+
+  /// What the next step waits for, in words, as far as is known here; empty: nothing that is known.
+  std::string waits_for(time_point now) const;
+
   /// Training's or prediction's tasks; null for a job that only evaluates.
   task_queue const* tasks() const { return tasks_ ? &*tasks_ : nullptr; }
   evaluation const& evaluations() const { return evaluation_; }
 
  private:
   static constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a stranger's id can do
+  static constexpr std::uint64_t newest_generation = std::uint64_t{1} << 62, longest_leap = 1u << 20;
 
   enum class phase { forming, configuring, running, closing, finished, failed };
 
@@ -165,6 +176,9 @@ class coordinator {
 
   void say(severity level, std::string text);
   void lose(role of, std::uint32_t id, std::string const& how, time_point now);
+  bool cut_off(time_point now) const;
+  void excuse(time_point now);
+  void rise_above(join_request const& r, time_point now);
   void give_up(role of, std::uint32_t id, std::string const& why, time_point now);
   void new_generation();
   void find_point();
@@ -228,7 +242,10 @@ class coordinator {
   std::set<std::uint32_t> training_first_;  // workers that returned an evaluation task
   std::optional<std::uint64_t> layout_;
   std::uint64_t version_ = 0;
-  std::optional<time_point> last_tick_;
+  std::optional<time_point> last_tick_, heard_;  // a tick, any member
+  bool isolated_ = false;                        // as far as can be told: no member is heard
+  bool configured_once_ = false;                 // by this master
+  std::uint64_t leap_ = 1;                       // to the next generation, where a server is ahead
   std::uint32_t epochs_said_ = 0;
   std::optional<write_checkpoint> writing_, to_write_;
   std::optional<std::uint64_t> last_version_;   // told in the closing phase
@@ -245,5 +262,6 @@ class coordinator {
 #include "edl/master/dispatch.ipp"
 #include "edl/master/generations.ipp"
 #include "edl/master/scale.ipp"
+#include "edl/master/waits.ipp"
 #include "edl/master/worlds.ipp"
 #endif

@@ -131,6 +131,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
     return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", wanted_servers_,
                               r.id + std::uint64_t{1}));
   if (r.of == role::worker && r.id >= most_workers) return refuse("its id is out of range");
+  if (r.heard > newest_generation) return refuse("the generation that it knows of is out of range");
   if (layout_ && *layout_ != r.layout)
     return refuse(
         fmt::format("its model (layout {:016x}) is not the job's (layout {:016x}): start all from one image",
@@ -146,6 +147,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   lines(r.of).joined(r.id);
   if (verdict == membership::verdict::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
+    rise_above(r, now);
     if (r.of == role::server) server_joined(r, now);
     if (r.of == role::worker && options_.replicas) regroup(now);
   }
@@ -171,7 +173,9 @@ EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incar
 }
 
 EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
-  if (!over() && members(of).known(id, incarnation)) lose(of, id, "its connection has ended", now);
+  if (over() || !members(of).known(id, incarnation)) return;
+  if (cut_off(now)) return;  // all connections may have ended, and silence tells who does not come back
+  lose(of, id, "its connection has ended", now);
 }
 
 EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {
@@ -193,10 +197,27 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   advance();
 }
 
-// It may live, and hears of it.
+// It may live, and hears of it; nobody need wait for its end.
 EDL_INLINE void coordinator::give_up(role of, std::uint32_t id, std::string const& why, time_point now) {
-  lines(of).given_up(id);
   lose(of, id, why, now);
+  if (over()) return;
+  if (auto const r = lines(of).given_up(id)) commands_.emplace_back(replace_process{of, r->id, r->with});
+}
+
+// What a member knows of has been, whatever this master remembers: the same number must not mean two states.
+// A worker without a state of its own may have asked this master before it joined, and know of the newest.
+EDL_INLINE void coordinator::rise_above(join_request const& r, time_point now) {
+  bool const keeps = r.of == role::server || options_.replicas;
+  if (r.heard < generation_ + (keeps ? 0 : 1) || r.heard == 0) return;
+  say(severity::warning,
+      fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older one; "
+                  "the job goes on above that",
+                  detail::name(r.of), r.id, r.heard, generation_));
+  generation_ = r.heard;
+  if (phase_ == phase::forming)
+    ++generation_;
+  else if (!keeps && options_.num_servers > 0)
+    regroup_servers(now);  // for the others their joining does
 }
 
 EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
@@ -232,9 +253,11 @@ EDL_INLINE void coordinator::tick(time_point now) {
     servers_.excuse(pause, now);
   }
   last_tick_ = now;
+  excuse(now);
   for (role const of : {role::worker, role::server}) {
-    for (auto const& m : members(of).silent(now))
-      if (!over()) give_up(of, m.id, "it gave no sign of life", now);
+    if (!cut_off(now))
+      for (auto const& m : members(of).silent(now))
+        if (!over()) give_up(of, m.id, "it gave no sign of life", now);
     if (over()) return;
     for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
   }
@@ -242,6 +265,43 @@ EDL_INLINE void coordinator::tick(time_point now) {
   if (recovering_ != 0) recover_servers(now);
   recover_slow(now);
   if (!over()) advance();
+}
+
+// Nobody of several was heard for longer than two beats take.
+EDL_INLINE bool coordinator::cut_off(time_point now) const {
+  duration const quiet = now - heard_.value_or(now);
+  return workers_.all().size() + servers_.all().size() > 1 && quiet > options_.silence / 2 &&
+         quiet <= options_.isolation;
+}
+
+EDL_INLINE void coordinator::excuse(time_point now) {
+  std::optional<time_point> newest;
+  for (role const of : {role::worker, role::server})
+    for (auto const& [id, m] : members(of).all()) newest = std::max(newest.value_or(m.seen), m.seen);
+  if (!newest) {
+    heard_.reset();
+    isolated_ = false;
+    return;
+  }
+  if (isolated_ && *newest > *heard_) {
+    isolated_ = false;
+    duration const absence = *newest - *heard_;
+    workers_.excuse(absence, now);
+    servers_.excuse(absence, now);
+    if (awaited_since_) *awaited_since_ = std::min(*awaited_since_ + absence, now);
+    say(severity::info, fmt::format("Members are heard again after {:.1f} s: what they could not tell "
+                                    "meanwhile is held against nobody",
+                                    std::chrono::duration<double>(absence).count()));
+  }
+  if (!isolated_) heard_ = newest;
+  if (!isolated_ && cut_off(now)) {
+    isolated_ = true;
+    say(severity::warning,
+        fmt::format("no member has been heard for {:.1f} s: this master may be cut off; it blames nobody "
+                    "for up to {} s",
+                    std::chrono::duration<double>(now - *heard_).count(),
+                    std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()));
+  }
 }
 
 EDL_INLINE void coordinator::recover_slow(time_point now) {

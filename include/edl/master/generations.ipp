@@ -55,6 +55,13 @@ EDL_INLINE void coordinator::server_lost(std::uint32_t id, time_point now) {
 }
 
 EDL_INLINE void coordinator::server_joined(join_request const& r, time_point now) {
+  // Servers have a newer state than this master knows of: they go on with that, as after any master.
+  if (phase_ == phase::forming && !configured_once_ && r.held > recovering_) {
+    recovering_ = r.held;
+    recovered_ = true;
+    holders_.clear();
+    point_.reset();
+  }
   if (recovering_ != 0 && r.held == recovering_)
     for (std::uint32_t const range : r.ranges) holders_[range].insert(r.id);
   if (phase_ != phase::forming)
@@ -132,6 +139,7 @@ EDL_INLINE void coordinator::configure_if_complete() {
 
 EDL_INLINE void coordinator::configure() {
   phase_ = phase::configuring;
+  configured_once_ = true;
   configured_.clear();
   kept_.reset();
   auto const there = servers_there();
@@ -172,6 +180,7 @@ EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t i
     }
   }
   if (configured_.size() < servers_.all().size()) return;
+  leap_ = 1;
   holders_.clear();
   for (std::uint32_t r = 0; r < places_.size(); ++r) {
     holders_[r].insert(places_[r].primary);
@@ -192,6 +201,17 @@ EDL_INLINE void coordinator::go_on_from(copy_position kept) {
   point_ = restore_point{"", kept.version, std::move(kept.applied)};
   say(severity::info, fmt::format("Going on at version {}, {} records done", version_,
                                   tasks_ ? tasks_->done().records_done : 0));
+}
+
+EDL_INLINE void coordinator::server_ahead(std::uint32_t id, std::uint64_t incarnation,
+                                          std::uint64_t generation, time_point now) {
+  if (generation != generation_ || phase_ != phase::configuring || !servers_.known(id, incarnation)) return;
+  say(severity::warning, fmt::format("server {} knows a newer generation than {}: its journal was lost or is "
+                                     "an older one; the job goes on above that",
+                                     id, generation));
+  generation_ += leap_;  // by how much it is ahead nobody says
+  leap_ = std::min(2 * leap_, longest_leap);
+  regroup_servers(now);
 }
 
 EDL_INLINE void coordinator::backup_cut_off(std::uint32_t server, std::uint64_t generation,

@@ -59,7 +59,9 @@ struct job_options {
   duration gathering = std::chrono::seconds(3);    ///< the first world waits so long for all workers
   duration absence = std::chrono::seconds(60);     ///< who lets the others wait so long for a world is lost
   duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after
-  restore_point start;                             ///< where to begin, and what to fall back to
+  /// The master itself may be cut off when no member at all is heard: so long it blames nobody.
+  duration isolation = std::chrono::seconds(60);
+  restore_point start;  ///< where to begin, and what to fall back to
 
   std::vector<shard> const& shards(task_kind k) const {
     return k == task_kind::training ? training : k == task_kind::evaluation ? validation : prediction;
@@ -74,6 +76,7 @@ struct join_request {
   std::uint64_t layout = 0;                ///< digest of the model's layout
   std::uint64_t held = 0;                  ///< servers: the generation whose state they have; 0: none
   std::vector<std::uint32_t> ranges = {};  ///< of which they have it
+  std::uint64_t heard = 0;                 ///< the newest generation that it knows of, of any master
 };
 
 struct join_reply {

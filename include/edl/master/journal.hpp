@@ -25,24 +25,37 @@ struct memory {
   friend bool operator==(memory const&, memory const&) = default;
 };
 
-/// A file with a master's memory. It is written whole, and replaced: a crash leaves the old or the new one.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// A file with a master's memory: one record, with a CRC-32 before it. It is written whole, and replaced: a
+/// crash leaves the old or the new one. The one before stays as `PATH.before`, for a successor that finds
+/// this one damaged or not there. What is old in it does no harm: members know of newer generations, and a
+/// master goes above them (`join_request::heard`). Thread safety: distinct objects: safe. Shared objects:
+/// unsafe.
 class journal {
  public:
   /// `run`: what tells this run of the job from all others; a file of another run is none. An empty `path`:
   /// nothing is kept.
   journal(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
 
-  /// What the master before this one has left; nothing when there was none. Throws error for a file that is
-  /// damaged.
-  std::optional<memory> read() const;
+  /// What the master before this one has left; nothing when there was none. Throws error, which says what is
+  /// wrong and where, when the file is damaged and so is the one before; storage_error when it cannot be
+  /// read.
+  std::optional<memory> read();
 
-  /// Keeps `now`; cheap when nothing has changed. Throws error when it cannot be written: then there is no
-  /// journal any more, because what is old would mislead.
+  /// Why `read` took the journal before; empty: it did not.
+  std::string const& trouble() const { return trouble_; }
+
+  /// Keeps `now`; cheap when nothing has changed. Throws error when it cannot be written: then the one that
+  /// was written last stays.
   void write(memory const& now);
 
+  /// Removes it: the job is over. Never throws.
+  void remove() noexcept;
+
+  /// Where the master listens whose journal stands at `path`, whatever its run. Throws error.
+  static std::vector<std::string> addresses(std::string const& path);
+
  private:
-  std::string path_, run_;
+  std::string path_, run_, trouble_;
   std::optional<memory> written_;
 };
 

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string_view>
 
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/master/journal.hpp"
 #include "edl/wire/input_file.hpp"
 
@@ -29,32 +32,98 @@ EDL_INLINE lineages::record lines_from(nlohmann::json const& j) {
 }
 
 inline constexpr std::uint64_t longest_journal = 16u << 20;
+inline constexpr std::string_view journal_magic = "edl-journal 2 ";  // and the CRC-32 of the rest of the file
+
+EDL_INLINE std::string journal_head(std::string_view record) {
+  auto const crc = crc32_z(0, reinterpret_cast<Bytef const*>(record.data()), record.size());
+  return fmt::format("{}{:08x}\n", journal_magic, std::uint32_t(crc));
+}
+
+/// The record in a journal's file, which is whole.
+EDL_INLINE nlohmann::json read_record(std::string const& path) {
+  wire::input_file const file(path);
+  if (file.size() > longest_journal)
+    throw error(fmt::format("{} has {} bytes and is no journal of a master", path, file.size()));
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  std::size_t const head = std::min(text.size(), journal_magic.size() + 9);
+  if (!text.starts_with(journal_magic))
+    throw error(fmt::format("{} is damaged at byte 0: it is no journal of a master", path));
+  if (std::string_view const record = std::string_view(text).substr(head);
+      std::string_view(text).substr(0, head) != journal_head(record))
+    throw error(fmt::format("{} is damaged: bytes {} to {} do not have the CRC-32 that stands before them",
+                            path, head, text.size()));
+  auto j = nlohmann::json::parse(text.begin() + std::ptrdiff_t(head), text.end(), nullptr, false);
+  if (!j.is_object()) throw error(fmt::format("{} is damaged at byte {}: it holds no record", path, head));
+  return j;
+}
+
+EDL_INLINE std::optional<memory> read_journal(std::string const& path, std::string const& run) try {
+  auto const j = read_record(path);
+  if (j.at("run") != run) return std::nullopt;
+  memory m;
+  m.generation = j.at("generation");
+  m.members = j.at("members");
+  m.wanted_servers = j.at("wanted_servers");
+  if (!j.at("evaluated").is_null()) m.evaluated = j.at("evaluated").get<std::uint64_t>();
+  m.workers = lines_from(j.at("workers"));
+  m.servers = lines_from(j.at("servers"));
+  m.events = j.at("events");
+  m.addresses = j.at("addresses").get<std::vector<std::string>>();
+  return m;
+} catch (nlohmann::json::exception const& e) {
+  throw error(fmt::format("{} is damaged: {}", path, e.what()));
+}
+
+EDL_INLINE std::string before_of(std::string const& journal) { return journal + ".before"; }
+
+EDL_INLINE bool is_there(std::string const& path) {
+  std::error_code failed;
+  return std::filesystem::exists(path, failed) || failed;  // what cannot be looked at may be there
+}
 
 }  // namespace detail
 
-EDL_INLINE std::optional<memory> journal::read() const {
-  if (path_.empty() || !std::filesystem::exists(path_)) return std::nullopt;
-  wire::input_file const file(path_);
-  if (file.size() > detail::longest_journal)
-    throw error(fmt::format("{} has {} bytes and is no journal of a master", path_, file.size()));
-  std::string text(file.size(), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
-  try {
-    auto const j = nlohmann::json::parse(text);
-    if (j.at("run") != run_) return std::nullopt;
-    memory m;
-    m.generation = j.at("generation");
-    m.members = j.at("members");
-    m.wanted_servers = j.at("wanted_servers");
-    if (!j.at("evaluated").is_null()) m.evaluated = j.at("evaluated").get<std::uint64_t>();
-    m.workers = detail::lines_from(j.at("workers"));
-    m.servers = detail::lines_from(j.at("servers"));
-    m.events = j.at("events");
-    m.addresses = j.at("addresses").get<std::vector<std::string>>();
-    return m;
-  } catch (nlohmann::json::exception const&) {
-    throw error(fmt::format("{} is damaged: it is no journal of a master; remove it to begin anew", path_));
+EDL_INLINE std::optional<memory> journal::read() {
+  trouble_.clear();
+  if (path_.empty()) return std::nullopt;
+  std::string const before = detail::before_of(path_);
+  bool const has_before = detail::is_there(before);
+  if (!detail::is_there(path_)) {
+    if (!has_before) return std::nullopt;
+    trouble_ = fmt::format("{} is not there", path_);
+    return detail::read_journal(before, run_);
   }
+  try {
+    return detail::read_journal(path_, run_);
+  } catch (storage_error const&) {
+    throw;
+  } catch (error const& damaged) {
+    trouble_ = damaged.what();
+  }
+  std::string const way_out = "; remove both, and the next start begins anew from the newest checkpoint";
+  if (!has_before) throw error(fmt::format("{}; there is no {}{}", trouble_, before, way_out));
+  try {
+    return detail::read_journal(before, run_);
+  } catch (storage_error const&) {
+    throw;
+  } catch (error const& damaged) {
+    throw error(fmt::format("{}; {}{}", trouble_, damaged.what(), way_out));
+  }
+}
+
+EDL_INLINE std::vector<std::string> journal::addresses(std::string const& path) try {
+  return detail::read_record(path).at("addresses").get<std::vector<std::string>>();
+} catch (nlohmann::json::exception const& e) {
+  throw error(fmt::format("{} is damaged: {}", path, e.what()));
+}
+
+EDL_INLINE void journal::remove() noexcept {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+  std::filesystem::remove(detail::before_of(path_), ignored);
+  written_.reset();
 }
 
 EDL_INLINE void journal::write(memory const& now) {
@@ -69,14 +138,15 @@ EDL_INLINE void journal::write(memory const& now) {
                    {"events", now.events},
                    {"addresses", now.addresses}};
   if (now.evaluated) j["evaluated"] = *now.evaluated;
-  try {
-    replace_file(path_, j.dump());
-  } catch (error const&) {
-    written_.reset();
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-    throw;
-  }
+  std::string const record = j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  written_.reset();
+  durable_file file(path_);
+  file.write(detail::journal_head(record));
+  file.write(record);
+  // Of another run there is nothing to go back to.
+  std::error_code none;
+  std::filesystem::rename(path_, detail::before_of(path_), none);
+  file.commit();
   written_ = now;
 }
 

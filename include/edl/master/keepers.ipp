@@ -42,7 +42,8 @@ struct gathering {
 EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
   std::vector<keeper> all;
   auto const add = [&](std::uint32_t id, std::uint32_t range) {
-    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, range});
+    if (auto const it = servers_.find(id); it != servers_.end())
+      all.push_back({it->second.to, range, id, it->second.incarnation});
   };
   if (options_.job.replicas) {
     auto members = coordinator_.current_world().members;
@@ -57,17 +58,17 @@ EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
 
 template <class Request>
 asio::awaitable<std::vector<std::string>> server::ask_all(std::vector<keeper> whom, std::uint16_t method,
-                                                          Request request,
-                                                          std::chrono::milliseconds timeout) {
+                                                          Request request, std::chrono::milliseconds timeout,
+                                                          order_terms terms) {
   auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
   for (std::size_t place = 0; place < whom.size(); ++place) {
     request.set_range(whom[place].range);
-    node_.spawn([g, to = whom[place].to,
+    node_.spawn([this, g, to = whom[place], terms,
                  what = net::outgoing{.method = method, .message = wire::pack(request), .timeout = timeout},
                  place]() -> asio::awaitable<void> {
       try {
-        net::reply answer = co_await to->call(what);
-        g->replies[place] = std::move(answer.message);
+        std::string answer = co_await order(to, what, terms);
+        g->replies[place] = std::move(answer);
       } catch (...) {
         g->failed = std::current_exception();
       }
@@ -80,11 +81,6 @@ asio::awaitable<std::vector<std::string>> server::ask_all(std::vector<keeper> wh
   co_return g->replies;
 }
 
-EDL_INLINE asio::awaitable<void> server::pause() {
-  asio::steady_timer timer(node_.executor(), std::chrono::milliseconds(50));
-  co_await timer.async_wait(asio::use_awaitable);
-}
-
 EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   wire::SettleRequest request;
   request.set_generation(generation);
@@ -93,7 +89,8 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   // others. The loss of one begins another generation.
   while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
     try {
-      auto const replies = co_await ask_all(keepers(), wire::method::settle, request, control_timeout);
+      order_terms const terms{.name = "settle", .generation = generation};
+      auto const replies = co_await ask_all(keepers(), wire::method::settle, request, control_timeout, terms);
       version = 0;
       for (std::string const& reply : replies)
         version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
@@ -110,7 +107,8 @@ EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) 
   if (!options_.job.replicas) return keepers();
   std::vector<keeper> all;
   for (std::uint32_t const id : coordinator_.holders(version))
-    if (auto const it = servers_.find(id); it != servers_.end()) all.push_back({it->second.to, 0});
+    if (auto const it = servers_.find(id); it != servers_.end())
+      all.push_back({it->second.to, 0, id, it->second.incarnation});
   return all;
 }
 
@@ -124,7 +122,8 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
     bool again = false;
     try {
       auto const all = claimants(r.version);
-      co_await ask_all(all, wire::method::claim, request, control_timeout);
+      order_terms const terms{.name = "claim", .generation = r.generation, .waits = false};
+      co_await ask_all(all, wire::method::claim, request, control_timeout, terms);
       claimed = true;
     } catch (net::call_error const& e) {
       // A member of a world may not have heard of it yet.
@@ -150,15 +149,15 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   request.set_version(c.version);
   request.set_evaluation(c.evaluation);
   try {
-    co_await ask_all(keepers(), wire::method::release, request, control_timeout);
+    order_terms const terms{.name = "release"};
+    co_await ask_all(keepers(), wire::method::release, request, control_timeout, terms);
   } catch (error const& e) {
     log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
   }
 }
 
-EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
-  std::string failed;
-  bool again = false;
+// Empty, or why not.
+EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
   std::string const path = wire::checkpoint_path(options_.checkpoint_dir, c.version);
   try {
     auto const earlier = wire::begin_checkpoint(path);
@@ -170,25 +169,42 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     wire::manifest m = options_.manifest;
     m.version = c.version;
     m.layout = wire::layout_digest(options_.layout);
-    auto const replies = co_await ask_all(keepers(true), wire::method::checkpoint, request, disk_timeout);
+    order_terms const terms{.name = "checkpoint", .generation = c.generation};
+    auto const replies =
+        co_await ask_all(keepers(true), wire::method::checkpoint, request, disk_timeout, terms);
     for (std::string const& reply : replies) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
     wire::commit_checkpoint(path, m, earlier, options_.allowed);
-    wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
-  } catch (net::call_error const& e) {
-    // Of a final one, another generation is asked for when who was to write it is lost.
-    if (e.code() == net::status::unavailable && c.final && options_.job.replicas) again = true;
-    failed = e.what();
   } catch (error const& e) {
-    failed = e.what();
+    co_return e.what();
   }
-  if (again) {
-    co_await pause();
-    if (coordinator_.generation() == c.generation) execute(c);
-    co_return;
+  co_return std::string();
+}
+
+// What is too old may stay: the checkpoint that was written is valid.
+EDL_INLINE void server::prune() try {
+  wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
+} catch (std::exception const& e) {
+  log_.warning(fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
+}
+
+EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
+  auto const since = std::chrono::steady_clock::now();
+  std::string failed;
+  for (bool told = false;;) {
+    failed = co_await write(c);
+    // Another generation asks for what it wants.
+    if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
+    if (failed.empty() || !c.final || std::chrono::steady_clock::now() - since >= options_.final_patience)
+      break;
+    if (!std::exchange(told, true))
+      log_.warning(fmt::format("the final checkpoint cannot be written yet, it is tried again: {}", failed));
+    co_await pause(std::min(options_.storage_pause, options_.final_patience));
+    if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
+  if (failed.empty()) prune();
   coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
   obey();
 }
@@ -246,14 +262,22 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
 }
 
 EDL_INLINE asio::awaitable<void> server::finish() {
+  auto const since = std::chrono::steady_clock::now();
   std::string failed;
-  try {
-    if (!options_.output.empty()) co_await export_variables();
-  } catch (error const& e) {
-    failed = e.what();
+  for (bool told = false; !options_.output.empty();) {
+    failed.clear();
+    try {
+      co_await export_variables();
+      break;
+    } catch (error const& e) {
+      failed = e.what();
+    }
+    if (std::chrono::steady_clock::now() - since >= options_.final_patience) break;
+    if (!std::exchange(told, true))
+      log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
+    co_await pause(std::min(options_.storage_pause, options_.final_patience));
   }
   if (!std::exchange(ended_, true)) around_.ended(failed);
-  changed_.notify();
   changed_.notify();
 }
 

@@ -74,8 +74,9 @@ class lineages {
   /// Contact was lost.
   void lost(std::uint32_t id, time_point now);
 
-  /// The process is not wanted any more: however it ends now, it is nobody's fault.
-  void given_up(std::uint32_t id);
+  /// The process is not wanted any more: it is replaced at once, and how it ends is nobody's fault. Nothing:
+  /// it has been replaced already, or has used up its budget.
+  std::optional<replacement> given_up(std::uint32_t id);
 
   /// The process ended. Nothing: it is not replaced (has been already, or has used up its budget).
   std::optional<replacement> exited(std::uint32_t id, exit_kind kind, std::string const& why);
@@ -95,7 +96,6 @@ class lineages {
     std::uint32_t failures = 0;
     bool ended = false;  // budget used up
     std::optional<time_point> lost;
-    bool given_up = false;
   };
 
   replacement replace(std::map<std::uint32_t, line>::iterator it);

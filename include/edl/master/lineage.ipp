@@ -53,7 +53,6 @@ EDL_INLINE void lineages::joined(std::uint32_t id) {
   if (l.ended) --ended_;
   l.ended = false;
   l.lost.reset();
-  l.given_up = false;
   next_id_ = std::max(next_id_, id + 1);
 }
 
@@ -61,15 +60,10 @@ EDL_INLINE void lineages::lost(std::uint32_t id, time_point now) {
   if (auto const it = lines_.find(id); it != lines_.end() && !it->second.ended) it->second.lost = now;
 }
 
-EDL_INLINE void lineages::given_up(std::uint32_t id) {
-  if (auto const it = lines_.find(id); it != lines_.end()) it->second.given_up = true;
-}
-
 EDL_INLINE lineages::replacement lineages::replace(std::map<std::uint32_t, line>::iterator it) {
   ++changes_;
   std::uint32_t const id = it->first;
   it->second.lost.reset();
-  it->second.given_up = false;
   if (options_.same_id) return {id, id};
   line const heir = it->second;
   lines_.erase(it);
@@ -77,11 +71,17 @@ EDL_INLINE lineages::replacement lineages::replace(std::map<std::uint32_t, line>
   return {id, next_id_++};
 }
 
+EDL_INLINE std::optional<lineages::replacement> lineages::given_up(std::uint32_t id) {
+  auto const it = lines_.find(id);
+  if (it == lines_.end() || it->second.ended) return std::nullopt;
+  return replace(it);
+}
+
 EDL_INLINE std::optional<lineages::replacement> lineages::exited(std::uint32_t id, exit_kind kind,
                                                                  std::string const& why) {
   auto const it = lines_.find(id);
   if (it == lines_.end() || it->second.ended) return std::nullopt;
-  if (kind == exit_kind::preempted || it->second.given_up) return replace(it);
+  if (kind == exit_kind::preempted) return replace(it);
   std::string const reason = kind == exit_kind::completed ? "ended before the job was finished" : why;
   same_reason_ = failures_ == 0 || (same_reason_ && reason == last_reason_);
   last_reason_ = reason;

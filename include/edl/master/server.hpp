@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "edl/core/log.hpp"
 #include "edl/master/coordinator.hpp"
 #include "edl/master/journal.hpp"
+#include "edl/master/watchdog.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
@@ -41,8 +43,12 @@ struct server_options {
   master::journal journal;            ///< read already
   std::optional<memory> before = {};  ///< what was in it
   bool ignore_damaged_checkpoints = false;
-  restore_point anew = {};        ///< where it begins again when all are damaged
-  wire::permission allowed = {};  ///< to write checkpoints; throws when it is not
+  restore_point anew = {};                            ///< where it begins again when all are damaged
+  wire::permission allowed = {};                      ///< to write checkpoints; throws when it is not
+  std::chrono::milliseconds step_patience{60'000};    ///< without a step, until it is told what is waited for
+  std::chrono::milliseconds order_patience{300'000};  ///< for who lives and cannot be reached, or for storage
+  std::chrono::milliseconds final_patience{10'000};   ///< for the storage of what the job ends with
+  std::chrono::milliseconds storage_pause{1'000};     ///< between two tries
 };
 
 /// What the master asks of the process around it. All are called on the node's thread.
@@ -52,6 +58,8 @@ struct callbacks {
   std::function<void(role of, std::uint32_t id)> stop;
   std::function<void(evaluation_result const&)> evaluated;
   std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete
+  /// What the job has been waiting for too long; empty: nothing any more. Told once at the start.
+  std::function<void(std::string const& what)> waits = {};
 };
 
 /// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
@@ -75,6 +83,9 @@ class server {
 
   /// A user wants another size: empty, or why not.
   std::string scale(scale_request const& r);
+
+  /// Ends the job with a reason that the process around it has.
+  void fail(std::string const& reason);
 
   /// Where the master listens: for its successor.
   void listens_at(std::vector<std::string> addresses);
@@ -106,19 +117,46 @@ class server {
   asio::awaitable<void> finish();
   asio::awaitable<void> export_variables();
   asio::awaitable<std::uint64_t> pull_copy(std::span<float> variables);
-  asio::awaitable<void> pause();
+  asio::awaitable<void> pause(std::chrono::milliseconds d = std::chrono::milliseconds(50));
+  void carry(std::string what, std::function<asio::awaitable<void>()> work);
+  bool find(find_restore_point const& c, std::string& why);
+  asio::awaitable<void> find_again(find_restore_point c, std::string why);
+  asio::awaitable<std::string> write(write_checkpoint c);
+  void prune();
+  void forget_gone();
 
   /// Whoever keeps a range of the model: its server, or every worker of the world; with `one`, of these the
   /// first whose copy went on.
   struct keeper {
     std::shared_ptr<net::channel> to;
     std::uint32_t range = 0;
+    std::uint32_t id = 0;
+    std::uint64_t incarnation = 0;
   };
+  struct order_terms {
+    char const* name = "";
+    std::optional<std::uint64_t> generation = {};  // of which it is void when another begins
+    std::chrono::milliseconds patience{};          // 0: without end
+    bool waits = true;                             // `not_ready` is no answer
+  };
+  struct waiting {
+    keeper whom;  // nobody: the storage
+    std::string what, why;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  /// Makes a call again until it is answered; throws `call_error`, `cancelled` when it is void: the member is
+  /// gone, or its generation is.
+  asio::awaitable<std::string> order(keeper to, net::outgoing what, order_terms terms);
+  bool takes_part(keeper const& k) const;
+  std::string waits(std::chrono::steady_clock::time_point now) const;
+  void watch_steps(std::chrono::steady_clock::time_point now);
   std::vector<keeper> keepers(bool one = false) const;
   std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
   template <class Request>
   asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
-                                                    Request request, std::chrono::milliseconds timeout);
+                                                    Request request, std::chrono::milliseconds timeout,
+                                                    order_terms terms);
   wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
@@ -141,7 +179,10 @@ class server {
   std::optional<std::pair<std::array<std::uint64_t, 6>, std::uint64_t>>
       kept_;  // what the journal was written for
   std::vector<std::string> addresses_;
-  bool unkept_ = false;  // the journal cannot be written
+  std::optional<std::chrono::steady_clock::time_point> unkept_;  // since when the journal cannot be written
+  std::list<waiting> waiting_;
+  watchdog watchdog_;
+  std::optional<std::string> shown_;  // of what is waited for
   bool ended_ = false;
 };
 
@@ -149,5 +190,6 @@ class server {
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/master/keepers.ipp"
+#include "edl/master/orders.ipp"
 #include "edl/master/server.ipp"
 #endif

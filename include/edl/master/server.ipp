@@ -62,7 +62,8 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       log_(std::move(log)),
       coordinator_(options_.job, std::chrono::steady_clock::now(), options_.before),
       changed_(on.executor()),
-      events_(options_.before ? options_.before->events : 0) {}
+      events_(options_.before ? options_.before->events : 0),
+      watchdog_(options_.step_patience) {}
 
 EDL_INLINE void server::listens_at(std::vector<std::string> addresses) {
   addresses_ = std::move(addresses);
@@ -81,7 +82,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                                  {m.addresses().begin(), m.addresses().end()},
                                  m.layout(),
                                  m.held(),
-                                 {m.ranges().begin(), m.ranges().end()}};
+                                 {m.ranges().begin(), m.ranges().end()},
+                                 m.heard()};
       auto const where = net::parse_addresses(request.addresses);
       join_reply const answer = coordinator_.join(request, now);
       bool const keeps = request.of == role::server || options_.job.replicas;
@@ -181,7 +183,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       auto const m = wire::unpack<wire::VersionReport>(r.message(), r.peer());
       version_report const report{m.generation(), m.version(), m.evaluate(), m.checkpoint()};
       if (report.evaluate)
-        node_.spawn([this, report] { return claim(report); });
+        carry("a version cannot be evaluated", [this, report] { return claim(report); });
       else
         coordinator_.version_reached(report, now);
       reply = wire::pack(wire::Empty{});
@@ -272,11 +274,24 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::tick() {
   asio::steady_timer timer(node_.executor());
   while (!coordinator_.over()) {
-    coordinator_.tick(std::chrono::steady_clock::now());
+    auto const now = std::chrono::steady_clock::now();
+    coordinator_.tick(now);
     obey();
+    forget_gone();
+    watch_steps(now);
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
+}
+
+// Whoever waits for a word of one that is gone is told so.
+EDL_INLINE void server::forget_gone() {
+  std::erase_if(servers_, [&](auto const& one) {
+    keeper const k{.to = nullptr, .range = 0, .id = one.first, .incarnation = one.second.incarnation};
+    if (takes_part(k)) return false;
+    one.second.to->close();
+    return true;
+  });
 }
 
 EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
@@ -299,63 +314,43 @@ EDL_INLINE std::string server::scale(scale_request const& r) {
 
 EDL_INLINE void server::obey() {
   // Before anybody hears of it.
-  if (std::pair const known(coordinator_.remembers(), events_); kept_ != known || addresses_.empty()) {
+  auto const time = std::chrono::steady_clock::now();
+  bool const tries = !unkept_ || time - *unkept_ >= options_.storage_pause;
+  if (std::pair const known(coordinator_.remembers(), events_);
+      tries && (kept_ != known || addresses_.empty())) {
     memory now = coordinator_.remembered();
     now.events = events_;
     now.addresses = addresses_;
     try {
       options_.journal.write(now);
       if (!addresses_.empty()) kept_ = known;
-      unkept_ = false;
+      unkept_.reset();
     } catch (error const& e) {
-      if (!std::exchange(unkept_, true))
-        log_.error(fmt::format("{}; as long as that is so, the job ends with this master", e.what()));
+      if (!std::exchange(unkept_, time))
+        log_.error(fmt::format(
+            "{}; it is tried again; as long as that is so, a successor of this master knows less", e.what()));
     }
   }
   for (auto commands = coordinator_.take_commands(); !commands.empty();
        commands = coordinator_.take_commands())
-    for (command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
+    for (command const& c : commands) try {
+        std::visit([this](auto const& one) { execute(one); }, c);
+      } catch (std::exception const& e) {
+        coordinator_.fail(fmt::format("the master cannot do what it has decided: {}", e.what()));
+      }
   changed_.notify();
 }
 
-EDL_INLINE void server::execute(find_restore_point const& c) {
-  std::optional<restore_point> found;
-  if (!options_.checkpoint_dir.empty()) {
-    bool const tolerant = options_.ignore_damaged_checkpoints;
-    auto const search =
-        wire::find_checkpoint(options_.checkpoint_dir, wire::check::checksums,
-                              tolerant ? wire::unreadable::passed_over : wire::unreadable::refused);
-    if (!search.passed_over.empty()) log_.warning(search.warning());
-    if (!search.newest && !search.passed_over.empty() && !tolerant) {
-      execute(
-          fail_job{fmt::format("no checkpoint in {} can be used to go on from; the same command with "
-                               "--ignore_damaged_checkpoints starts anew",
-                               options_.checkpoint_dir)});
-      return;
-    }
-    if (!search.passed_over.empty()) found = options_.anew;
-    if (search.newest) {
-      wire::manifest const m = wire::read_manifest(*search.newest);
-      found = restore_point{*search.newest, m.version, m.applied()};
-    }
-  }
-  coordinator_.restore_point_found(c.generation, found, std::chrono::steady_clock::now());
-}
-
-EDL_INLINE void server::execute(configure_servers const& c) {
-  for (std::uint32_t const id : c.servers) node_.spawn([this, id, c] { return configure(id, c); });
-}
-
 EDL_INLINE void server::execute(ask_version const& c) {
-  node_.spawn([this, g = c.generation] { return settle(g); });
+  carry("the servers' last version cannot be asked for", [this, g = c.generation] { return settle(g); });
 }
 
 EDL_INLINE void server::execute(write_checkpoint const& c) {
-  node_.spawn([this, c] { return checkpoint(c); });
+  carry("a checkpoint cannot be written", [this, c] { return checkpoint(c); });
 }
 
 EDL_INLINE void server::execute(release_frozen const& c) {
-  node_.spawn([this, c] { return release(c); });
+  carry("a version cannot be released", [this, c] { return release(c); });
 }
 
 EDL_INLINE void server::execute(replace_process const& c) { around_.replace(c.of, c.id, c.with); }
@@ -363,7 +358,7 @@ EDL_INLINE void server::execute(replace_process const& c) { around_.replace(c.of
 EDL_INLINE void server::execute(evaluation_done const& c) { around_.evaluated(c.result); }
 
 EDL_INLINE void server::execute(finish_job const&) {
-  node_.spawn([this] { return finish(); });
+  carry("the job cannot be finished", [this] { return finish(); });
 }
 
 EDL_INLINE void server::execute(fail_job const& c) {
@@ -371,52 +366,5 @@ EDL_INLINE void server::execute(fail_job const& c) {
 }
 
 EDL_INLINE void server::execute(log_line const& c) { log_.log(c.level, c.text); }
-
-EDL_INLINE wire::ConfigureRequest server::configuration(std::uint32_t id, configure_servers const& c) const {
-  wire::ConfigureRequest request;
-  request.set_generation(c.generation);
-  request.set_restore(c.restore);
-  request.set_keep(c.keep);
-  auto const tell = [&](std::uint32_t of, auto add) {
-    if (member const* const m = coordinator_.servers().find(of))
-      for (std::string const& a : m->addresses) add(a);
-  };
-  for (std::uint32_t range = 0; range < c.places.size(); ++range) {
-    range_place const& place = c.places[range];
-    auto const held = c.holders.find(range);
-    bool const holds = held != c.holders.end() && held->second.contains(id);
-    if (holds) request.add_holds(range);
-    if (place.primary != id && place.backup != id) continue;
-    auto* const a = request.add_assignments();
-    a->set_range(range);
-    a->set_primary(place.primary == id);
-    if (place.primary == id && place.backup)
-      tell(*place.backup, [&](std::string const& x) { a->add_backup(x); });
-    if (c.keep && c.sources[range] != id)
-      tell(c.sources[range], [&](std::string const& x) { a->add_from(x); });
-  }
-  return request;
-}
-
-EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_servers c) {
-  peer const p = servers_[id];
-  std::string failed;
-  std::optional<copy_position> kept;
-  try {
-    wire::ConfigureRequest const request = configuration(id, c);
-    net::outgoing const what{
-        .method = wire::method::configure, .message = wire::pack(request), .timeout = disk_timeout};
-    net::reply const answer = co_await p.to->call(what);
-    auto const reply = wire::unpack<wire::ConfigureReply>(answer.message, p.to->name());
-    if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
-  } catch (net::call_error const& e) {
-    // A server that is gone is found by its exit or its silence, and another generation begins.
-    if (e.code() != net::status::internal && e.code() != net::status::invalid) co_return;
-    failed = e.what();
-  }
-  coordinator_.server_configured(id, p.incarnation, c.generation, failed, std::chrono::steady_clock::now(),
-                                 std::move(kept));
-  obey();
-}
 
 }  // namespace edl::master

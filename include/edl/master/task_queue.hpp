@@ -132,6 +132,13 @@ class task_queue {
   std::uint32_t epochs_opened() const { return next_epoch_; }
   std::size_t leased() const { return leases_.size(); }
 
+  /// The lease that is the oldest of those in force.
+  struct lease_age {
+    std::uint32_t worker = 0;
+    time_point since;
+  };
+  std::optional<lease_age> oldest() const;
+
   /// Tasks of the epochs opened so far that are not done.
   std::uint64_t remaining() const { return front_.size() + back_.size() + unseen_ + leases_.size(); }
 

@@ -293,6 +293,12 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   if (lanes_) lanes_->restart(plan_, restored_);
 }
 
+EDL_INLINE std::optional<task_queue::lease_age> task_queue::oldest() const {
+  if (leases_.empty()) return std::nullopt;
+  held const& first = leases_.begin()->second;
+  return lease_age{first.worker, first.since};
+}
+
 EDL_INLINE bool task_queue::finished() const {
   if (!leases_.empty() || !front_.empty() || !back_.empty()) return false;
   auto const total = total_tasks();

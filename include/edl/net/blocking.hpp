@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,7 +22,8 @@ class started_call {
   /// Sleeps until the call has ended; throws `call_error`. Once.
   reply get();
 
-  void wait() const;  ///< sleeps until the call has ended
+  void wait() const;                                 ///< sleeps until the call has ended
+  bool wait_for(std::chrono::milliseconds d) const;  ///< likewise, but not longer than this: whether it has
   bool ready() const;
   void cancel();  ///< it ends soon, with `cancelled` if it is not over yet
 

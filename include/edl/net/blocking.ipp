@@ -81,6 +81,11 @@ EDL_INLINE void started_call::wait() const {
   state_->changed.wait(lock, [this] { return state_->over; });
 }
 
+EDL_INLINE bool started_call::wait_for(std::chrono::milliseconds d) const {
+  std::unique_lock lock(state_->mutex);
+  return state_->changed.wait_for(lock, d, [this] { return state_->over; });
+}
+
 EDL_INLINE void started_call::cancel() {
   state_->to.on().post([s = state_] { s->signal.emit(asio::cancellation_type::terminal); });
 }

@@ -14,6 +14,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/net/blocking.hpp"
+#include "edl/net/carry.hpp"
 #include "edl/net/status.hpp"
 #include "edl/platform/launcher.hpp"
 #include "edl/wire/edl.pb.h"
@@ -141,7 +142,11 @@ EDL_INLINE launched::launched(net::node& on, std::string const& address, net::to
       common_(std::move(common)),
       seen_(seen),
       to_(std::move(to)) {
-  node_.spawn([this] { return follow(); });
+  net::carry(
+      node_, [this] { return follow(); },
+      [this](std::string const& why) {
+        if (to_.failed) to_.failed("what happens to the job's processes cannot be followed: " + why);
+      });
 }
 
 EDL_INLINE asio::awaitable<void> launched::follow() {

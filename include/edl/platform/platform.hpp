@@ -55,6 +55,8 @@ struct observer {
       scale;
   /// The platform refuses what every job needs, and time does not mend it: in words, with the way out.
   std::function<void(std::string const& why)> refused;
+  /// The platform cannot tell any more what happens, because of `why`: the job cannot go on.
+  std::function<void(std::string const& why)> failed = {};
 };
 
 /// What starts and stops the processes of a job for its master: this machine, or a cluster. It only does as
@@ -77,6 +79,10 @@ class platform {
   /// Shows users how the job does, where the platform has a place for it. On any thread.
   virtual void show(std::string const& /*status: "Running", "Finished", "Failed"*/,
                     std::string const& /*line*/) {}
+
+  /// Shows users what the job has been waiting for too long, in the same place; empty: nothing any more. On
+  /// any thread.
+  virtual void waits(std::string const& /*what*/) {}
 };
 
 }  // namespace edl::platform

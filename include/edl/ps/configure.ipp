@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/status.hpp"
 #include "edl/ps/copy.hpp"
@@ -135,10 +136,17 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
     std::vector<std::string> const from(a.from().begin(), a.from().end());
     if (!request.keep()) {
       fresh = options_.make(a.range());
-      options_.configure(*fresh, request.restore());
+      try {
+        options_.configure(*fresh, request.restore());
+      } catch (storage_error const& e) {
+        // It is asked again, and the storage may have come back.
+        if (!e.may_pass()) throw;
+        throw net::call_error(net::status::not_ready, fmt::format("{}: {}", options_.name, e.what()));
+      }
     } else if (!from.empty()) {
       fresh = co_await fetch(generation, a.range(), from);
       if (configuring_ != generation) throw overtaken();
+      if (generation_ == generation) continue;  // asked twice, and the other call was the faster
     } else if (!shards_.contains(a.range())) {
       throw net::call_error(net::status::invalid,
                             fmt::format("{} has no state of range {} to keep", options_.name, a.range()));
@@ -147,8 +155,10 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
     if (fresh) s.state = std::move(fresh);
     s.state->drop_waiting();  // a copy that another has made lacks it
     s.primary = a.primary();
-    s.since_before = std::exchange(s.since, generation);
-    s.applied_before = std::exchange(s.applied, 0);
+    if (s.since != generation) {
+      s.since_before = std::exchange(s.since, generation);
+      s.applied_before = std::exchange(s.applied, 0);
+    }
     s.safe = 0;
     s.cut_off = false;
     s.backup.reset();

@@ -66,6 +66,7 @@ class server {
   void stepped() { advanced_.notify(); }
 
   std::uint64_t generation() const { return generation_; }  ///< 0: nothing to serve yet
+  std::uint64_t heard() const { return configuring_; }      ///< the newest that it was told to take
   /// Ranges that are its own in this generation. What it had before may still be there, for others to copy as
   /// the generation began, and grows old.
   std::vector<std::uint32_t> held() const;

@@ -227,6 +227,9 @@ EDL_INLINE std::optional<std::string> directory_lock::lost() const {
 EDL_INLINE void directory_lock::keep() {
   std::unique_lock guard(mutex_);
   while (!changed_.wait_for(guard, options_.beat, [&] { return ending_; })) {
+    // Storage may take its time, and `lost` is asked meanwhile.
+    guard.unlock();
+    std::optional<std::string> lost;
     try {
       check();
       ++self_.beat;
@@ -234,8 +237,12 @@ EDL_INLINE void directory_lock::keep() {
       unwritten_ = false;
     } catch (storage_error const&) {
       // It may pass; whoever else wants the directory now has the same trouble.
-    } catch (error const& e) {
-      lost_ = e.what();
+    } catch (std::exception const& e) {
+      lost = e.what();
+    }
+    guard.lock();
+    if (lost) {
+      lost_ = std::move(lost);
       return;
     }
   }

@@ -16,6 +16,7 @@
 #include "edl/net/blocking.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
+#include "edl/net/status.hpp"
 #include "edl/worker/links.hpp"
 
 namespace edl::worker {
@@ -26,8 +27,16 @@ struct identity {
   std::uint64_t incarnation = 0;
 };
 
-/// How long a worker goes on trying to reach the master before it gives up.
-inline constexpr std::chrono::seconds master_patience{30};
+/// How long one call to the master is tried, one that it answers at once and any other: a master that is away
+/// is called again.
+inline constexpr std::chrono::seconds master_try{3}, master_patience{30};
+
+/// Whether a call failed for want of a master: it is worth another try, for a successor may come.
+bool is_away(net::call_error const& e);
+
+/// Calls the master, which may be away for minutes: again, until it answers, or `stopping`, which is asked
+/// meanwhile, has been true for some seconds; then it throws interrupted. Without `stopping`: once.
+net::reply ask_master(net::channel& master, net::outgoing const& what, std::function<bool()> const& stopping);
 
 /// The parameter servers of a job: every call goes to all of them side by side, one for each range of the
 /// variables. Thread safety: used by one thread, which is not the node's, but for `generation` and
@@ -91,6 +100,9 @@ class remote_master final : public master_link {
   remote_master(net::channel& master, identity self, remote_link& parameters)
       : master_(master), self_(self), parameters_(parameters) {}
 
+  /// Asked while the master is waited for: true makes that end.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
   assignment next(std::uint32_t lane) override;
   bool report(outcome const& o) override;
 
@@ -98,6 +110,7 @@ class remote_master final : public master_link {
   net::channel& master_;
   identity self_;
   remote_link& parameters_;
+  std::function<bool()> stopping_;
   std::optional<assignment> held_;  // came with another generation: given out once the old is dropped
 };
 

@@ -20,19 +20,48 @@ namespace detail {
 inline constexpr std::chrono::minutes transfer_timeout{10};  // a stalled connection is given up much earlier
 inline constexpr std::chrono::milliseconds retry_pause{20};
 
+// What is handed back before a process ends, to a master that is there.
+inline constexpr std::chrono::seconds last_words{5};
+
 template <class Reply, class Request>
-Reply ask(net::channel& to, std::uint16_t method, Request const& request) {
-  net::outgoing what{
+Reply ask(net::channel& to, std::uint16_t method, Request const& request,
+          std::function<bool()> const& stopping) {
+  net::outgoing const what{
       .method = method, .message = wire::pack(request), .timeout = master_patience, .idempotent = true};
-  return wire::unpack<Reply>(net::wait(to, std::move(what)).message, to.name());
+  return wire::unpack<Reply>(ask_master(to, what, stopping).message, to.name());
 }
 
 }  // namespace detail
 
+EDL_INLINE bool is_away(net::call_error const& e) {
+  return e.code() == net::status::unavailable || e.code() == net::status::deadline_exceeded;
+}
+
+EDL_INLINE net::reply ask_master(net::channel& master, net::outgoing const& what,
+                                 std::function<bool()> const& stopping) {
+  if (!stopping) return net::wait(master, what);
+  using clock = std::chrono::steady_clock;
+  std::optional<clock::time_point> asked;
+  for (;;) {
+    net::started_call call = net::start(master, what);
+    while (!call.wait_for(std::chrono::milliseconds(50))) {
+      if (!asked && stopping()) asked = clock::now();
+      if (asked && clock::now() - *asked > detail::last_words)
+        throw interrupted("told to stop while the master was away");
+    }
+    try {
+      return call.get();
+    } catch (net::call_error const& e) {
+      if (!is_away(e)) throw;
+    }
+    std::this_thread::sleep_for(detail::retry_pause);
+  }
+}
+
 EDL_INLINE bool remote_parameters::refresh() {
   wire::Cluster now;
   for (;;) {
-    now = detail::ask<wire::Cluster>(master_, wire::method::cluster, wire::ClusterRequest{});
+    now = detail::ask<wire::Cluster>(master_, wire::method::cluster, wire::ClusterRequest{}, stopping_);
     if (now.ready()) break;
     if (stopping_ && stopping_()) throw interrupted("told to stop while the servers were not ready");
     std::this_thread::sleep_for(detail::retry_pause);
@@ -204,7 +233,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   request.set_worker(self_.id);
   request.set_incarnation(self_.incarnation);
   request.set_lane(lane);
-  auto const t = detail::ask<wire::Task>(master_, wire::method::task, request);
+  auto const t = detail::ask<wire::Task>(master_, wire::method::task, request, stopping_);
   assignment a;
   if (!wire::Task::Kind_IsValid(t.kind()))
     throw error("the master leased a task of a kind that this worker does not know");
@@ -246,7 +275,7 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.set_returned(o.returned);
   report.set_applied(o.applied);
   for (double m : o.metrics) report.add_metrics(m);
-  return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report).accepted();
+  return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report, stopping_).accepted();
 }
 
 }  // namespace edl::worker

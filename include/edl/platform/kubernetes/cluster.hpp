@@ -28,10 +28,11 @@ namespace edl::platform::kubernetes {
 
 /// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
 /// know becomes a log line and an Event of the master's pod; the pod's label `status` and annotation
-/// `elasticdl/progress` show how the job does. Annotations `elasticdl/num-workers` and
-/// `elasticdl/num-ps-pods` wish for another size: the answer stands in `elasticdl/scaled`, the size that the
-/// job is to have in `elasticdl/size`, and the wish is removed. A master that may not do its work tells its
-/// observer within seconds, and one whose pod is being deleted creates no more pods.
+/// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long. Annotations
+/// `elasticdl/num-workers` and `elasticdl/num-ps-pods` wish for another size: the answer stands in
+/// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the wish is removed. A
+/// master that may not do its work tells its observer within seconds, and one whose pod is being deleted
+/// creates no more pods.
 ///
 /// Thread safety: as `platform`; the constructor on any thread.
 class cluster final : public platform {
@@ -44,6 +45,7 @@ class cluster final : public platform {
   void stop(instance who, std::chrono::milliseconds grace) override;
   void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) override;
   void show(std::string const& status, std::string const& line) override;
+  void waits(std::string const& what) override;
 
  private:
   void obey();

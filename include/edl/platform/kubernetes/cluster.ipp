@@ -15,6 +15,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/quantity.hpp"
+#include "edl/net/carry.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 
@@ -63,7 +64,11 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
           .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
           .refused = [this](api_error const& why, std::chrono::milliseconds since) { refused(why, since); }},
       log_);
-  node_.spawn([this] { return tick(); });
+  net::carry(
+      node_, [this] { return tick(); },
+      [this](std::string const& why) {
+        if (to_.failed) to_.failed("the cluster cannot be followed: " + why);
+      });
 }
 
 EDL_INLINE cluster::~cluster() {
@@ -282,6 +287,14 @@ EDL_INLINE void cluster::show(std::string const& status, std::string const& line
         {{"metadata", {{"labels", {{"status", status}}}, {"annotations", {{"elasticdl/progress", line}}}}}});
   });
   if (status != "Running") record({status == "Failed" ? severity::warning : severity::info, status, line});
+}
+
+EDL_INLINE void cluster::waits(std::string const& what) {
+  nlohmann::json value = what;
+  if (what.empty()) value = nullptr;  // takes the annotation away
+  note([this, value] {
+    client_.patch(pod_path(self_.name), {{"metadata", {{"annotations", {{"elasticdl/waits", value}}}}}});
+  });
 }
 
 EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
