@@ -80,3 +80,17 @@ TEST_CASE("an amount grows up to a bound, and never shrinks") {
   CHECK(edl::bytes_of(edl::grown_quantity("7Ei", 4'000'000'000u)) == 9223372036854775807);
   CHECK_THROWS_AS(edl::grown_quantity("much", 2), edl::error);
 }
+
+TEST_CASE("an error quotes no control characters") {
+  for (std::string const amount : {"1\x1b[31m", "2\n3", "\x9b"}) {
+    CAPTURE(amount);
+    std::string said;
+    try {
+      edl::bytes_of(amount);
+    } catch (edl::error const& e) {
+      said = e.what();
+    }
+    CHECK(said.find("is no amount") != said.npos);
+    CHECK(said.find_first_of("\x1b\n\x9b") == said.npos);
+  }
+}

@@ -160,3 +160,16 @@ TEST_CASE("a bad row is named by its line, also behind rows of several lines and
   in->read(0, 301, e);
   CHECK(e.integer("a") == 5);
 }
+
+TEST_CASE("a header with more columns than a record can have is refused") {
+  support::scratch const dir;
+  auto const header = [](int columns) {
+    std::string text = "c0";
+    for (int i = 1; i < columns; ++i) text += ",c" + std::to_string(i);
+    return text + "\n";
+  };
+  support::write(dir / "wide.csv", header(16'384));
+  CHECK(csv_source(dir / "wide.csv").columns().size() == 16'384);
+  support::write(dir / "wider.csv", header(16'385));
+  CHECK(has(failure([&] { csv_source(dir / "wider.csv"); }), "at most 16384 are taken"));
+}

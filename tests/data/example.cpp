@@ -198,3 +198,33 @@ TEST_CASE("records damaged at random are errors or other records") {
   CHECK(refused > 10000);
   CHECK(refused < 20000);
 }
+
+TEST_CASE("a name may be empty, also before there is any text") {
+  example e;
+  // Two features, each with an empty name and an empty list of floats.
+  e.parse(
+      from_hex("0a0c"
+               "0a04120212000a0412021200"));
+  CHECK(e.size() == 1);
+  CHECK(e.float_values("").empty());
+}
+
+TEST_CASE("a record with very many features is read in a time that its length bounds") {
+  constexpr std::size_t many = 600'000;
+  std::string features;
+  auto const add = [&](std::size_t number, char value) {
+    std::string const name = "n" + std::to_string(1'000'000 + number);  // 8 characters
+    features += std::string("\x0a\x10\x0a\x08") + name + std::string("\x12\x04\x1a\x02\x08", 5) + value;
+  };
+  for (std::size_t i = 0; i < many; ++i) add(i, 1);
+  add(3, 2);
+  add(many - 1, 3);
+  std::string record = "\x0a";
+  for (std::size_t left = features.size(); left > 0; left >>= 7)
+    record += char((left & 0x7f) | (left >> 7 ? 0x80 : 0));
+  example e;
+  e.parse(record + features);
+  CHECK(e.size() == many);
+  CHECK(e.integer("n1000003") == 2);
+  CHECK(e.integer("n1599999") == 3);
+}

@@ -82,3 +82,16 @@ TEST_CASE("any text is an address or an error") {
     }
   }
 }
+
+TEST_CASE("an error about an address quotes no control characters") {
+  for (std::string const text : {"tcp:\x1b[31m:1", "unix:/a\nb", "\x9b"}) {
+    std::string said;
+    try {
+      edl::net::parse_address(text);
+    } catch (edl::error const& e) {
+      said = e.what();
+    }
+    CHECK(said.starts_with("address '"));
+    CHECK(said.find_first_of("\x1b\n\x9b") == said.npos);
+  }
+}

@@ -8,6 +8,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 
 namespace edl {
@@ -18,7 +19,7 @@ __extension__ using wide = unsigned __int128;
 inline constexpr std::uint64_t most_quantity = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] inline void no_quantity(std::string const& amount, char const* why) {
-  throw error(fmt::format("'{}' {}", amount.substr(0, 64), why));
+  throw error(fmt::format("'{}' {}", printable(amount, 64), why));
 }
 
 inline wide times(wide a, wide b, std::string const& amount) {

@@ -28,9 +28,9 @@ class csv_source : public source {
     example::kind what = example::kind::none;
   };
 
-  /// A data_error, with file and line, if there is no header, two columns have one name, a quote is never
-  /// closed or a row is longer than 16 MiB. A row with too few or too many fields is an error when it is
-  /// read.
+  /// A data_error, with file and line, if there is no header, it has more than 16,384 columns, two columns
+  /// have one name, a quote is never closed or a row is longer than 16 MiB. A row with too few or too many
+  /// fields is an error when it is read.
   explicit csv_source(std::string const& path, char delimiter = ',');
 
   std::vector<shard> const& shards() const override { return shards_; }

@@ -16,7 +16,7 @@
 namespace edl::data {
 namespace detail {
 
-inline constexpr std::size_t csv_row_limit = 16u << 20, csv_block = 1u << 20;
+inline constexpr std::size_t csv_row_limit = 16u << 20, csv_block = 1u << 20, csv_columns = 16'384;
 inline constexpr std::size_t csv_lines_kept = 256;  // so many rows are read to tell the line of one
 
 /// Where a character leaves us, by RFC 4180; a quote in the middle of a bare field is an ordinary character.
@@ -163,6 +163,9 @@ EDL_INLINE void csv_source::scan() {
     bool const good = fields.split(row, delimiter_);
     if (columns_.empty()) {
       if (!good) throw refuse("characters follow a closing quote in the header");
+      if (fields.size() > detail::csv_columns)
+        throw refuse(fmt::format("the header has {} columns, at most {} are taken", fields.size(),
+                                 detail::csv_columns));
       for (std::size_t i = 0; i < fields.size(); ++i) {
         std::string name{detail::trimmed(fields[i])};
         if (name.empty()) throw refuse(fmt::format("column {} has no name in the header", i));

@@ -5,8 +5,8 @@
 #include <google/protobuf/io/coded_stream.h>
 
 #include <bit>
-#include <cstring>
 #include <limits>
+#include <unordered_map>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -206,14 +206,23 @@ class example_parser {
       return skip(tag);
     });
     if (!good) return false;
-    if (auto const* const earlier = into_.find(key)) {
-      auto& f = into_.features_[std::size_t(earlier - into_.features_.data())];
-      f.what = value_.what, f.first = value_.first, f.count = value_.count;
-    } else {
-      auto& f = into_.add(key);
-      f.what = value_.what, f.first = value_.first, f.count = value_.count;
-    }
+    auto& f = place(key);
+    f.what = value_.what, f.first = value_.first, f.count = value_.count;
     return true;
+  }
+
+  /// The feature of that name, which is added where there is none. To look through many one by one would take
+  /// time by their square.
+  example::entry& place(std::string_view key) {
+    auto& features = into_.features_;
+    if (features.size() < 64) {
+      auto const* const earlier = into_.find(key);
+      return earlier ? features[std::size_t(earlier - features.data())] : into_.add(key);
+    }
+    if (known_.empty())
+      for (std::size_t i = 0; i < features.size(); ++i) known_.emplace(into_.name(i), i);
+    auto const [it, fresh] = known_.try_emplace(std::string(key), features.size());
+    return fresh ? into_.add(key) : features[it->second];
   }
 
   bool feature() {
@@ -286,6 +295,7 @@ class example_parser {
   std::string_view whole_;
   google::protobuf::io::CodedInputStream in_;
   example::entry value_;
+  std::unordered_map<std::string, std::size_t> known_;  // where a name's feature is; empty while they are few
 };
 
 EDL_INLINE void example::parse(std::string_view serialised) {

@@ -7,6 +7,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/identity.hpp"
 
@@ -14,7 +15,7 @@ namespace edl::net {
 
 namespace detail {
 [[noreturn]] inline void bad_address(std::string_view text, std::string_view why) {
-  throw error(fmt::format("address '{}': {}", text.substr(0, 300), why));
+  throw error(fmt::format("address '{}': {}", printable(text, 300), why));
 }
 }  // namespace detail
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/net/address.hpp"
+
+#include "edl/net/identity.hpp"
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  auto const text = fuzz::text(data, size);
+  fuzz::takes([&] {
+    auto const a = edl::net::parse_address(text);
+    fuzz::require(edl::net::parse_address(edl::net::to_string(a)) == a, "what is written is read as it was");
+    fuzz::require(a.peer.empty() || edl::net::is_identity(a.peer), "a peer is an identity");
+  });
+  if (edl::net::is_identity(text))
+    fuzz::require(edl::net::answers_to(text, text), "a process answers to its own identity");
+  return 0;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/wire/checkpoint.hpp"
+
+#include <zlib.h>
+
+#include "edl/wire/model_file.hpp"
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  static fuzz::memory_file const file;
+  static edl::parameter_layout const layout{
+      .variables = {{.name = "w", .dims = {2, 3}, .offset = 0}, {.name = "b", .dims = {2}, .offset = 6}},
+      .parameters = 8,
+      .state = 0};
+  auto const bytes = fuzz::text(data, size);
+  std::string const path = file.with(bytes);
+  std::vector<float> variables(layout.size());
+  fuzz::takes([&] { edl::wire::import_model(path, layout, variables); });
+  fuzz::takes([&] { edl::wire::model_version(path); });
+  edl::wire::manifest::file listed{
+      .name = file.name(), .bytes = size, .crc32 = 0, .version = 1, .ledger = {}};
+  listed.crc32 = std::uint32_t(::crc32_z(0, data, size));
+  fuzz::takes([&] {
+    auto const segments = edl::wire::read_segments(fuzz::memory_file::directory(), listed);
+    fuzz::require(!segments.empty(), "a part has a history");
+    for (auto const& s : segments) fuzz::require(s.elements.first <= s.elements.last, "a segment is a range");
+  });
+  return 0;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/platform/kubernetes/cluster_spec.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "edl/platform/kubernetes/objects.hpp"
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  using namespace edl::platform;
+  using namespace edl::platform::kubernetes;
+  job_spec spec;
+  spec.name = "j";
+  spec.image = "i";
+  spec.command = {"/m"};
+  spec.cluster_spec = fuzz::text(data, size);
+  fuzz::takes([&] {
+    check_cluster_spec(spec.cluster_spec);
+    auto const pod = member_pod(spec, {role::worker, 0}, 0, {}, {}, {"owner", "uid"});
+    fuzz::require(pod["metadata"]["labels"]["elasticdl-job-name"] == "j", "a pod stays one of its job");
+    master_pod(spec);
+    master_service(spec);
+  });
+  return 0;
+}

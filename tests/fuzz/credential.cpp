@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: EDL_HEADER_ONLY
+#include "edl/platform/kubernetes/exec_plugin.hpp"
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  using namespace edl::platform::kubernetes;
+  std::string const output(fuzz::text(data, size));
+  exec_plugin plugin;
+  plugin.version = "v1";
+  plugin.command = "plugin";
+  plugin.origin = "user 'x'";
+  fuzz::takes([&] {
+    auto const given = detail::parse_credential(plugin, output);
+    fuzz::require(!given.token.empty() || !given.certificate.empty(), "a credential is not empty");
+  });
+  parse_time(output);
+  return 0;
+}

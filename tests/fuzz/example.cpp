@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/data/example.hpp"
+
+#include "edl/data/example_builder.hpp"
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  static edl::example record, again;
+  if (!fuzz::takes([&] { record.parse(fuzz::text(data, size)); })) {
+    fuzz::require(record.size() == 0, "a malformed record leaves an empty one");
+    return 0;
+  }
+  for (std::string_view const name : record.names()) {
+    std::size_t const count = record.count(name);
+    std::size_t read = 0;
+    fuzz::takes([&] { read += record.float_values(name).size(); });
+    fuzz::takes([&] { read += record.integer_values(name).size(); });
+    for (std::size_t i = 0; i < count; ++i)
+      if (!fuzz::takes([&] { read += record.bytes(name, i).size() < size; })) break;
+    fuzz::require(read == count || count == 0, "all values of a feature can be read, in one way");
+    fuzz::takes([&] { record.floating(name); });
+    fuzz::takes([&] { record.integer(name); });
+  }
+  std::string written, rewritten;
+  edl::encode(record, written);
+  again.parse(written);
+  edl::encode(again, rewritten);
+  fuzz::require(written == rewritten, "what is written is read as it was");
+  return 0;
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/platform/kubernetes/access.hpp"
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  static fuzz::memory_file const file;
+  std::string const path = file.with(fuzz::text(data, size));
+  fuzz::takes([&] { edl::platform::kubernetes::from_kubeconfig(path); }, fuzz::author::user);
+  fuzz::takes([&] { edl::platform::kubernetes::from_kubeconfig(path, "other"); }, fuzz::author::user);
+  return 0;
+}

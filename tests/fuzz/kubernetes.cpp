@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "edl/platform/kubernetes/errors.hpp"
+#include "edl/platform/kubernetes/fields.hpp"
+#include "edl/platform/kubernetes/pod_status.hpp"
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  using namespace edl::platform::kubernetes;
+  auto const text = fuzz::text(data, size);
+  auto const refused = refusal(int(size % 600), text, "GET https://host/path", "the fuzzer");
+  fuzz::takes([&] { throw refused; });
+  auto const object = nlohmann::json::parse(text, nullptr, false);
+  if (auto const pod = read_pod(object)) {
+    trouble(*pod);
+    hopeless(*pod);
+    if (pod->over() || pod->terminating) ending_of(*pod);
+  }
+  number(object);
+  first(object);
+  return 0;
+}
