@@ -27,19 +27,6 @@ std::string sentence(std::string const& reason, std::string const& message, std:
   return meaning.empty() ? words : meaning + ": " + words;
 }
 
-/// What a pod waits for whose own status does not say it: the last that was said of it.
-std::string waits_for(json const& pod, std::vector<happening> const& events, std::string const& job) {
-  std::string const uid = text_at(pod, "/metadata/uid"), who = role_name(pod);
-  happening const* last = nullptr;
-  for (happening const& e : events)
-    if (e.who == who && (uid.empty() || e.uid.empty() || e.uid == uid)) last = &e;
-  if (last != nullptr && (last->warning || last->reason == "Pulling"))
-    return sentence(last->reason, last->message, job, last->by);
-  if (text_at(pod, "/spec/nodeName").empty())
-    return "waits for the scheduler, which has not looked at it yet";
-  return fmt::format("is being made on node {}, which says no more", text_at(pod, "/spec/nodeName"));
-}
-
 void add_now(json const& pod, std::vector<happening> const& events, std::string const& job, explanation& to) {
   pod_state const s = state_of(pod);
   std::string const who = role_name(pod);
@@ -97,6 +84,18 @@ json to_json(std::vector<entry> const& list) {
 }
 
 }  // namespace
+
+std::string waits_for(json const& pod, std::vector<happening> const& events, std::string const& job) {
+  std::string const uid = text_at(pod, "/metadata/uid"), who = role_name(pod);
+  happening const* last = nullptr;
+  for (happening const& e : events)
+    if (e.who == who && (uid.empty() || e.uid.empty() || e.uid == uid)) last = &e;
+  if (last != nullptr && (last->warning || last->reason == "Pulling"))
+    return sentence(last->reason, last->message, job, last->by);
+  if (text_at(pod, "/spec/nodeName").empty())
+    return "waits for the scheduler, which has not looked at it yet";
+  return fmt::format("is being made on node {}, which says no more", text_at(pod, "/spec/nodeName"));
+}
 
 explanation explain_pods(std::string const& job, json const& pods, std::vector<happening> const& events,
                          bool everything) {

@@ -24,6 +24,10 @@ struct explanation {
 explanation explain_pods(std::string const& job, nlohmann::json const& pods,
                          std::vector<happening> const& events, bool everything = false);
 
+/// What a pod waits for whose own status does not say it: the last that was said of it.
+std::string waits_for(nlohmann::json const& pod, std::vector<happening> const& events,
+                      std::string const& job);
+
 /// `edl explain`.
 int explain(words const& line);
 std::vector<flag> explain_flags();

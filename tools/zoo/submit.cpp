@@ -19,6 +19,7 @@
 #include "edl/core/error.hpp"
 #include "edl/net/token.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
+#include "explain.hpp"
 #include "logs.hpp"
 #include "pods.hpp"
 #include "submission.hpp"
@@ -194,10 +195,10 @@ void await_start(cluster& c, submission const& s) {
     }
     if (!why.empty() && why != said) fmt::print(stderr, "edl: the master waits: {}\n", said = why);
     if (std::chrono::steady_clock::now() >= until)
-      throw error(
-          fmt::format("the master of job '{0}' still waits: {1}; the job stays and starts when it can: "
-                      "`edl explain {0}`, `edl delete {0}`",
-                      job, why.empty() ? "the cluster does not say why" : why));
+      throw error(fmt::format(
+          "the master of job '{0}' still waits: {1}; the job stays and starts when it can: "
+          "`edl explain {0}`, `edl delete {0}`",
+          job, why.empty() ? waits_for(pod, events_of(c, job, json::array({pod})).list, job) : why));
     std::this_thread::sleep_for(pause);
   }
 }

@@ -47,6 +47,7 @@ class master_role {
   void ended(platform::ending const& e, std::uint64_t number);
   void found(std::vector<platform::instance> const& running);
   asio::awaitable<void> watch();
+  asio::awaitable<void> handle(net::request& q);
   void look_round();
   std::vector<platform::instance> left();
   void show(std::string const& status, std::string const& line);

@@ -21,6 +21,9 @@
 #include "edl/net/carry.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 #include "edl/platform/launcher.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -144,7 +147,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
   if (before_) where = net::parse_addresses(before_->addresses);
   // Another process may have taken a port that was free for a moment: members find this master at the rest.
   listener_ = std::make_unique<net::listener>(
-      node_, where, [this](net::request& q) { return server_.handle(q); },
+      node_, where, [this](net::request& q) { return handle(q); },
       net::listener_options{.some_suffice = before_.has_value()});
 }
 
@@ -247,6 +250,18 @@ EDL_INLINE void master_role::found(std::vector<platform::instance> const& runnin
   if (over_) return;
   settle(platform::role::server, now.servers);
   settle(platform::role::worker, now.workers);
+}
+
+EDL_INLINE asio::awaitable<void> master_role::handle(net::request& q) {
+  // A short job is over before the next look round: who says goodbye is noted at once.
+  std::optional<platform::instance> leaving;
+  if (cluster_ && q.method() == wire::method::leave) {
+    auto const m = wire::unpack<wire::LeaveRequest>(q.message(), q.peer());
+    leaving = {m.role() == wire::JoinRequest::SERVER ? platform::role::server : platform::role::worker,
+               m.id()};
+  }
+  co_await server_.handle(q);
+  if (leaving) left_.insert(*leaving);
 }
 
 // Who was a member and is none any more has left, or has been silent for too long.

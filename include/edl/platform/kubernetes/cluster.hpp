@@ -61,7 +61,7 @@ class cluster final : public platform {
   void listed(nlohmann::json const& items);
   void changed(std::string const& type, nlohmann::json const& object);
   void see_self(nlohmann::json const& pod);
-  void refused(api_error const& why, std::chrono::milliseconds since);
+  void refused(api_error const& why);
   void scale(size_wish const& wish);
   bool answer(size_wish const& wish, std::string const& text, std::string const& size);
   void raise_memory(nlohmann::json const& pod);

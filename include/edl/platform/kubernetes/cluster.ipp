@@ -30,8 +30,10 @@ inline client::options impatient() {
 inline constexpr std::uint64_t most_notes = 1000;  // that wait to be written
 inline constexpr int most_conflicts = 20;          // others write to the master's pod, too
 
-/// Rights that have just been given reach an API server a moment later.
-inline constexpr std::chrono::milliseconds refusal_patience{3'000};
+/// Rights that have just been given reach an API server a moment later; who one is may take longer.
+inline std::chrono::seconds patience_with(api_error const& why) {
+  return std::chrono::seconds(why.code() == 403 ? 3 : 30);
+}
 
 /// For the last requests, where the API server is away at the job's end.
 inline constexpr std::chrono::seconds last_patience{60};
@@ -62,7 +64,10 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       watcher::callbacks{
           .listed = [this](nlohmann::json const& items) { listed(items); },
           .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
-          .refused = [this](api_error const& why, std::chrono::milliseconds since) { refused(why, since); }},
+          .refused =
+              [this](api_error const& why, std::chrono::milliseconds since) {
+                if (since >= detail::patience_with(why)) refused(why);
+              }},
       log_);
   net::carry(
       node_, [this] { return tick(); },
@@ -146,8 +151,7 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace, std::vector<i
                            spec_.space));
 }
 
-EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds since) {
-  if (since < detail::refusal_patience) return;
+EDL_INLINE void cluster::refused(api_error const& why) {
   std::string const account = spec_.service_account.empty() ? "default" : spec_.service_account;
   std::string text =
       fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why.message());
@@ -187,6 +191,8 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
       return;
     } catch (api_error const& e) {
       why = {e.code(), e.reason(), e.message()};
+      // Of whom nothing can be made no job comes: to try each would only say it in more words.
+      if (e.code() == 403 && e.message().find("cannot create resource") != std::string::npos) refused(e);
     } catch (std::exception const& e) {
       why = {0, {}, e.what()};
     }

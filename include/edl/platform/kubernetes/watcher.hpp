@@ -30,8 +30,8 @@ class watcher {
     std::function<void(nlohmann::json const& items)> listed;
     /// "ADDED", "MODIFIED" or "DELETED", and the object.
     std::function<void(std::string const& type, nlohmann::json const& object)> changed;
-    /// It has been refused since the start, for so long, by what time does not mend (401, 403, 404). May be
-    /// empty.
+    /// It has been refused since the start, for so long, to list or to watch, by what time does not mend
+    /// (401, 403, 404). May be empty.
     std::function<void(api_error const& why, std::chrono::milliseconds since)> refused{};
   };
   struct options {
@@ -42,7 +42,7 @@ class watcher {
   };
 
   /// `selector`: labels, as "a=b,c=d". Refusals that time does not mend (401, 403, 404) are logged as errors
-  /// once, and tried again with the longest pause; until the first list with pauses of a second.
+  /// once, and tried again with the longest pause; until the first watch with pauses of a second.
   watcher(client& of, std::string path, std::string selector, callbacks to, logger log);
   watcher(client& of, std::string path, std::string selector, callbacks to, logger log, options o);
   watcher(watcher const&) = delete;
@@ -66,9 +66,9 @@ class watcher {
   logger log_;
   options options_;
 
-  std::string version_;  // where to go on; empty: list first
-  bool moved_ = false;   // the watch at hand has brought something
-  bool listed_ = false;  // ever
+  std::string version_;    // where to go on; empty: list first
+  bool moved_ = false;     // the watch at hand has brought something
+  bool followed_ = false;  // ever
 
   std::mutex mutex_;
   std::condition_variable stopping_;

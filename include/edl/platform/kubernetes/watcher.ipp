@@ -19,7 +19,7 @@ namespace detail {
 inline constexpr std::size_t longest_event = 16 << 20, longest_page = 64 << 20, most_objects = 1'000'000;
 inline constexpr char page_size[] = "500";
 inline constexpr std::chrono::seconds short_watch{1};
-inline constexpr std::chrono::milliseconds early_pause{1'000};  // before the first list
+inline constexpr std::chrono::milliseconds early_pause{1'000};  // before the first watch
 
 inline bool expired(int code, std::string_view reason) {
   return code == 410 || reason == "Expired" || reason == "Gone";
@@ -85,7 +85,7 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 EDL_INLINE void watcher::run() {
   backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
-  std::optional<std::chrono::steady_clock::time_point> refused;  // since when, before the first list
+  std::optional<std::chrono::steady_clock::time_point> refused;  // since when, before the first watch
   int fruitless = 0;  // watches in a row that have brought nothing and ended at once
   while (!stopped_) {
     auto time = std::chrono::milliseconds(0);
@@ -97,6 +97,7 @@ EDL_INLINE void watcher::run() {
       }
       auto const began = std::chrono::steady_clock::now();
       bool const good = follow();
+      followed_ = true;
       fruitless =
           moved_ || std::chrono::steady_clock::now() - began > detail::short_watch ? 0 : fruitless + 1;
       if (good || fruitless == 0) t.over();
@@ -114,7 +115,7 @@ EDL_INLINE void watcher::run() {
       if (gone && !version_.empty() && fruitless++ == 0) time = time.zero();
       if (gone) version_.clear();
       if (detail::lasting(e.code())) time = options_.longest_pause;
-      if (detail::lasting(e.code()) && !listed_) {
+      if (detail::lasting(e.code()) && !followed_) {
         time = std::min(time, detail::early_pause);
         auto const now = std::chrono::steady_clock::now();
         if (!refused) refused = now;
@@ -171,7 +172,6 @@ EDL_INLINE void watcher::list() {
   } while (!more.empty());
   if (version.empty()) throw error("the list has no resourceVersion to watch from");
   to_.listed(items);
-  listed_ = true;
   version_ = version;
 }
 
@@ -225,7 +225,7 @@ EDL_INLINE bool watcher::event(std::string_view line) {
     throw error(fmt::format("this event has no resourceVersion: '{}'", one_line(line, 200)));
   if (kind != "BOOKMARK") to_.changed(kind, *object);
   version_ = std::move(version);
-  moved_ = true;
+  moved_ = followed_ = true;
   return true;
 }
 
