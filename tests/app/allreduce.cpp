@@ -221,7 +221,7 @@ TEST_CASE("a worker with a copy that is told to leave does so, and is replaced")
   CHECK(has(j.log(), "worker 0 is lost: it left"));
 }
 
-TEST_CASE("a worker that stands still for too long is given up, and leaves when it wakes") {
+TEST_CASE("a worker that stands still for too long is given up, and replaced at once") {
   job::scratch const dir;
   job::run j(replicas(3, {"--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints"}), slow);
   reach_middle(j);
@@ -229,12 +229,8 @@ TEST_CASE("a worker that stands still for too long is given up, and leaves when 
   REQUIRE(still);
   ::kill(still, SIGSTOP);
   CHECK(j.says("worker 2 is lost: it gave no sign of life"));
-  CHECK(j.says("] World 2: 2 workers (0, 1)"));
-  std::size_t const done = count(j.log(), " completed, ");
-  CHECK(j.says(" completed, ", done + 4));  // without it, and it is still there
-  CHECK(j.find("worker", 2) == still);
-  ::kill(still, SIGCONT);
-  CHECK(job::eventually([&] { return j.find("worker", 2) == 0; }));
+  CHECK(j.says("worker 3 joined"));
+  CHECK(job::eventually([&] { return j.find("worker", 2) == 0; }));  // which nobody has woken
   CHECK(j.find("worker", 0) == other);
   CHECK(j.wait() == 0);
   CHECK(j.nothing_left());

