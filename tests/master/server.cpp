@@ -1,6 +1,7 @@
 #include "edl/master/server.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -72,7 +73,7 @@ struct master_process {
                                             .evaluated = [](evaluation_result const&) {},
                                             .ended = [this](std::string const& why) { set(ended, why); },
                                             .waits = [this](std::string const& what) { set(waits, what); }},
-                                  edl::logger(edl::severity::critical));
+                                  edl::logger(edl::severity::info, "", log.fd));
     listener = std::make_unique<edl::net::listener>(node, std::vector{peers::any_port()},
                                                     [this](edl::net::request& r) { return it->handle(r); });
     node.spawn([this] { return it->tick(); });
@@ -99,17 +100,27 @@ struct master_process {
     return on_node([this] { return it->decisions().ready(); });
   }
 
+  template <class Request>
+  std::string ask(std::uint16_t method, Request const& request) {
+    edl::net::node client(peers::options());
+    edl::net::channel to(client, listener->addresses(), "the master");
+    edl::net::outgoing what{.method = method, .message = edl::wire::pack(request), .timeout = 30s};
+    return edl::net::wait(to, std::move(what)).message;
+  }
+
   bool join(server_process const& s, std::uint64_t incarnation = 1) {
     edl::wire::JoinRequest r;
     r.set_role(edl::wire::JoinRequest::SERVER);
     r.set_incarnation(incarnation);
     for (auto const& a : s.listener.addresses()) r.add_addresses(edl::net::to_string(a));
-    edl::net::node client(peers::options());
-    edl::net::channel to(client, listener->addresses(), "the master");
-    edl::net::outgoing what{.method = method::join, .message = edl::wire::pack(r), .timeout = 30s};
-    return edl::wire::unpack<edl::wire::JoinReply>(edl::net::wait(to, std::move(what)).message, "master")
-        .accepted();
+    return edl::wire::unpack<edl::wire::JoinReply>(ask(method::join, r), "master").accepted();
   }
+
+  struct log_file {
+    int fd = ::memfd_create("log", MFD_CLOEXEC);
+    ~log_file() { ::close(fd); }
+  } log;
+  std::string said() const { return slurp("/proc/self/fd/" + std::to_string(log.fd)); }
 
   edl::parameter_layout layout{{{"w", {4}, 0}}, 4, 0};
   std::mutex lock;
@@ -246,6 +257,41 @@ TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the r
   m.on_node([&] { m.it->exited(role::server, 0, exit_kind::preempted, "was killed"); });
   CHECK(eventually([&] { return m.get(m.ended).has_value(); }));
   CHECK(m.get(m.ended)->find("no checkpoint in " + dir.path + " can be looked for: ") == 0);
+}
+
+TEST_CASE("a checkpoint that is written counts, whatever becomes of those that are too old") {
+  scratch const dir;
+  std::filesystem::create_directories(dir.path + "/version-4");
+  server_process s([&](std::uint16_t what, edl::bytes) -> std::string {
+    if (what == method::configure) return configured();
+    if (what == method::release) return edl::wire::pack(edl::wire::Empty{});
+    edl::wire::CheckpointReply part;
+    spill(dir.path + "/version-5/part", "x");
+    part.set_file("part");
+    part.set_bytes(1);
+    part.set_version(5);
+    return edl::wire::pack(part);
+  });
+  master_process m([&](server_options& o) {
+    o.checkpoint_dir = dir.path;
+    o.job.checkpoint = true;
+    o.keep_checkpoint_max = 1;
+    // Of what is asked for, the removal comes after the commit.
+    o.allowed = [&] {
+      if (std::filesystem::exists(dir.path + "/version-5/manifest.json")) throw edl::error("no more");
+    };
+  });
+  CHECK(m.join(s));
+  REQUIRE(eventually([&] { return m.ready(); }));
+  edl::wire::VersionReport r;
+  r.set_generation(1);
+  r.set_version(5);
+  r.set_checkpoint(true);
+  m.ask(method::version, r);
+  CHECK(eventually([&] { return m.said().find("heckpoint of version 5 ") != std::string::npos; }));
+  CAPTURE(m.said());
+  CHECK(m.said().find("Checkpoint of version 5 written") != std::string::npos);
+  CHECK(m.said().find("old checkpoints in " + dir.path + " cannot be removed: no more") != std::string::npos);
 }
 
 TEST_CASE("a journal whose disk comes back is written without another event") {
