@@ -164,7 +164,8 @@ TEST_CASE(
     check_end(j, dir / "checkpoints", 2);
     CAPTURE(j.log());
     CHECK(has(j.log(), "worker 3 joined"));
-    CHECK(last_accuracy(j.log()) > 0.7);
+    // Otherwise as many steps are made as members happen to be there, and a few steps teach little.
+    if (fixed) CHECK(last_accuracy(j.log()) > 0.7);
   }
 }
 

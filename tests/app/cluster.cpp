@@ -16,6 +16,8 @@ using lines = std::vector<std::string>;
 
 /// Slow enough that something can be done in the middle: two workers take about a second for an epoch.
 job::options const slow{.env = {{"TINY_DELAY_US", "900"}}};
+/// Goes on for minutes unless its gate is opened.
+job::options const held{.env = {{"TINY_DELAY_US", "20000"}}};
 
 std::vector<std::string> cluster(int servers, int workers, lines more = {}) {
   more.insert(more.end(),
@@ -443,15 +445,15 @@ TEST_CASE("a job is scaled while it runs: workers and servers come and go, nothi
   job::scratch const dir;
   std::string const name = "scaled-" + std::to_string(::getpid());
   job::run j(cluster(1, 1,
-                     {"--use_async", "--ps_ranges=3", "--num_epochs=6", "--job_name=" + name,
+                     {"--use_async", "--ps_ranges=3", "--num_epochs=12", "--job_name=" + name,
                       "--checkpoint_dir=" + dir / "checkpoints"}),
-             slow);
+             held);
   auto const scale = [&](std::string const& flag) {
     job::run command({"scale", "--job_name=" + name, flag});
     int const code = command.wait();
     return std::pair(code, command.log());
   };
-  reach_middle(j);
+  reach_middle(j, 1);
   pid_t const first = j.find("worker", 0);
   CHECK(scale("--num_workers=3").first == 0);
   CHECK(j.says("worker 2 joined"));
@@ -465,13 +467,14 @@ TEST_CASE("a job is scaled while it runs: workers and servers come and go, nothi
   CHECK(code == 1);
   CHECK(has(why, "--ps_ranges"));
   CHECK(j.find("worker", 0) == first);
+  j.open_gate();
   CHECK(j.wait() == 0);
   CHECK(j.nothing_left());
   std::string const log = j.log();
   CAPTURE(log);
   CHECK_FALSE(has(log, "Going back to version"));
-  check_account(log, 6);
-  check_ledgers(dir / "checkpoints", 6, 3);
+  check_account(log, 12);
+  check_ledgers(dir / "checkpoints", 12, 3);
   auto const [gone, what] = scale("--num_workers=2");
   CHECK(gone == 1);
   CHECK(has(what, "no job '" + name + "'"));

@@ -142,7 +142,8 @@ class run {
     mark_ = "EDL_TEST_RUN=" + std::to_string(::getpid()) + "-" + std::to_string(++number);
     arguments.insert(arguments.begin(), o.program);
     static scratch const cache;  // nothing is left in, or taken from, the user's
-    std::vector<std::string> variables{mark_, "XDG_CACHE_HOME=" + cache / "cache"};
+    std::vector<std::string> variables{mark_, "XDG_CACHE_HOME=" + cache / "cache",
+                                       "TINY_GATE=" + dir_ / "gate"};
     for (auto const& [name, value] : o.env) variables.push_back(name + "=" + value);  // the first counts
     for (char** e = ::environ; *e; ++e) variables.emplace_back(*e);
     auto const pointers = [](std::vector<std::string>& of) {
@@ -186,6 +187,10 @@ class run {
   pid_t pid() const { return pid_; }
   std::string log_path() const { return dir_ / "log"; }
   std::string log() const { return slurp(log_path()); }
+
+  /// From here on no record is delayed any more: who needs a job that still runs delays it for longer than
+  /// the test can take, and ends that when it has done what it has to do.
+  void open_gate() const { std::ofstream(dir_ / "gate").put('\n'); }
 
   /// Waits for a line of the log, or for a number of them. False when it does not come, or the command ends
   /// first.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model that trains in a second, for tests of whole jobs. The environment can make a worker of it fail or
 // dawdle.
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <edl/edl.hpp>
@@ -26,13 +29,21 @@ struct tiny {
 
  private:
   /// TINY_FAILS: "throw" or "abort" at the first record. TINY_DELAY_US: microseconds per record, so that a
-  /// test can act in the middle of a job; TINY_EVALUATION_DELAY_US: of an evaluation.
+  /// test can act in the middle of a job, until there is a file TINY_GATE; TINY_EVALUATION_DELAY_US: of an
+  /// evaluation.
   static void disturb() {
     if (char const* how = std::getenv("TINY_FAILS")) {
       if (how == std::string_view("abort")) std::abort();
       throw edl::data_error("this worker was told to fail");
     }
-    pause("TINY_DELAY_US");
+    if (!opened()) pause("TINY_DELAY_US");
+  }
+
+  static bool opened() {
+    static std::atomic<bool> open{false};
+    char const* const gate = std::getenv("TINY_GATE");
+    if (gate && !open && ::access(gate, F_OK) == 0) open = true;
+    return open;
   }
 
   static void pause(char const* name) {
