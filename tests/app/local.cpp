@@ -140,3 +140,26 @@ TEST_CASE("where the time goes is written for every worker that was asked") {
     }
   }
 }
+
+TEST_CASE("--max_step ends a job at exactly that step, and a longer one goes on from there") {
+  job::scratch const dir;
+  auto const last = [](std::string const& log) {
+    auto const at = log.rfind("[v=");
+    return at == std::string::npos ? 0 : std::stoi(log.substr(at + 3));
+  };
+  for (lines const& how : {lines{}, lines{"--num_workers=2", "--num_ps_pods=2"},
+                           lines{"--num_workers=2", "--num_ps_pods=1", "--grads_to_wait=2"}}) {
+    std::string const checkpoints = dir / "c" + std::to_string(how.size());
+    for (int const steps : {9, 60, 61}) {
+      lines more{"--num_epochs=0", "--max_step=" + std::to_string(steps), "--checkpoint_dir=" + checkpoints,
+                 "--validation_data=" + job::data().validation};
+      more.insert(more.end(), how.begin(), how.end());
+      job::run j(job::train(more));
+      CHECK(j.wait() == 0);
+      CAPTURE(j.log());
+      CHECK(last(j.log()) == steps);
+      job::run audit({"audit", checkpoints});
+      CHECK(audit.wait() == 0);
+    }
+  }
+}

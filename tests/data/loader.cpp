@@ -272,6 +272,31 @@ TEST_CASE("records that the feed refuses are left out one by one, as those that 
   CHECK(l.damaged_before(resumed) == 3);
 }
 
+TEST_CASE("work may end before its task does, whose order and count stay") {
+  counting_source const from{{40}};
+  loader_options const options{.minibatch_size = 8, .seed = 5};
+  std::vector<std::vector<std::uint64_t>> got[2];
+  for (std::uint32_t const end : {0u, 3u}) {
+    loader l{from, options, make, decode};
+    work task{{0, 0}, 0, 0, 40};
+    task.end_minibatch = end;
+    l.submit(task);
+    for (std::uint32_t i = 0; i < (end ? end : 5); ++i) {
+      batch* const b = l.next();
+      CHECK(b->identity.key.index == i);
+      CHECK(b->identity.key.count == 5);
+      got[end ? 1 : 0].push_back(b->records);
+      l.recycle(b);
+    }
+    task.first_minibatch = 3;
+    if (end) CHECK_THROWS_AS(l.submit(task), edl::error);
+    l.close();
+    CHECK(l.next() == nullptr);
+  }
+  got[0].resize(3);
+  CHECK(got[0] == got[1]);
+}
+
 TEST_CASE("a feed that takes no record at all is an error, and no damage") {
   counting_source const from{{16}};
   auto const feed = [](edl::example const& e, batch&, int, mode) { (void)e.floats("image"); };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "edl/core/error.hpp"
 
@@ -277,19 +278,67 @@ TEST_CASE("a ledger of other data is refused") {
   CHECK(q.holds(held->id, 0, 1));  // nothing changed
 }
 
-TEST_CASE("max_minibatches stops at whole tasks, and lets what is recovered be done") {
+TEST_CASE("max_minibatches ends in the middle of a task, and lets what is recovered be done") {
   auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = 7});
   auto const leases = lease_all(q);
-  CHECK(leases.size() == 3);  // 3 + 3 + 3
+  REQUIRE(leases.size() == 3);  // 3 + 3 + 1
+  CHECK(leases[1].until == 3);
+  CHECK(leases[2].until == 1);
+  CHECK(leases[2].range == q.plan().range(2));  // the order of its records is the whole task's
   q.recover(0);
   auto const again = lease_all(q, 1);
   CHECK(indices(again) == indices(leases));
   for (auto const& l : again) {
     CHECK(!q.finished());
+    CHECK(l.until == leases[l.key.index].until);
     q.complete(l.id, start);
   }
   CHECK(q.finished());
-  CHECK(q.done().minibatches_done == 9);
+  CHECK(q.done().minibatches_done == 7);
+  CHECK(q.done().records_done == 7);
+  CHECK(q.done().tasks_done == 2);
+}
+
+TEST_CASE("a limit counts what a checkpoint has applied, also of tasks that are not done") {
+  for (std::uint64_t const most : {7u, 8u, 9u, 11u, 12u}) {
+    CAPTURE(most);
+    edl::ledger l;
+    l.set_closed(0, 0, 2);
+    l.set_open({0, 2}, 1);
+    l.set_open({0, 4}, 1);
+    auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = most});
+    q.restore(l);  // 8 are applied
+    std::uint64_t count = 8;
+    for (auto const& lease : lease_all(q)) {
+      CHECK(lease.until > lease.applied);
+      count += lease.until - lease.applied;
+      q.complete(lease.id, start);
+    }
+    CHECK(q.finished());
+    CHECK(count == std::max<std::uint64_t>(most, 8));
+    std::uint64_t told = 0;
+    for (auto const& [epoch, c] : q.done_by_epoch()) told += c.minibatches_done;
+    CHECK(told == count);
+  }
+}
+
+TEST_CASE("with lanes a limit cuts the last task of the row, also after a restart") {
+  for (std::uint64_t const most : {1u, 5u, 7u, 20u, 23u, 40u}) {
+    CAPTURE(most);
+    auto q = two_files({.num_epochs = 0, .seed = 3, .max_minibatches = most, .lanes = 3});
+    std::uint64_t count = 0;
+    bool any = true;
+    while (std::exchange(any, false))
+      for (std::uint32_t lane = 0; lane < 3; ++lane)
+        if (auto const l = q.lease(lane, 1, start, lane)) {
+          any = true;
+          count += l->until;
+          q.complete(l->id, start);
+        }
+    CHECK(count == most);
+    CHECK(q.finished());
+    CHECK(q.done().minibatches_done == most);
+  }
 }
 
 TEST_CASE("what has failed counts as begun: max_minibatches is not exceeded by it") {

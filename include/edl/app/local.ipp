@@ -58,7 +58,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     if (!is_work(a.what)) return a;
     a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
     a.shard_name = options_.shards(a.what)[a.shard].name;
-    a.version = r.version, a.applied = r.applied, a.resumed = r.resumed;
+    a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until;
     return a;
   }
 

@@ -33,6 +33,11 @@ inline std::vector<master::shard> shards_of(data::source const* from) {
   return out;
 }
 
+/// `a` × `b`, or the greatest number.
+inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  return a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
+}
+
 /// A model exported by --output, or by anybody with the same names and extents.
 inline bool is_model_file(std::string const& path) { return path.ends_with(".safetensors"); }
 
@@ -310,7 +315,9 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
   o.minibatch_size = std::uint64_t(j.minibatch_size);
   o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
   o.num_epochs = j.num_epochs;
-  o.max_step = j.max_step;
+  // A step of servers that wait is so many minibatches.
+  bool const averages = j.how == strategy::parameter_server && !j.use_async;
+  o.max_step = detail::times(j.max_step, averages ? std::uint64_t(j.grads_to_wait) : 1);
   // Zero is the end only to the user, and never to the master.
   o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
   o.checkpoint = o.final_checkpoint = j.what == command::train && !j.checkpoint_dir.empty();

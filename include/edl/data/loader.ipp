@@ -27,8 +27,8 @@ namespace edl::data {
 struct loader::state {
   struct pending {
     work of;
-    std::vector<std::uint64_t> order;   // empty: ascending
-    std::uint64_t next = 0, count = 0;  // minibatches
+    std::vector<std::uint64_t> order;            // empty: ascending
+    std::uint64_t next = 0, end = 0, count = 0;  // minibatches: the next, where it ends, all of the task
   };
   struct slot {
     batch* b = nullptr;
@@ -92,7 +92,7 @@ struct loader::state {
     b->shard_number = p.of.shard;
     b->first_place = first_places[p.of.shard];
     given.push_back({b});
-    if (++p.next == p.count) queue.pop_front();
+    if (++p.next == p.end) queue.pop_front();
     return b;
   }
 
@@ -275,10 +275,11 @@ inline std::uint64_t checked_minibatches(source const& from, loader_options cons
 EDL_INLINE void loader::submit(work const& task) {
   auto& s = *state_;
   auto const count = detail::checked_minibatches(s.from, s.options, task);
-  if (task.first_minibatch >= count)
+  auto const end = task.end_minibatch > 0 ? std::min<std::uint64_t>(count, task.end_minibatch) : count;
+  if (task.first_minibatch >= end)
     throw error(fmt::format("{}: nothing is left of records [{}, {}) from minibatch {} on",
                             s.from.shards()[task.shard].name, task.begin, task.end, task.first_minibatch));
-  state::pending p{task, {}, task.first_minibatch, count};
+  state::pending p{task, {}, task.first_minibatch, end, count};
   if (s.options.shuffle && task.m == mode::training)
     task_order(s.options.seed, task.task, task.begin, task.end, p.order);
   std::lock_guard const lock{s.mutex};

@@ -20,7 +20,8 @@ EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_
           .range = l.range,
           .generation = generation,
           .applied = l.applied,
-          .resumed = l.resumed};
+          .resumed = l.resumed,
+          .until = l.until};
 }
 
 }  // namespace detail

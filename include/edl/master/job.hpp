@@ -105,6 +105,7 @@ struct task_reply {
   bool frozen = false;  ///< evaluation: pull that frozen version; otherwise the current one, which rests
   std::uint32_t applied = 0;
   bool resumed = false;
+  std::uint32_t until = 0;  ///< minibatches to be applied in all
 };
 
 struct task_report {

@@ -50,6 +50,7 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
   t.set_version(r.version);
   t.set_applied(r.applied);
   t.set_resumed(r.resumed);
+  t.set_until(r.until);
   return t;
 }
 

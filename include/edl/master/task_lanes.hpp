@@ -26,7 +26,7 @@ class task_lanes {
     std::uint32_t epochs = 1;           ///< so many at most
     std::uint64_t seed = 0;             ///< as of `epoch_order`
     bool shuffle = true;                ///< likewise
-    std::uint64_t max_minibatches = 0;  ///< tasks behind so many are not dealt out; 0: no limit
+    std::uint64_t max_minibatches = 0;  ///< behind so many nothing is dealt out; 0: no limit
   };
 
   /// `plan` is the same in every call.
@@ -40,6 +40,10 @@ class task_lanes {
 
   /// Goes on to the task after it.
   void take(task_plan const& plan, ledger const& applied, std::uint32_t lane);
+
+  /// How many minibatches of a task, from its beginning, are dealt out: all, or what the limit leaves of the
+  /// last.
+  std::uint64_t cut(task_key const& key) const;
 
   /// No lane has any more.
   bool over() const;
@@ -55,6 +59,8 @@ class task_lanes {
 
   options options_;
   std::uint64_t end_;  // of the places
+  std::optional<task_key> last_;
+  std::uint64_t of_last_ = 0;  // minibatches of the last task that are dealt out
   std::vector<head> heads_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> orders_;  // of the epochs where lanes are
 };

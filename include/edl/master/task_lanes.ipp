@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "edl/core/inline.hpp"
 #include "edl/master/task_lanes.hpp"
@@ -16,6 +17,8 @@ EDL_INLINE task_lanes::task_lanes(task_plan const& plan, options o)
     std::uint64_t place = 0, left = o.max_minibatches % in_epoch;
     for (std::uint32_t const index : order_of(plan, epoch)) {
       if (left == 0) break;
+      last_ = {epoch, index};
+      of_last_ = left;
       left -= std::min<std::uint64_t>(left, plan.minibatches(index));
       ++place;
     }
@@ -66,6 +69,10 @@ EDL_INLINE std::optional<task_key> task_lanes::next(std::uint32_t lane) const {
 EDL_INLINE void task_lanes::take(task_plan const& plan, ledger const& applied, std::uint32_t lane) {
   heads_[lane].place += options_.lanes;
   settle(plan, applied, heads_[lane]);
+}
+
+EDL_INLINE std::uint64_t task_lanes::cut(task_key const& key) const {
+  return key == last_ ? of_last_ : std::numeric_limits<std::uint64_t>::max();
 }
 
 EDL_INLINE bool task_lanes::over() const {

@@ -23,6 +23,8 @@ struct task_lease {
   task_range range;
   std::uint32_t applied = 0;  ///< minibatches known to be applied: where to go on
   bool resumed = false;       ///< leased before: servers may hold more than `applied`
+  std::uint32_t until =
+      0;  ///< minibatches to be applied in all: fewer than it has where the job's end cuts it
 };
 
 struct expired_lease {
@@ -66,7 +68,7 @@ class task_queue {
     bool shuffle = true;                ///< the order of an epoch's tasks: a pure function of (seed, epoch)
     std::uint32_t max_retries = 3;      ///< how often a task may be run with an error
     bool skip_damaged = false;          ///< what then: count it as skipped, instead of giving up
-    std::uint64_t max_minibatches = 0;  ///< begin no task beyond so many; 0: no limit
+    std::uint64_t max_minibatches = 0;  ///< of the whole job, whose last tasks are cut there; 0: no limit
     duration min_timeout = std::chrono::seconds(300);  ///< no lease is too old before
     std::uint64_t first_lease = 1;
     std::uint32_t lanes = 0;  ///< tasks are dealt out to so many (`task_lanes`); 0: to whoever asks
@@ -145,7 +147,8 @@ class task_queue {
   std::optional<std::uint64_t> total_tasks() const;    ///< of all epochs; nothing when they have no end
   std::optional<std::uint64_t> total_records() const;  ///< likewise
   task_counters const& done() const { return done_; }
-  std::map<std::uint32_t, task_counters> const& done_by_epoch() const { return by_epoch_; }
+  /// With the applied parts of tasks that were restored and that nobody goes on with, as at the end of a job.
+  std::map<std::uint32_t, task_counters> done_by_epoch() const;
   lease_counters const& history() const { return history_; }
   std::uint64_t next_lease() const { return next_lease_; }
 
@@ -158,6 +161,7 @@ class task_queue {
     std::uint32_t applied = 0;
     bool resumed = false;
     std::uint32_t lane = 0;
+    std::uint32_t until = 0;
   };
   struct held {
     waiting task;
@@ -175,8 +179,9 @@ class task_queue {
   std::uint64_t closed_in(std::uint32_t epoch) const;
   bool open_epoch();
   std::optional<waiting> next(std::uint32_t lane);
-  std::optional<task_key> begin_next(std::uint32_t lane);
+  std::optional<waiting> begin_next(std::uint32_t lane);
   bool may_begin() const;
+  std::uint64_t room() const;
   waiting take(lease_map::iterator it);
   void put_back(lease_map::iterator it, std::uint32_t applied);
   void count(std::uint32_t epoch, task_counters const& more);
@@ -195,6 +200,9 @@ class task_queue {
   std::map<task_key, std::uint32_t> failures_;
   std::uint64_t next_lease_;
   std::uint64_t begun_ = 0;  // minibatches of the tasks that are leased or have been and wait again
+  // Tasks that were restored with a part applied, and are not leased yet; what is applied of them.
+  std::map<task_key, std::uint32_t> parts_;
+  std::uint64_t in_parts_ = 0;
   duration longest_{};
   bool stopped_ = false;
   std::string reason_;

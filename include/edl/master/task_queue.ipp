@@ -55,17 +55,26 @@ EDL_INLINE bool task_queue::open_epoch() {
 EDL_INLINE bool task_queue::may_begin() const {
   if (stopped_) return false;
   if (lanes_) return !lanes_->over();
-  return options_.max_minibatches == 0 || done_.minibatches_done + begun_ < options_.max_minibatches;
+  return room() > 0;
+}
+
+// How many more minibatches may be begun.
+EDL_INLINE std::uint64_t task_queue::room() const {
+  if (options_.max_minibatches == 0) return std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t const taken = done_.minibatches_done + begun_ + in_parts_;
+  return options_.max_minibatches - std::min(options_.max_minibatches, taken);
 }
 
 // The next task that has never been leased.
-EDL_INLINE std::optional<task_key> task_queue::begin_next(std::uint32_t lane) {
+EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32_t lane) {
   if (!may_begin()) return std::nullopt;
   task_key key;
+  std::uint64_t room = this->room();
   if (lanes_) {
     auto const next = lanes_->next(lane);
     if (!next) return std::nullopt;
     key = *next;
+    room = lanes_->cut(key);
     lanes_->take(plan_, restored_, lane);
     while (next_epoch_ <= key.epoch) unseen_ += plan_.tasks() - closed_in(next_epoch_++);
   } else {
@@ -75,8 +84,14 @@ EDL_INLINE std::optional<task_key> task_queue::begin_next(std::uint32_t lane) {
     while (restored_.closed(key));
   }
   --unseen_;
-  begun_ += plan_.minibatches(key.index);
-  return key;
+  std::uint32_t const at = restored_.position(key);
+  if (parts_.erase(key) > 0) in_parts_ -= at;
+  std::uint64_t const all = plan_.minibatches(key.index);
+  // Lanes count from the task's beginning, so that what was restored changes nothing.
+  std::uint64_t const until = lanes_ ? std::max<std::uint64_t>(at, room) : at + std::min(all - at, room);
+  waiting const begun{key, at, at > 0, lane, std::uint32_t(std::min(all, until))};
+  begun_ += begun.until;
+  return begun;
 }
 
 EDL_INLINE std::optional<task_queue::waiting> task_queue::next(std::uint32_t lane) {
@@ -93,10 +108,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::next(std::uint32_t lan
   auto const in_lane = lanes_ ? lanes_->next(lane) : std::nullopt;
   if (bool const more = lanes_ ? in_lane && in_lane->epoch < next_epoch_ : unseen_ > 0; !more || !may_begin())
     if (auto const failed = pop(back_)) return failed;
-  auto const key = begin_next(lane);
-  if (!key) return std::nullopt;
-  std::uint32_t const at = restored_.position(*key);
-  return waiting{*key, at, at > 0, lane};
+  return begin_next(lane);
 }
 
 EDL_INLINE bool task_queue::recovered_waiting(std::uint32_t lane) const {
@@ -111,7 +123,7 @@ EDL_INLINE std::optional<task_lease> task_queue::lease(std::uint32_t worker, std
   leases_.emplace_hint(leases_.end(), id, held{*task, worker, incarnation, now});
   holders_[worker].leases.push_back(id);
   ++history_.leased;
-  return task_lease{id, task->key, plan_.range(task->key.index), task->applied, task->resumed};
+  return task_lease{id, task->key, plan_.range(task->key.index), task->applied, task->resumed, task->until};
 }
 
 EDL_INLINE bool task_queue::holds(std::uint64_t lease, std::uint32_t worker,
@@ -129,7 +141,7 @@ EDL_INLINE task_queue::waiting task_queue::take(lease_map::iterator it) {
 
 EDL_INLINE void task_queue::put_back(lease_map::iterator it, std::uint32_t applied) {
   waiting task = take(it);
-  task.applied = std::min(std::max(task.applied, applied), plan_.minibatches(task.key.index));
+  task.applied = std::min(std::max(task.applied, applied), task.until);
   task.resumed = true;
   front_.push_front(task);
 }
@@ -150,15 +162,16 @@ EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now, std::u
   holder& h = holders_[it->second.worker];
   longest_ = std::max(longest_, now - std::max(it->second.since, h.last_done));
   h.last_done = now;
-  task_key const key = take(it).key;
+  auto const [key, applied, resumed, lane, until] = take(it);
   failures_.erase(key);
-  begun_ -= plan_.minibatches(key.index);
-  std::uint64_t const records = plan_.range(key.index).records();
+  begun_ -= until;
+  std::uint64_t const records = plan_.records_of(key.index, until);
   skipped = std::min(skipped, records);
-  count(key.epoch, {.tasks_done = 1,
+  // A task that the job's end cuts is not done: who goes on with it, in a longer job, does the rest.
+  count(key.epoch, {.tasks_done = std::uint64_t(until == plan_.minibatches(key.index)),
                     .records_done = records - skipped,
                     .records_skipped = skipped,
-                    .minibatches_done = plan_.minibatches(key.index)});
+                    .minibatches_done = until});
   return true;
 }
 
@@ -175,8 +188,7 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
   auto const it = leases_.find(lease);
   if (it == leases_.end()) return task_fate::unknown;
   waiting task = take(it);
-  std::uint32_t const minibatches = plan_.minibatches(task.key.index);
-  task.applied = std::min(std::max(task.applied, applied), minibatches);
+  task.applied = std::min(std::max(task.applied, applied), task.until);
   task.resumed = true;
   ++history_.failed;
   std::uint32_t const times = ++failures_[task.key];
@@ -190,7 +202,7 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
     return again ? task_fate::again : task_fate::exhausted;
   }
   failures_.erase(task.key);
-  begun_ -= minibatches;
+  begun_ -= task.until;
   std::uint64_t const begun = plan_.records_of(task.key.index, task.applied);
   std::uint64_t const records = begun - std::min(begun, skipped);
   count(task.key.epoch, {.tasks_skipped = 1,
@@ -287,6 +299,9 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   holders_.clear();
   failures_.clear();
   begun_ = 0;
+  parts_ = restored_.open();
+  in_parts_ = 0;
+  for (auto const& [key, mark] : parts_) in_parts_ += mark;
   done_ = {};
   by_epoch_.clear();
   for (auto const& [epoch, c] : counts) count(epoch, c);
@@ -297,6 +312,21 @@ EDL_INLINE std::optional<task_queue::lease_age> task_queue::oldest() const {
   if (leases_.empty()) return std::nullopt;
   held const& first = leases_.begin()->second;
   return lease_age{first.worker, first.since};
+}
+
+EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::done_by_epoch() const {
+  auto all = by_epoch_;
+  for (auto const& [key, mark] : parts_) {
+    if (options_.num_epochs > 0 && key.epoch >= options_.num_epochs) continue;  // of a longer job
+    auto const lacks = restored_.skipped().find(key);
+    std::uint64_t const records = plan_.records_of(key.index, mark);
+    std::uint64_t const skipped =
+        lacks == restored_.skipped().end() ? 0 : std::min<std::uint64_t>(lacks->second, records);
+    all[key.epoch].records_done += records - skipped;
+    all[key.epoch].records_skipped += skipped;
+    all[key.epoch].minibatches_done += mark;
+  }
+  return all;
 }
 
 EDL_INLINE bool task_queue::finished() const {

@@ -27,6 +27,7 @@ struct assignment {
   std::uint64_t version = 0;         ///< evaluation: the frozen version
   std::uint32_t applied = 0;         ///< training: minibatches known to be applied
   bool resumed = false;              ///< leased before: servers may hold more than `applied`
+  std::uint32_t until = 0;           ///< minibatches to be applied in all; 0: every one that it has
 };
 
 /// What became of an assignment.

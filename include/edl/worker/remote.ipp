@@ -254,6 +254,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   a.version = t.version();
   a.applied = t.applied();
   a.resumed = t.resumed();
+  a.until = t.until();
   if (t.generation() != parameters_.generation()) {
     bool const first = parameters_.generation() == 0;
     parameters_.refresh();

@@ -68,11 +68,11 @@ class session {
   using clock = std::chrono::steady_clock;
   struct lease {
     assignment task;
-    std::uint64_t ticket = 0;  // of the loader's work
-    std::uint32_t minibatches = 0, next = 0;
-    std::uint64_t skipped = 0;   // damaged records
-    std::vector<double> totals;  // evaluation
-    std::vector<float> outputs;  // prediction
+    std::uint64_t ticket = 0;                            // of the loader's work
+    std::uint32_t minibatches = 0, next = 0, until = 0;  // all that it has, the next one, the end
+    std::uint64_t skipped = 0;                           // damaged records
+    std::vector<double> totals;                          // evaluation
+    std::vector<float> outputs;                          // prediction
   };
 
   struct lane {

@@ -103,7 +103,7 @@ EDL_INLINE bool session::run() {
         continue;
       }
       lease& l = here().leases.front();
-      if (l.next >= l.minibatches) {
+      if (l.next >= l.until) {
         end({});
         continue;
       }
@@ -181,6 +181,7 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
           .ticket = ++ticket_,
           .minibatches = std::uint32_t((records + size - 1) / size),
           .next = a.applied};
+  l.until = a.until > 0 ? std::min(a.until, l.minibatches) : l.minibatches;
   bool const training = a.what == task_kind::training;
   if (a.what == task_kind::evaluation) l.totals.resize(model_.totals());
   in.leases.push_back(std::move(l));
@@ -194,9 +195,10 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
                           .end = a.end,
                           .m = mode_of(a.what),
                           .first_minibatch = added.next,
+                          .end_minibatch = added.until,
                           .ticket = added.ticket};
     added.skipped = loader.damaged_before(left);
-    if (added.next < added.minibatches) loader.submit(left);
+    if (added.next < added.until) loader.submit(left);
   } catch (data_error const& e) {
     // This lease is not the one at work: report it here, the others go on.
     master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
@@ -232,7 +234,7 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
     log_.warning(fmt::format("{}: {} damaged records among {} to {} are left out", l.task.shard_name,
                              b.skipped, l.task.begin, l.task.end));
   }
-  if (l.next >= l.minibatches) end({});
+  if (l.next >= l.until) end({});
 }
 
 EDL_INLINE void session::pull() {
