@@ -22,6 +22,7 @@ net::node_options options(std::string name) {
           .self = {std::move(name), 1}};
 }
 
+std::string const frames;  // no stream of raw bytes
 net::address const place{net::address::transport::local, "fuzz", 0, "ps-0"};
 
 /// Whether a side has taken its peer.
@@ -116,7 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     asio::io_context io;
     fuzz::talk talk(io, {data, size});
     bool taken = false;
-    asio::co_spawn(io, greet([&] { return net::greet_server(talk.near, client, tls, place); }, taken),
+    asio::co_spawn(io, greet([&] { return net::greet_server(talk.near, client, tls, place, frames); }, taken),
                    asio::detached);
     io.run();
     fuzz::require(!taken, "a server that proves nothing is refused");
