@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "edl/controller/cluster_view.hpp"
+#include "edl/controller/policy.hpp"
+
+namespace edl::controller {
+
+struct plan_options {
+  policy who = policies().front();
+  double max_load = 0.97;     ///< of the cluster's cpu and memory: the rest is headroom for services
+  double change_share = 0.1;  ///< of its time, at most, a job may stand still because its size changes
+  double patience = 600;      ///< seconds that a job waits before no job behind it is let in
+};
+
+/// What becomes of one job.
+struct job_plan {
+  std::string uid;
+  bool admitted = false;
+  int workers = 0;  ///< how many it shall have
+  std::vector<std::string>
+      leaving{};  ///< worker pods to hand over, by name; those that wait for a node come first
+  std::vector<std::string> nodes{};        ///< where there is room for each new worker
+  std::vector<std::string> fixed_nodes{};  ///< the same for job::fixed, when it is let in
+  std::string reason{};                    ///< one sentence
+};
+
+/// Room that is kept for a pod of somebody else, until the scheduler puts it there.
+struct reservation {
+  std::string pod, node;
+};
+
+struct plan {
+  std::vector<job_plan> jobs{};             ///< as in the view
+  std::vector<reservation> reservations{};  ///< to be handed back as pod::nominated
+  std::vector<std::string> hopeless{};      ///< pods for which shrinking makes no room
+};
+
+/// How many workers each job shall have. The same view gives the same plan; a plan that has been carried out
+/// is followed by one that changes nothing.
+///
+/// - A job that has been let in never has less than its min; it is never suspended to make room.
+/// - Pods of others that wait for a node have room first, as soon as workers above min can leave.
+/// - Then jobs are let in at min, by priority and age, also by shrinking others. One that cannot be is passed
+/// by, until it
+///   has waited for `patience`.
+/// - The rest is given worker by worker: by priority, then by the policy. A worker takes another's room only
+/// where it deserves more.
+///
+/// Always ends: each exchange replaces workers by one that deserves more than each of them, so the sorted
+/// list of what all deserve only grows. A job that was resized lately is left alone by the last rule alone.
+plan make_plan(cluster_view const& view, plan_options const& options = {});
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/controller/autoscaler.ipp"
+#endif

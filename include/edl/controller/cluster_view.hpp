@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace edl::controller {
+
+/// What a cluster is like at one moment, as far as the autoscaler needs it. Plain values without behaviour,
+/// which a controller fills from Nodes, Pods and TrainingJobs and a simulator from its own.
+
+/// Amounts by the names of resources, in thousandths of their unit: cores, bytes, devices. `thousandths_of`
+/// (core/quantity.hpp) reads Kubernetes' spelling. A name that is missing means none.
+using resources = std::map<std::string, std::int64_t>;
+
+/// Pods that may be on a node, as its `allocatable` calls it. Every pod takes one; a node that does not name
+/// it has no limit.
+inline constexpr char pod_slots[] = "pods";
+
+struct taint {
+  std::string key, value, effect;
+  auto operator<=>(taint const&) const = default;
+};
+
+/// An empty key tolerates every taint, an empty effect every effect; `exists` asks for no value.
+struct toleration {
+  std::string key, value, effect;
+  bool exists = false;
+  auto operator<=>(toleration const&) const = default;
+};
+
+/// One line of a node affinity. The key "metadata.name" means the node's name.
+struct requirement {
+  enum class relation { in, not_in, exists, does_not_exist, greater, less };
+  std::string key;
+  relation is = relation::in;
+  std::vector<std::string> values{};
+  auto operator<=>(requirement const&) const = default;
+};
+
+/// What decides on which nodes a pod may be.
+struct pod_shape {
+  resources requests{};
+  std::map<std::string, std::string> node_selector{};
+  std::vector<std::vector<requirement>> affinity{};  ///< required: all lines of any term; no term: any node
+  std::vector<toleration> tolerations{};
+  auto operator<=>(pod_shape const&) const = default;
+};
+
+struct node {
+  std::string name;
+  resources allocatable{};
+  std::map<std::string, std::string> labels{};
+  std::vector<taint> taints{};
+  bool schedulable = true;  ///< ready, and not cordoned
+};
+
+/// A pod that has not ended.
+struct pod {
+  std::string name;  ///< unique: with its namespace, or its uid
+  std::string
+      job{};  ///< uid of the job whose worker this is; empty: anything else, a job's master and servers too
+  std::string node{};       ///< empty: it waits for one
+  std::string nominated{};  ///< the node that an earlier plan promised it
+  bool leaving = false;     ///< it is being deleted and holds its room until it is gone
+  pod_shape shape{};
+};
+
+/// How fast a job was with so many workers.
+struct measured_speed {
+  int workers = 0;
+  double records_per_s =
+      0;  ///< of useful work: where the batch may change, records of the first batch's worth
+};
+
+struct job {
+  std::string uid;
+  std::string name{};    ///< namespace/name, for a person
+  int priority = 0;      ///< higher ones first
+  int min = 1, max = 1;  ///< workers; with min 0 it may be paused
+  pod_shape worker{};
+  std::vector<pod_shape> fixed{};  ///< pods that it needs besides, and that do not exist yet: master, servers
+  double submitted = 0;            ///< seconds, on the clock of cluster_view::now
+  bool suspended = false;          ///< it wants nothing
+  bool admitted = false;           ///< an earlier plan let it in
+  int workers = 0;                 ///< how many it was told to have
+  std::vector<measured_speed> speeds{};
+  std::optional<double> records_left{};
+  double change_cost = 1;                ///< seconds that its training stands still when its size changes
+  std::optional<double> last_resized{};  ///< seconds
+};
+
+struct cluster_view {
+  double now = 0;  ///< seconds
+  std::vector<node> nodes{};
+  std::vector<pod> pods{};
+  std::vector<job> jobs{};
+};
+
+}  // namespace edl::controller

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "edl/controller/cluster_view.hpp"
+
+namespace edl::controller {
+
+/// Whether a scheduler may put a pod of this shape on this node, room apart: the node takes pods, its taints
+/// (NoSchedule, NoExecute) are tolerated, selector and required affinity hold.
+bool allows(node const& on, pod_shape const& shape);
+
+/// The room on every node, and who may have it: what Kubernetes' scheduler checks of requests, pod slots,
+/// taints, selectors and required node affinity. Preferences, volumes and affinity between pods are not
+/// looked at.
+class fitting {
+ public:
+  /// With the room of all pods taken that have a node. Only these shapes may be asked for.
+  fitting(cluster_view const& view, std::vector<pod_shape const*> const& shapes, double max_load);
+
+  /// The number of an equal shape among those of the constructor. Throws std::out_of_range.
+  int shape(pod_shape const& s) const { return shapes_by_value_.at(&s); }
+  int nodes() const { return nodes_; }
+
+  bool allowed(int shape, int node) const {
+    return classes_allowed_[std::size_t(shape) * classes_ + std::size_t(class_of_[node])];
+  }
+
+  /// Whether the room is there now; with `leaving`, or as soon as leaving pods have gone.
+  bool fits(int shape, int node, bool leaving = false) const;
+
+  /// How many of the shape have room there now, at most `most`.
+  std::size_t how_many(int shape, int node, std::size_t most) const;
+
+  /// Whether it would be there if these shapes left, each as often as it stands there.
+  bool fits_without(int shape, int node, std::vector<int> const& gone, bool leaving) const;
+
+  /// The first node on which the shape fits now; -1: none. Fast when asked often.
+  int first_fit(int shape);
+  int first_fit_with_leaving(int shape) const;
+
+  void take(int shape, int node);
+  void give_back(int shape, int node);
+
+  /// Whether one more of this shape leaves the headroom free, when those in `gone` have left.
+  bool within_load(int shape, std::vector<int> const& gone = {}) const;
+
+  /// Whether more is taken than the headroom allows, of something that this shape uses.
+  bool overloaded(int shape) const;
+
+  /// The largest part of any resource of the cluster that one such pod takes.
+  double dominant_share(int shape) const { return needs_[std::size_t(shape)].share; }
+
+ private:
+  struct need {
+    std::vector<std::pair<std::uint32_t, std::int64_t>> of;  ///< resource and amount, both positive
+    double share = 0;
+  };
+  struct by_value {
+    bool operator()(pod_shape const* a, pod_shape const* b) const { return *a < *b; }
+  };
+
+  void note_taken(need const& n, double sign);
+
+  int nodes_ = 0;
+  std::size_t kinds_ = 0, classes_ = 0;
+  std::vector<std::int64_t> free_, leaving_;  ///< by node, then by resource
+  std::vector<double> taken_, allowed_load_;  ///< of the whole cluster, by resource
+  std::vector<need> needs_;
+  std::vector<int> class_of_, first_;
+  std::vector<char> classes_allowed_;
+  std::map<pod_shape const*, int, by_value> shapes_by_value_;
+};
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/controller/fitting.ipp"
+#endif

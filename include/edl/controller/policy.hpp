@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/controller/speed_curve.hpp"
+
+namespace edl::controller {
+
+/// What a policy knows of a job. Not how many workers the job has: so a plan cannot depend on the one before.
+struct claimant {
+  int min = 1, most = 1;  ///< workers; `most` is max, or less where more would add nothing
+  double share = 0;       ///< of the cluster, that one worker takes: its dominant resource's
+  speed_curve speed{{}};
+  std::optional<double> records_left{};
+  double fair = 0;  ///< how many workers max-min fairness would give it, nodes' borders apart
+};
+
+/// Who is given room that is left when every job has its least. Pure.
+struct policy {
+  char const* name;
+  char const* help;
+
+  /// How much the worker deserves room that comes when there are n, n >= min. The greater value has it; an
+  /// equal one takes nothing away.
+  double (*worth)(claimant const& who, int n);
+};
+
+/// The policies: fair (the first, and the default), throughput, completion.
+std::vector<policy> const& policies();
+
+/// Throws usage_error that lists them.
+policy const& policy_called(std::string const& name);
+
+/// Sets `fair` of each: max-min fair shares of one divisible cluster, each between min and most.
+void share_fairly(std::vector<claimant*> const& among);
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/controller/policy.ipp"
+#endif

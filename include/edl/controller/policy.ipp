@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "edl/controller/policy.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::controller {
+namespace detail {
+
+/// Max-min: who would have the least with it. Shares are counted by the dominant resource (Ghodsi et al.,
+/// NSDI 2011).
+inline double worth_fair(claimant const& who, int n) { return -(n + 1) * who.share; }
+
+/// What it adds to the sum of speeds, each relative to one worker's, for the room that it takes.
+inline double worth_throughput(claimant const& who, int n) {
+  return (who.speed.at(n + 1) - who.speed.at(n)) / who.speed.at(1) / who.share;
+}
+
+/// Least remaining time first, up to the size at which a worker does half of what the first one did. Nobody
+/// has less than half of its fair share; what is left goes where it adds most.
+inline double worth_completion(claimant const& who, int n) {
+  if (n < std::ceil(who.fair / 2)) return 2e12 - (n + 1) * who.share;
+  double const gain = (who.speed.at(n + 1) - who.speed.at(n)) / who.speed.at(1);
+  if (gain < 0.5) return gain / who.share;
+  double const left = who.records_left.value_or(1e9) / who.speed.at(1);
+  return 1e12 / (1 + left * who.share);
+}
+
+}  // namespace detail
+
+EDL_INLINE std::vector<policy> const& policies() {
+  static std::vector<policy> const all{
+      {"fair", "equal shares between min and max, needs no measurement", detail::worth_fair},
+      {"throughput", "where another worker adds most to the sum of relative speeds",
+       detail::worth_throughput},
+      {"completion", "least remaining work first; everybody keeps half of the fair share",
+       detail::worth_completion},
+  };
+  return all;
+}
+
+EDL_INLINE policy const& policy_called(std::string const& name) {
+  std::string names;
+  for (policy const& p : policies()) {
+    if (name == p.name) return p;
+    names += (names.empty() ? "" : ", ") + std::string(p.name);
+  }
+  throw usage_error("unknown policy '" + name.substr(0, 64) + "': there are " + names);
+}
+
+EDL_INLINE void share_fairly(std::vector<claimant*> const& among) {
+  // A level of shares at which the cluster is just full: found by halving, since what is taken grows with the
+  // level.
+  auto const at = [](claimant const& c, double level) {
+    return std::clamp(level / c.share, double(c.min), double(std::max(c.min, c.most)));
+  };
+  double low = 0, high = 1;
+  for (int round = 0; round < 50; ++round) {
+    double const level = (low + high) / 2;
+    double taken = 0;
+    for (claimant const* c : among) taken += at(*c, level) * c->share;
+    (taken > 1 ? high : low) = level;
+  }
+  for (claimant* c : among) c->fair = at(*c, low);
+}
+
+}  // namespace edl::controller

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/controller/autoscaler.hpp"
+
+#include <doctest/doctest.h>
+
+#include "history.hpp"
+
+using namespace history;
+
+namespace {
+
+/// Asks, carries out, and asks again until a plan changes nothing; time passes between, so that no change is
+/// held back.
+void settle(cluster_view& v, plan_options const& o = {}) {
+  for (int round = 0; round < 20; ++round) {
+    plan const p = make_plan(v, o);
+    if (changes_nothing(v, p)) return;
+    apply(v, p);
+    v.now += 1000;
+  }
+  FAIL("no rest after 20 plans");
+}
+
+cluster_view of(std::vector<node> nodes, std::vector<job> jobs) {
+  return {.now = 1000, .nodes = std::move(nodes), .pods = {}, .jobs = std::move(jobs)};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "random clusters and histories: plans end, fit, hold their bounds, and the same again changes nothing") {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    world w(seed);
+    plan_options o;
+    o.who = policies()[seed % policies().size()];
+    o.max_load = seed % 3 == 0 ? 0.8 : 1;
+    for (int event = 0; event < 25; ++event) {
+      CAPTURE(event);
+      w.happen();
+      cluster_view& v = w.view;
+      std::map<std::string, int> before;
+      for (job const& j : v.jobs) before[j.uid] = workers_of(v, j.uid);
+      plan const p = make_plan(v, o);
+      plan const again = make_plan(v, o);
+      REQUIRE(p.jobs.size() == v.jobs.size());
+      for (std::size_t i = 0; i < p.jobs.size(); ++i) {
+        job_plan const& to = p.jobs[i];
+        job const& j = v.jobs[i];
+        CAPTURE(to.uid);
+        REQUIRE(to.uid == j.uid);
+        REQUIRE(to.workers == again.jobs[i].workers);
+        REQUIRE(to.nodes == again.jobs[i].nodes);
+        REQUIRE(to.leaving == again.jobs[i].leaving);
+        REQUIRE(!to.reason.empty());
+        REQUIRE(to.workers <= j.max);
+        if (to.admitted) REQUIRE(to.workers >= j.min);
+        if (j.admitted && !j.suspended) REQUIRE(to.admitted);  // never suspended to make room
+        if (!to.admitted) REQUIRE(to.workers == 0);
+      }
+      apply(v, p, seed % 2 == 0);
+      REQUIRE(wrong(v) == "");
+      for (job_plan const& to : p.jobs) REQUIRE(workers_of(v, to.uid) == to.workers);
+      plan const next = make_plan(v, o);
+      REQUIRE(changes(v, next) == "");
+    }
+  }
+}
+
+TEST_CASE("fair: nobody has two workers more than another who could have one of them") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    auto const upto = [&](int a, int b) { return std::uniform_int_distribution<int>(a, b)(random); };
+    std::vector<node> nodes;
+    for (int i = upto(1, 8); i > 0; --i) nodes.push_back(machine("n" + std::to_string(i), upto(1, 16)));
+    cluster_view v = of(std::move(nodes), {});
+    for (int event = 0; event < 8; ++event) {
+      int const min = upto(0, 3);
+      job j = one("j" + std::to_string(event), min, min + upto(0, 20), cores(1));
+      j.submitted = event;
+      v.jobs.push_back(std::move(j));
+      if (event > 4 && upto(0, 1)) {
+        std::erase_if(v.pods, [&](pod const& p) { return p.job == v.jobs[0].uid; });
+        v.jobs.erase(v.jobs.begin());
+      }
+      settle(v, {.max_load = 1});
+      int most = 0, capacity = 0, taken = 0;
+      for (node const& n : v.nodes) capacity += int(n.allocatable.at("cpu") / 1000);
+      for (job const& a : v.jobs) taken += a.workers;
+      for (job const& a : v.jobs)
+        if (a.workers > a.min) most = std::max(most, a.workers);
+      for (job const& a : v.jobs) {
+        if (!a.admitted || a.workers == a.max) continue;
+        CHECK(a.workers >= most - 1);
+        CHECK(taken == capacity);
+      }
+    }
+  }
+}
+
+TEST_CASE("the example that the first autoscaler got wrong: 2 and 8 of 60, room for 87 more") {
+  cluster_view v = of({machine("n", 97)}, {one("a", 2, 60, cores(1)), one("b", 2, 60, cores(1))});
+  for (auto [uid, n] : {std::pair("a", 2), std::pair("b", 8)}) {
+    job_of(v, uid).workers = n;
+    job_of(v, uid).admitted = true;
+    for (int i = 0; i < n; ++i)
+      v.pods.push_back({.name = uid + std::to_string(i), .job = uid, .node = "n", .shape = cores(1)});
+  }
+  plan const p = make_plan(v, {.max_load = 1});
+  CHECK(std::set{plan_of(p, "a").workers, plan_of(p, "b").workers} == std::set{48, 49});
+}
+
+TEST_CASE("an extended resource is used to its last, and the loop over it ends") {
+  cluster_view v = of({machine("n", 100, 8)}, {one("a", 1, 60, gpus(1))});
+  plan const p = make_plan(v, {.max_load = 0.9});
+  CHECK(plan_of(p, "a").workers == 8);
+}
+
+TEST_CASE("a job is let in at its min by shrinking others, at once") {
+  cluster_view v = of({machine("n", 10)}, {one("a", 2, 60, cores(1))});
+  settle(v, {.max_load = 1});
+  CHECK(job_of(v, "a").workers == 10);
+  job_of(v, "a").last_resized = v.now;  // even one that was just resized
+  v.jobs.push_back(one("b", 3, 3, cores(1)));
+  plan const p = make_plan(v, {.max_load = 1});
+  CHECK(plan_of(p, "b").workers == 3);
+  CHECK(plan_of(p, "a").workers == 7);
+  CHECK(plan_of(p, "a").reason == "7 of 2 to 60: made room for b");
+  CHECK(plan_of(p, "a").leaving.size() == 3);
+  v.jobs.push_back(one("c", 9, 9, cores(1)));
+  CHECK_FALSE(plan_of(make_plan(v, {.max_load = 1}), "c").admitted);
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "c").reason ==
+        "waits: there is no room for its 9 pods, even if all others shrink to their min");
+}
+
+TEST_CASE("pods of others have room at once, from those above their min, and never from below it") {
+  cluster_view v = of({machine("m", 4), machine("n", 4)}, {one("a", 3, 60, cores(1))});
+  settle(v, {.max_load = 1});
+  CHECK(job_of(v, "a").workers == 8);
+  v.pods.push_back({.name = "web", .shape = cores(3)});
+  plan const p = make_plan(v, {.max_load = 1});
+  REQUIRE(p.reservations.size() == 1);
+  CHECK(plan_of(p, "a").workers == 5);
+  apply(v, p, false);
+  CHECK(changes_nothing(
+      v, make_plan(v, {.max_load = 1})));  // it has not been scheduled yet, and its room is kept
+  v.pods.push_back({.name = "web-2", .shape = cores(4)});
+  plan const full = make_plan(v, {.max_load = 1});
+  CHECK(full.hopeless == std::vector<std::string>{"web-2"});  // a's three would have to go
+  CHECK(plan_of(full, "a").workers == 5);
+}
+
+TEST_CASE("room that a leaving pod still holds is counted once") {
+  cluster_view v = of({machine("n", 4)}, {one("a", 1, 4, cores(1))});
+  settle(v, {.max_load = 1});
+  v.pods.push_back({.name = "web", .shape = cores(2)});
+  plan const p = make_plan(v, {.max_load = 1});
+  for (pod& w : v.pods)
+    for (std::string const& name : plan_of(p, "a").leaving) w.leaving |= w.name == name;
+  job_of(v, "a").workers = 2;
+  plan const meanwhile = make_plan(v, {.max_load = 1});
+  CHECK(plan_of(meanwhile, "a").workers == 2);
+  CHECK(plan_of(meanwhile, "a").leaving.empty());
+  CHECK(meanwhile.reservations.size() == 1);
+}
+
+TEST_CASE("higher priorities first, and the lower ones keep their min") {
+  job high = one("high", 1, 6, cores(1)), low = one("low", 2, 60, cores(1));
+  high.priority = 5;
+  cluster_view v = of({machine("n", 9)}, {low});
+  settle(v, {.max_load = 1});
+  v.jobs.push_back(high);
+  settle(v, {.max_load = 1});
+  CHECK(job_of(v, "high").workers == 6);
+  CHECK(job_of(v, "low").workers == 3);
+  v.pods.push_back({.name = "web", .shape = cores(2)});
+  settle(v, {.max_load = 1});
+  CHECK(job_of(v, "high").workers == 5);
+  CHECK(job_of(v, "low").workers == 2);
+}
+
+TEST_CASE("headroom is left, and given back when services have taken it") {
+  cluster_view v = of({machine("n", 20)}, {one("a", 1, 60, cores(1))});
+  settle(v, {.max_load = 0.9});
+  CHECK(job_of(v, "a").workers == 18);
+  v.pods.push_back({.name = "web", .node = "n", .shape = cores(2)});
+  settle(v, {.max_load = 0.9});
+  CHECK(job_of(v, "a").workers == 16);
+  CHECK(plan_of(make_plan(v, {.max_load = 0.9}), "a").reason == "16 of 1 to 60: the rest is headroom");
+}
+
+TEST_CASE("a job that gains nothing from another worker is not given one") {
+  job j = one("a", 1, 60, cores(1));
+  j.speeds = {{2, 200}, {4, 390}, {8, 391}};
+  cluster_view v = of({machine("n", 20)}, {j});
+  plan const p = make_plan(v);
+  CHECK(plan_of(p, "a").workers == 4);
+  CHECK(plan_of(p, "a").reason == "4 of 1 to 60: more workers were measured to add nothing");
+}
+
+TEST_CASE(
+    "no thrash: who was resized is left alone for as long as the change cost, unless somebody needs room") {
+  cluster_view v = of({machine("n", 10)}, {one("a", 1, 60, cores(1))});
+  v.jobs[0].change_cost = 30;
+  apply(v, make_plan(v, {.max_load = 1, .change_share = 0.1}));
+  CHECK(job_of(v, "a").workers == 10);
+  v.nodes.push_back(machine("m", 10));
+  v.now += 299;
+  CHECK(changes_nothing(v, make_plan(v, {.max_load = 1, .change_share = 0.1})));
+  v.now += 2;
+  CHECK(plan_of(make_plan(v, {.max_load = 1, .change_share = 0.1}), "a").workers == 20);
+}
+
+TEST_CASE("pods that wait for a node without hope are taken back, and those that fit are kept") {
+  cluster_view v = of({machine("n", 2)}, {one("a", 1, 60, cores(1))});
+  v.jobs[0].admitted = true;
+  v.jobs[0].workers = 5;
+  for (int i = 0; i < 5; ++i)
+    v.pods.push_back({.name = "a" + std::to_string(i), .job = "a", .shape = cores(1)});
+  plan const p = make_plan(v, {.max_load = 1});
+  CHECK(plan_of(p, "a").workers == 2);
+  CHECK(plan_of(p, "a").nodes.empty());
+  CHECK(plan_of(p, "a").leaving == std::vector<std::string>{"a2", "a3", "a4"});
+}
+
+TEST_CASE(
+    "a large job that has waited is not passed by for ever, and one that fits nowhere holds nobody up") {
+  cluster_view v = of({machine("n", 8)}, {one("a", 2, 2, cores(1))});
+  settle(v, {.max_load = 1});
+  job large = one("large", 7, 7, cores(1)), small = one("small", 1, 1, cores(1));
+  large.submitted = v.now;
+  small.submitted = v.now + 1;
+  v.jobs.insert(v.jobs.end(), {large, small});
+  v.now += 10;
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "small").admitted);
+  v.now += 1000;
+  CHECK_FALSE(plan_of(make_plan(v, {.max_load = 1}), "small").admitted);
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "small").reason ==
+        "waits behind a job that has waited longer");
+  job_of(v, "large").worker = cores(9);
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "small").admitted);
+}
