@@ -76,4 +76,5 @@ TEST_CASE("a text from outside stays in its line") {
   CHECK(k8s::one_line("123456", 5) == "12345…");
   CHECK(k8s::one_line("aé", 2) == "aé");  // a character is not cut
   CHECK(k8s::one_line("aéb", 2) == "aé…");
+  CHECK(k8s::one_line(std::string(1000, '\x80'), 100).size() < 110);  // bytes that belong to no character
 }

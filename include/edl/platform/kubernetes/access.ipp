@@ -303,7 +303,7 @@ EDL_INLINE access in_cluster(std::string const& root) {
   return a;
 }
 
-EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& context) {
+EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& context) try {
   auto const files = detail::load_kubeconfig(path);
   auto name = context;
   for (auto const& f : files)
@@ -347,6 +347,9 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
   if (auto const space = detail::text_of(*chosen, chosen->value, "namespace"); !space.empty())
     a.user_space = space;
   return a;
+} catch (YAML::Exception const& e) {
+  throw error(fmt::format("kubeconfig {}: an entry is not what it should be: {}", one_line(path, 300),
+                          one_line(e.msg, 200)));
 }
 
 EDL_INLINE access find_access(bool force_kubeconfig, std::string const& context) {

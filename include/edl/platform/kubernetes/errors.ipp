@@ -51,7 +51,7 @@ EDL_INLINE std::string one_line(std::string_view text, std::size_t longest) {
   std::string out;
   for (char c : text) {
     bool const inside = (static_cast<unsigned char>(c) & 0xc0) == 0x80;  // of a character of several bytes
-    if (out.size() >= longest && !inside) return out + "…";
+    if (out.size() >= longest && (!inside || out.size() >= longest + 3)) return out + "…";
     bool const control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     if (!control)
       out.push_back(c);
