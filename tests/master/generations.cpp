@@ -224,6 +224,14 @@ TEST_CASE("members know a newer generation than a master's journal: it goes abov
     CHECK(m.it.tasks()->done().records_done == 4);
     CHECK(warned(m));
   }
+  SUBCASE("the journal before, and the one server that knew better is gone: a worker does") {
+    memory older = before;
+    older.generation = 1;
+    master m(options(), older);
+    CHECK(m.it.generation() == 2);
+    CHECK(join(m, role::worker, 1, 2, 2));
+    CHECK(m.it.generation() == 3);
+  }
   SUBCASE("none at all; a worker comes first") {
     master m;
     CHECK(join(m, role::worker, 0, 9, 9));
@@ -250,8 +258,11 @@ TEST_CASE("members know a newer generation than a master's journal: it goes abov
     m.start();
     CHECK(m.it.generation() == 1);
     SUBCASE("a worker from another time") {
-      CHECK(join(m, role::worker, 1, 1, 1));  // it may have asked this master before it joined
-      CHECK(m.it.generation() == 1);
+      SUBCASE("of a generation of the same number") {
+        CHECK(join(m, role::worker, 1, 1, 1));
+        auto const c = m.configured(some(), 3);
+        CHECK((c.keep && c.generation == 2));
+      }
       CHECK(join(m, role::worker, 2, 7, 7));
       auto const c = m.configured(some(), 3);
       CHECK((c.keep && c.generation == 8));

@@ -220,7 +220,8 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
-  worker::remote_parameters parameters(node, master, p.layout.size(), p.layout.parameters,
+  worker::identity const me{s.id, node.options().self.incarnation};
+  worker::remote_parameters parameters(node, master, me, p.layout.size(), p.layout.parameters,
                                        j.gradients == "bfloat16");
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.watch_generation([&] { return parameters.generation(); },

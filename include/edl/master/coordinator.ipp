@@ -204,11 +204,11 @@ EDL_INLINE void coordinator::give_up(role of, std::uint32_t id, std::string cons
   if (auto const r = lines(of).given_up(id)) commands_.emplace_back(replace_process{of, r->id, r->with});
 }
 
-// What a member knows of has been, whatever this master remembers: the same number must not mean two states.
-// A worker without a state of its own may have asked this master before it joined, and know of the newest.
+// What a member knows of when it joins has been, whatever this master remembers: the same number must not
+// mean two states.
 EDL_INLINE void coordinator::rise_above(join_request const& r, time_point now) {
   bool const keeps = r.of == role::server || options_.replicas;
-  if (r.heard < generation_ + (keeps ? 0 : 1) || r.heard == 0) return;
+  if (r.heard < generation_ || r.heard == 0) return;
   say(severity::warning,
       fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older one; "
                   "the job goes on above that",

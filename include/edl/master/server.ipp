@@ -100,9 +100,11 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       break;
     }
     case wire::method::cluster: {
+      auto const m = wire::unpack<wire::ClusterRequest>(r.message(), r.peer());
       wire::Cluster out;
       out.set_generation(coordinator_.generation());
-      out.set_ready(coordinator_.ready());
+      // What a worker knows of when it joins, it has not heard here.
+      out.set_ready(coordinator_.ready() && coordinator_.workers().known(m.id(), m.incarnation()));
       for (range_place const& place : coordinator_.places()) {
         auto* range = out.add_ranges();
         range->set_server(place.primary);

@@ -43,10 +43,11 @@ net::reply ask_master(net::channel& master, net::outgoing const& what, std::func
 /// `generation_is_over`.
 class remote_parameters final : public remote_link {
  public:
-  /// `elements`, `parameters`: of the model's arena. `halved`: gradients travel as bfloat16.
-  remote_parameters(net::node& on, net::channel& master, std::size_t elements, std::size_t parameters,
-                    bool halved = false)
-      : node_(on), master_(master), elements_(elements), parameters_(parameters) {
+  /// `self`: the worker, which must have joined for an answer. `elements`, `parameters`: of the model's
+  /// arena. `halved`: gradients travel as bfloat16.
+  remote_parameters(net::node& on, net::channel& master, identity self, std::size_t elements,
+                    std::size_t parameters, bool halved = false)
+      : node_(on), master_(master), self_(self), elements_(elements), parameters_(parameters) {
     if (halved) halves_.resize(parameters);
   }
 
@@ -83,6 +84,7 @@ class remote_parameters final : public remote_link {
 
   net::node& node_;
   net::channel& master_;
+  identity self_;
   std::size_t elements_, parameters_;
   std::vector<std::uint16_t> halves_;  // of the gradients that travel; empty: they travel as they are
   std::atomic<std::uint64_t> generation_{0};

@@ -59,9 +59,12 @@ EDL_INLINE net::reply ask_master(net::channel& master, net::outgoing const& what
 }
 
 EDL_INLINE bool remote_parameters::refresh() {
+  wire::ClusterRequest request;
+  request.set_id(self_.id);
+  request.set_incarnation(self_.incarnation);
   wire::Cluster now;
   for (;;) {
-    now = detail::ask<wire::Cluster>(master_, wire::method::cluster, wire::ClusterRequest{}, stopping_);
+    now = detail::ask<wire::Cluster>(master_, wire::method::cluster, request, stopping_);
     if (now.ready()) break;
     if (stopping_ && stopping_()) throw interrupted("told to stop while the servers were not ready");
     std::this_thread::sleep_for(detail::retry_pause);
