@@ -219,8 +219,21 @@ TEST_CASE("a master that was cut off blames nobody for what could not be told me
     CHECK(m.done(t));
     CHECK(!m.take<replace_process>());
   }
-  SUBCASE("who is not heard then is lost, after the usual time") {
+  SUBCASE("who needs as long as the outage was to be heard again is not lost") {
+    live(76, {0, 1}, false);
+    live(20, {0, 1}, true);
+    CHECK(m.done(t));
+    CHECK(!m.take<replace_process>());
+  }
+  SUBCASE("who is heard again, and then no more, is lost after the usual time") {
+    live(4, {0, 1}, true);
     live(16, {0, 1}, false);
+    CHECK(m.it.workers().find(0));
+    live(4, {0, 1}, false);
+    CHECK_FALSE(m.it.workers().find(0));
+  }
+  SUBCASE("who is not heard then is lost, once the outage could be over for it, too") {
+    live(76, {0, 1}, false);
     CHECK(m.it.workers().find(0));
     live(8, {0, 1}, false);
     CHECK_FALSE(m.it.workers().find(0));

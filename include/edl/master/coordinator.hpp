@@ -177,6 +177,7 @@ class coordinator {
   void say(severity level, std::string text);
   void lose(role of, std::uint32_t id, std::string const& how, time_point now);
   bool cut_off(time_point now) const;
+  bool finds_back(member const& m, time_point now) const;
   void excuse(time_point now);
   void rise_above(join_request const& r, time_point now);
   void give_up(role of, std::uint32_t id, std::string const& why, time_point now);
@@ -243,6 +244,7 @@ class coordinator {
   std::optional<std::uint64_t> layout_;
   std::uint64_t version_ = 0;
   std::optional<time_point> last_tick_, heard_;  // a tick, any member
+  time_point heard_again_{}, back_until_{};      // after an absence of this master
   bool isolated_ = false;                        // as far as can be told: no member is heard
   bool configured_once_ = false;                 // by this master
   std::uint64_t leap_ = 1;                       // to the next generation, where a server is ahead

@@ -15,6 +15,9 @@ namespace edl::master {
 
 namespace detail {
 
+// When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (net/transport.ipp).
+inline constexpr std::chrono::seconds longest_way_back{30};
+
 EDL_INLINE std::uint64_t records_per_task(job_options const& o) {
   if (o.minibatches_per_task > 0 &&
       o.minibatch_size > std::numeric_limits<std::uint64_t>::max() / o.minibatches_per_task)
@@ -257,7 +260,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
   for (role const of : {role::worker, role::server}) {
     if (!cut_off(now))
       for (auto const& m : members(of).silent(now))
-        if (!over()) give_up(of, m.id, "it gave no sign of life", now);
+        if (!over() && !finds_back(m, now)) give_up(of, m.id, "it gave no sign of life", now);
     if (over()) return;
     for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
   }
@@ -274,6 +277,12 @@ EDL_INLINE bool coordinator::cut_off(time_point now) const {
          quiet <= options_.isolation;
 }
 
+// TCP repeats what an outage has lost after pauses that double (RFC 6298): the way back may take a member as
+// long as the outage was, until its connection is given up for another.
+EDL_INLINE bool coordinator::finds_back(member const& m, time_point now) const {
+  return now < back_until_ && m.seen <= heard_again_;
+}
+
 EDL_INLINE void coordinator::excuse(time_point now) {
   std::optional<time_point> newest;
   for (role const of : {role::worker, role::server})
@@ -288,6 +297,8 @@ EDL_INLINE void coordinator::excuse(time_point now) {
     duration const absence = *newest - *heard_;
     workers_.excuse(absence, now);
     servers_.excuse(absence, now);
+    heard_again_ = now;
+    back_until_ = now + std::min<duration>(absence, detail::longest_way_back);
     if (awaited_since_) *awaited_since_ = std::min(*awaited_since_ + absence, now);
     say(severity::info, fmt::format("Members are heard again after {:.1f} s: what they could not tell "
                                     "meanwhile is held against nobody",

@@ -55,12 +55,7 @@ EDL_INLINE bool server::takes_part(keeper const& k) const {
 }
 
 EDL_INLINE asio::awaitable<std::string> server::order(keeper to, net::outgoing what, order_terms terms) {
-  struct entry {
-    std::list<waiting>& all;
-    std::list<waiting>::iterator it;
-    ~entry() { all.erase(it); }
-  } const shown{waiting_,
-                waiting_.insert(waiting_.end(), {to, terms.name, {}, std::chrono::steady_clock::now()})};
+  waiting_entry const shown(waiting_, {to, terms.name, {}, std::chrono::steady_clock::now()});
   for (auto rest = detail::first_order_pause;; rest = std::min(2 * rest, detail::longest_order_pause)) {
     std::optional<net::call_error> failed;
     try {
@@ -74,11 +69,11 @@ EDL_INLINE asio::awaitable<std::string> server::order(keeper to, net::outgoing w
       throw net::call_error(net::status::cancelled,
                             fmt::format("{} is not wanted of {} any more", terms.name, to.to->name()));
     bool const late =
-        terms.patience.count() > 0 && std::chrono::steady_clock::now() - shown.it->since > terms.patience;
+        terms.patience.count() > 0 && std::chrono::steady_clock::now() - shown->since > terms.patience;
     bool const again =
         detail::unanswered(failed->code()) && (terms.waits || failed->code() != net::status::not_ready);
     if (late || !again) throw *failed;
-    shown.it->why = failed->what();
+    shown->why = failed->what();
     co_await pause(rest);
   }
 }
@@ -150,16 +145,12 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
 
 EDL_INLINE asio::awaitable<void> server::find_again(find_restore_point c, std::string why) {
   auto const since = std::chrono::steady_clock::now();
-  struct entry {
-    std::list<waiting>& all;
-    std::list<waiting>::iterator it;
-    ~entry() { all.erase(it); }
-  } const shown{waiting_, waiting_.insert(waiting_.end(), {{}, options_.checkpoint_dir, why, since})};
+  waiting_entry const shown(waiting_, {{}, options_.checkpoint_dir, why, since});
   for (;;) {
     co_await pause(options_.storage_pause);
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
     if (find(c, why)) break;
-    shown.it->why = why;
+    shown->why = why;
     if (std::chrono::steady_clock::now() - since < options_.order_patience) continue;
     coordinator_.fail(fmt::format("no checkpoint in {} can be looked for: {}", options_.checkpoint_dir, why));
     break;

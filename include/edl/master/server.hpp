@@ -144,6 +144,19 @@ class server {
     std::string what, why;
     std::chrono::steady_clock::time_point since;
   };
+  // One of those that are shown, for as long as it lives.
+  class waiting_entry {
+   public:
+    waiting_entry(std::list<waiting>& all, waiting one)
+        : all_(all), it_(all.insert(all.end(), std::move(one))) {}
+    waiting_entry(waiting_entry const&) = delete;
+    ~waiting_entry() { all_.erase(it_); }
+    waiting* operator->() const { return &*it_; }
+
+   private:
+    std::list<waiting>& all_;
+    std::list<waiting>::iterator it_;
+  };
 
   /// Makes a call again until it is answered; throws `call_error`, `cancelled` when it is void: the member is
   /// gone, or its generation is.

@@ -108,8 +108,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       for (range_place const& place : coordinator_.places()) {
         auto* range = out.add_ranges();
         range->set_server(place.primary);
-        if (member const* const m = coordinator_.servers().find(place.primary))
-          for (std::string const& a : m->addresses) range->add_addresses(a);
+        if (member const* const one = coordinator_.servers().find(place.primary))
+          for (std::string const& a : one->addresses) range->add_addresses(a);
       }
       reply = wire::pack(out);
       break;
