@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that takes edl's headers alone, without its library: it writes records and reads them back.
+#include <edl/data/example.hpp>
+#include <edl/data/example_builder.hpp>
+#include <edl/data/recordio.hpp>
+#include <edl/net/address.hpp>
+
+#include <cstdio>
+#include <string>
+
+int main() {
+  edl::example e;
+  edl::example_builder(e).integer("label", 7);
+  std::string bytes;
+  edl::encode(e, bytes);
+  std::string const there = to_string(edl::net::parse_address("tcp:127.0.0.1:2222"));
+  std::printf("%zu bytes, %s\n", bytes.size(), there.c_str());
+  return there == "tcp:127.0.0.1:2222" ? 0 : 1;
+}
