@@ -29,6 +29,27 @@ TEST_CASE("jobs to which something happens all the time lose and repeat nothing,
   }
 }
 
+TEST_CASE("neighbours, storage that fails and damaged journals cost a job nothing") {
+  struct drawn {
+    bool allreduce;
+    std::uint64_t seed;
+  };
+  for (drawn const d : {drawn{false, 3}, {true, 5}}) {
+    auto const p = chaos::draw_plan(d.seed, {.allreduce = d.allreduce,
+                                             .min_faults = 6,
+                                             .max_faults = 8,
+                                             .epochs_per_worker = 8,
+                                             .hostile = true,
+                                             .long_silences = false});
+    chaos::outcome const o = chaos::trial(p, nullptr).run();
+    MESSAGE("seed " << d.seed << ", " << p.configuration() << ": " << o.faults.size() << " faults in "
+                    << o.seconds << " s");
+    CAPTURE(o.log);
+    for (std::string const& why : o.failures) FAIL_CHECK(why);
+    CHECK_FALSE(o.faults.empty());
+  }
+}
+
 TEST_CASE("a plan is drawn from its seed alone") {
   auto const a = chaos::draw_plan(7, {.allreduce = true}), b = chaos::draw_plan(7, {.allreduce = true}),
              c = chaos::draw_plan(8, {.allreduce = true});

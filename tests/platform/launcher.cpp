@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "edl/platform/launcher.hpp"
 
 #include <doctest/doctest.h>
@@ -171,4 +172,23 @@ TEST_CASE("a launcher sets no variable but those of a job, and starts no master 
   edl::wire::StartProcess master;
   master.mutable_who()->set_role(std::uint32_t(role::master));
   CHECK(refused(master).find("no master") != std::string::npos);
+}
+
+TEST_CASE("a start that is asked for again, for want of an answer, starts nothing twice") {
+  edl::net::node node(options());
+  own_directory const place;
+  launcher l(node, place.path, "/bin/sh", {"sh", "-c", worker_script}, [](ending const&) {});
+  edl::net::node other(options());
+  edl::net::channel to(other, {edl::net::parse_address(l.address())}, "the launcher", &l.credential());
+  edl::wire::StartProcess m;  // worker 0 ends at once
+  m.mutable_who()->set_role(std::uint32_t(role::worker));
+  for (std::uint64_t const order : {7, 7, 7, 8}) {
+    m.set_order(order);
+    edl::net::wait(to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m)});
+    if (order == 8) break;
+    master seen(l, 0);
+    REQUIRE(seen.wait([&] { return seen.endings.size() == 1; }));
+  }
+  master seen(l, 0);
+  REQUIRE(seen.wait([&] { return seen.endings.size() == 2; }));
 }

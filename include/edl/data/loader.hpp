@@ -21,8 +21,8 @@ struct work {
   std::uint64_t begin = 0, end = 0;  ///< all records of the task, also where it is resumed
   mode m = mode::training;
   std::uint32_t first_minibatch = 0;  ///< those before it have been applied already
-  std::uint32_t end_minibatch = 0;    ///< those from it on are not wanted; 0: all are
   std::uint64_t ticket = 0;           ///< the caller's own name for it, for `cancel`
+  std::uint32_t end_minibatch = 0;    ///< those from it on are not wanted; 0: all are
 };
 
 struct loader_options {

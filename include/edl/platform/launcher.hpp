@@ -54,6 +54,7 @@ class launcher {
   net::token credential_ = net::token::random();
   std::function<void(ending const&)> on_end_;
   std::deque<ending> endings_;  // of all but masters, on the node's thread
+  std::uint64_t last_start_ = 0;
   net::event ended_;
   std::unique_ptr<processes> processes_;
   asio::thread_pool stopper_{1};
@@ -80,13 +81,15 @@ class launched final : public platform {
 
  private:
   asio::awaitable<void> follow();
-  void call(std::uint16_t method, std::string message);
+  void order(std::uint16_t method, std::string message);
+  asio::awaitable<void> deliver();
 
   net::node& node_;
   std::shared_ptr<net::channel> launcher_;
   environment common_;
-  std::uint64_t seen_;
+  std::uint64_t seen_, orders_given_;
   observer to_;
+  std::deque<net::outgoing> orders_;  // one after the other, each until it is answered; on the node's thread
 };
 
 }  // namespace edl::platform

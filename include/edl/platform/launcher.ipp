@@ -8,6 +8,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "edl/core/error.hpp"
@@ -25,6 +26,14 @@ namespace edl::platform {
 namespace detail {
 
 inline constexpr std::chrono::seconds longest_wait{5};
+
+// Where a master's numbers of orders begin: nowhere near another master's.
+inline std::uint64_t random_order() {
+  net::nonce const drawn = net::draw_nonce();
+  std::uint64_t n = 0;
+  std::memcpy(&n, drawn.data(), sizeof n);
+  return n | 1;
+}
 
 inline instance from_message(wire::Instance const& m) {
   if (m.role() > std::uint32_t(role::worker)) throw error(fmt::format("there is no role {}", m.role()));
@@ -85,6 +94,7 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
                                 fmt::format("a launcher sets no variable '{}'", printable(v.name(), 100)));
         env.emplace_back(v.name(), v.value());
       }
+      if (m.order() != 0 && std::exchange(last_start_, m.order()) == m.order()) break;
       processes_->start(who, env);
       break;
     }
@@ -141,6 +151,7 @@ EDL_INLINE launched::launched(net::node& on, std::string const& address, net::to
                                                &credential)),
       common_(std::move(common)),
       seen_(seen),
+      orders_given_(detail::random_order()),
       to_(std::move(to)) {
   net::carry(
       node_, [this] { return follow(); },
@@ -175,27 +186,55 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
   }
 }
 
-EDL_INLINE void launched::call(std::uint16_t method, std::string message) {
-  node_.spawn([to = launcher_, method, message]() -> asio::awaitable<void> {
-    net::outgoing const what{.method = method, .message = message};
-    co_await to->call(what);
+EDL_INLINE void launched::order(std::uint16_t method, std::string message) {
+  node_.post([this, method, message = std::move(message)] {
+    orders_.push_back({.method = method, .message = message, .idempotent = true});
+    if (orders_.size() > 1) return;
+    net::carry(
+        node_, [this] { return deliver(); },
+        [this](std::string const& why) {
+          if (to_.failed) to_.failed("the launcher refuses an order: " + why);
+        });
   });
+}
+
+EDL_INLINE asio::awaitable<void> launched::deliver() {
+  asio::steady_timer timer(node_.executor());
+  while (!orders_.empty()) {
+    bool again = false;
+    try {
+      co_await launcher_->call(orders_.front());
+    } catch (net::call_error const& e) {
+      again = e.code() == net::status::unavailable || e.code() == net::status::deadline_exceeded;
+      if (!again) throw;
+    }
+    if (!again) {
+      orders_.pop_front();
+      continue;
+    }
+    timer.expires_after(std::chrono::milliseconds(100));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
 }
 
 EDL_INLINE void launched::start(instance who, std::optional<std::uint32_t>) {
   wire::StartProcess m;
   detail::to_message(who, *m.mutable_who());
+  m.set_order(++orders_given_);
   for (auto const& [name, value] : common_) {
     auto& v = *m.add_variables();
     v.set_name(name);
     v.set_value(value);
   }
-  call(wire::method::start_process, wire::pack(m));
+  order(wire::method::start_process, wire::pack(m));
 }
 
 EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace, std::vector<instance> const&) {
   wire::StopProcess m;
   m.set_grace_ms(std::uint32_t(grace.count()));
+  node_.post([this] {  // what has not been asked for yet is not wanted any more
+    if (orders_.size() > 1) orders_.erase(orders_.begin() + 1, orders_.end());
+  });
   net::outgoing what{.method = wire::method::stop_process, .message = wire::pack(m)};
   try {
     net::wait(*launcher_, std::move(what));
@@ -208,7 +247,7 @@ EDL_INLINE void launched::stop(instance who, std::chrono::milliseconds grace) {
   wire::StopProcess m;
   detail::to_message(who, *m.mutable_who());
   m.set_grace_ms(std::uint32_t(grace.count()));
-  call(wire::method::stop_process, wire::pack(m));
+  order(wire::method::stop_process, wire::pack(m));
 }
 
 }  // namespace edl::platform

@@ -195,8 +195,8 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
                           .end = a.end,
                           .m = mode_of(a.what),
                           .first_minibatch = added.next,
-                          .end_minibatch = added.until,
-                          .ticket = added.ticket};
+                          .ticket = added.ticket,
+                          .end_minibatch = added.until};
     added.skipped = loader.damaged_before(left);
     if (added.next < added.until) loader.submit(left);
   } catch (data_error const& e) {
