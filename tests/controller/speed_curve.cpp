@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using edl::controller::speed_curve;
 
 TEST_CASE(
@@ -10,7 +12,6 @@ TEST_CASE(
   speed_curve const c({{4, 1 / (0.1 + 0.25)}, {1, 1 / (0.1 + 1.0)}});
   for (int n : {1, 2, 3, 4, 8, 16}) CHECK(c.at(n) == doctest::Approx(1 / (0.1 + 1.0 / n)));
   CHECK(c.at(0) == 0);
-  CHECK(c.efficiency(4) == doctest::Approx(1.1 / 0.35 / 4));
 }
 
 TEST_CASE("without a measurement, or with one, a job is taken to scale") {
@@ -25,12 +26,23 @@ TEST_CASE("noise does not promise more than it can") {
   CHECK(faster.at(4) <= 60);
   speed_curve const slower({{2, 30}, {4, 20}});
   CHECK(slower.at(8) <= 20 * 8 / 4);
-  CHECK(slower.at(1) >= 15);
+  CHECK(slower.at(8) >= 20);
+}
+
+TEST_CASE("gains: what each worker adds falls, and a dip on the way to more is no end") {
+  speed_curve const dips({{1, 10}, {4, 36}, {5, 30}, {8, 60}});
+  auto const g = dips.gains(8);
+  REQUIRE(g.size() == 8);
+  CHECK(std::is_sorted(g.rbegin(), g.rend()));
+  CHECK(g[4] == doctest::Approx(0.6));  // (60 - 36) / 4 workers / 10
+  CHECK(speed_curve({}).gains(3) == std::vector<double>{1, 1, 1});
+  CHECK(speed_curve({}).gains(0).empty());
 }
 
 TEST_CASE("useful: where more was measured to add nothing") {
   CHECK(speed_curve({}).useful(9) == 9);
   CHECK(speed_curve({{1, 10}, {2, 20}, {4, 20.1}}).useful(9) == 2);
   CHECK(speed_curve({{1, 10}, {2, 20}, {4, 39}}).useful(9) == 9);
+  CHECK(speed_curve({{1, 10}, {4, 40}, {5, 35}}).useful(9) == 9);  // 5 may only be a bad size
   CHECK(speed_curve({{1, 10}, {2, 20}, {4, 20}}).useful(3) == 3);  // 3 was never tried, 4 is out of reach
 }

@@ -22,6 +22,7 @@
 #include "get.hpp"
 #include "logs.hpp"
 #include "rbac.hpp"
+#include "simulate.hpp"
 #include "submission_flags.hpp"
 #include "submit.hpp"
 #include "zoo.hpp"
@@ -204,6 +205,11 @@ std::vector<command> const& commands() {
        "edl data convert --from=cifar-10-batches-bin/train --to=data/cifar10/train", convert_flags, convert},
       {"data make", "DIRECTORY [flags]", "write drawn digits as RecordIO files, where no data set is at hand",
        "edl data make data/digits", make_flags, make},
+      {"simulate", "[WORKLOAD…] [flags]", "tell what the autoscaler would make of a workload in a cluster",
+       "edl simulate examples/simulate/two-teams.yaml --svg=two-teams.svg\n"
+       "edl simulate --generate=100 --nodes=50 --policy=completion\n"
+       "edl simulate workload-1.csv --applications=traces --batch=changing",
+       simulate_flags, simulate},
       {"rbac", "[flags]", "print or apply the least that a namespace must allow",
        "edl rbac -n team\nedl rbac --apply", rbac_flags, rbac},
       {"doctor", "[flags]", "check access, permissions, images and volumes",

@@ -13,6 +13,7 @@ struct plan_options {
   policy who = policies().front();
   double max_load = 0.97;     ///< of the cluster's cpu and memory: the rest is headroom for services
   double change_share = 0.1;  ///< of its time, at most, a job may stand still because its size changes
+  bool move = true;           ///< put the workers of a job on fewer nodes when its size changes anyway
   double patience = 600;      ///< seconds that a job waits before no job behind it is let in
 };
 

@@ -12,6 +12,7 @@
 
 #include "edl/controller/autoscaler.hpp"
 #include "edl/controller/fitting.hpp"
+#include "edl/controller/speed_curve.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::controller {
@@ -60,7 +61,7 @@ class planner {
     int shape = 0;
     claimant who{};
     bool in = false, cooling = false;
-    std::vector<worker> workers{};
+    std::vector<worker> before{}, workers{};
     std::vector<int> waiting{};  ///< its worker pods without a node, as indices
     std::vector<int> fixed_nodes{};
     std::string why{};
@@ -105,10 +106,12 @@ class planner {
       s.shape = room_.shape(j.worker);
       s.in = j.admitted && !j.suspended;
       s.who.min = std::max(0, j.min);
-      s.who.speed = speed_curve(j.speeds);
-      s.who.most = std::max({s.who.min, s.who.speed.useful(std::max(0, j.max))});
+      speed_curve const speed(j.speeds);
+      s.who.most = std::max(s.who.min, speed.useful(std::max(0, j.max)));
+      s.who.tried = speed.largest();
+      s.who.gains = speed.gains(s.who.most);
+      if (speed.known() && j.records_left) s.who.seconds_left = *j.records_left / speed.at(1);
       s.who.share = room_.dominant_share(s.shape);
-      s.who.records_left = j.records_left;
       s.cooling = j.last_resized && view_.now - *j.last_resized < j.change_cost / options_.change_share;
       by_uid.emplace(j.uid, int(i));
       if (!j.suspended) sharing.push_back(&s.who);
@@ -133,6 +136,7 @@ class planner {
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       state& s = jobs_[i];
       s.in = !s.of->suspended && (s.in || s.count() > 0);
+      s.before = s.workers;
       int const most = s.of->suspended ? 0 : s.who.most;
       if (s.count() > most) s.why = s.of->suspended ? "suspended" : fmt::format("{} are enough", most);
       note(int(i));
@@ -520,21 +524,38 @@ class planner {
     return any;
   }
 
-  /// Puts the new workers of a job together, the largest group first. Numbers stay as they are. True when
-  /// workers were moved.
-  bool repack() {
+  /// Puts the workers of a job together where its size changes anyway. Numbers stay as they are. Workers that
+  /// run are moved only if all changed jobs together need fewer nodes after it. True when something was
+  /// moved.
+  bool repack() { return regroup(true) || regroup(false); }
+
+  bool regroup(bool move) {
     struct group {
       int job;
       std::vector<worker> old;
     };
     std::vector<group> groups;
     for (int j : order_) {
+      state const& s = jobs_[std::size_t(j)];
+      bool const is_new =
+          std::any_of(s.workers.begin(), s.workers.end(), [](worker const& w) { return w.pod < 0; });
+      if (!is_new && s.count() == int(s.before.size())) continue;
       group g{j, {}};
-      for (worker const& w : jobs_[std::size_t(j)].workers)
-        if (w.pod < 0 && !w.soon) g.old.push_back(w);
+      for (worker const& w : s.workers)
+        if (!w.soon && w.shape == s.shape && (w.pod < 0 || (move && options_.move))) g.old.push_back(w);
       if (!g.old.empty()) groups.push_back(std::move(g));
     }
-    if (groups.empty()) return false;
+    if (groups.empty() || (move && !options_.move)) return false;
+    auto const spread = [&] {
+      std::size_t all = 0;
+      for (group const& g : groups) {
+        std::set<int> on;
+        for (worker const& w : jobs_[std::size_t(g.job)].workers) on.insert(w.node);
+        all += on.size();
+      }
+      return all;
+    };
+    std::size_t const before = spread();
     for (group const& g : groups)
       for (worker const& w : g.old) remove(g.job, w);
     std::stable_sort(groups.begin(), groups.end(),
@@ -555,12 +576,23 @@ class planner {
       fits = left == 0;
       if (!fits) break;
     }
-    if (!fits) {
+    if (!fits || (move && spread() >= before)) {
       take_back();
       for (group const& g : groups)
         for (worker const& w : g.old) place(g.job, w);
+      return false;
     }
-    return fits;
+    // A worker that runs where one is to be stays.
+    for (group& g : groups)
+      for (worker& w : jobs_[std::size_t(g.job)].workers) {
+        if (w.pod >= 0) continue;
+        auto const same = std::find_if(g.old.begin(), g.old.end(),
+                                       [&](worker const& o) { return o.pod >= 0 && o.node == w.node; });
+        if (same == g.old.end()) continue;
+        w.pod = same->pod;
+        g.old.erase(same);
+      }
+    return true;
   }
 
   /// Of the first nodes with room, the one with the least that has enough for all that are left, or else with

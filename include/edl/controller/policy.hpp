@@ -5,16 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "edl/controller/speed_curve.hpp"
-
 namespace edl::controller {
 
 /// What a policy knows of a job. Not how many workers the job has: so a plan cannot depend on the one before.
 struct claimant {
-  int min = 1, most = 1;  ///< workers; `most` is max, or less where more would add nothing
-  double share = 0;       ///< of the cluster, that one worker takes: its dominant resource's
-  speed_curve speed{{}};
-  std::optional<double> records_left{};
+  int min = 1, most = 1;        ///< workers; `most` is max, or less where more would add nothing
+  double share = 0;             ///< of the cluster, that one worker takes: its dominant resource's
+  std::vector<double> gains{};  ///< what each of `most` workers adds, relative to one: speed_curve::gains
+  int tried = 0;                ///< the largest size that was measured
+  std::optional<double> seconds_left{};  ///< of its work, for one worker; none: not measured yet
   double fair = 0;  ///< how many workers max-min fairness would give it, nodes' borders apart
 };
 

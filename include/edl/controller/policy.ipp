@@ -15,19 +15,25 @@ namespace detail {
 /// NSDI 2011).
 inline double worth_fair(claimant const& who, int n) { return -(n + 1) * who.share; }
 
-/// What it adds to the sum of speeds, each relative to one worker's, for the room that it takes.
-inline double worth_throughput(claimant const& who, int n) {
-  return (who.speed.at(n + 1) - who.speed.at(n)) / who.speed.at(1) / who.share;
+inline double gain(claimant const& who, int n) {
+  return n < int(who.gains.size()) ? who.gains[std::size_t(n)] : 0;
 }
 
-/// Least remaining time first, up to the size at which a worker does half of what the first one did. Nobody
-/// has less than half of its fair share; what is left goes where it adds most.
+/// What it adds to the sum of speeds, each relative to one worker's, for the room that it takes. The first
+/// one of each comes before all.
+inline double worth_throughput(claimant const& who, int n) {
+  return (n == 0 ? 1e6 : 0) + gain(who, n) / who.share - n * who.share * 1e-6;
+}
+
+/// What a worker adds, weighed by how little the job has left. Nobody has less than half of its fair share,
+/// or is given twice of what it was tried with; who was never measured is given one worker to be measured
+/// with.
 inline double worth_completion(claimant const& who, int n) {
-  if (n < std::ceil(who.fair / 2)) return 2e12 - (n + 1) * who.share;
-  double const gain = (who.speed.at(n + 1) - who.speed.at(n)) / who.speed.at(1);
-  if (gain < 0.5) return gain / who.share;
-  double const left = who.records_left.value_or(1e9) / who.speed.at(1);
-  return 1e12 / (1 + left * who.share);
+  constexpr double owed = 2e12, unknown = 3e12;
+  if (n < std::round(who.fair / 2)) return owed - (n + 1) * who.share;
+  if (!who.seconds_left) return n == 0 ? unknown : -n * who.share;
+  if (n >= 2 * who.tried) return -n * who.share;
+  return gain(who, n) / who.share / std::sqrt(1 + *who.seconds_left);
 }
 
 }  // namespace detail

@@ -7,29 +7,34 @@
 
 namespace edl::controller {
 
-/// Speed as a function of the number of workers, from what was measured. Between two measured sizes the time
-/// of a step is interpolated over 1/n, as Amdahl's law has it: t(n) = fixed + divided / n. Below and above
-/// the measured sizes the nearest two decide, and one measured size is taken to scale without loss. Thread
-/// safety: const.
+/// Speed as a function of the number of workers, from what was measured. The time of a step is taken to be
+/// fixed + divided / n, as Amdahl's law has it: between two measured sizes by these two, beyond them as all
+/// together say. One measured size is taken to scale without loss. Thread safety: const.
 class speed_curve {
  public:
   /// Sizes below 1 and speeds that are not positive are left out.
   explicit speed_curve(std::vector<measured_speed> measured);
 
   bool known() const { return !measured_.empty(); }
+  int largest() const { return known() ? measured_.back().workers : 0; }
 
   /// Records a second with n workers; relative to one worker when nothing was measured. 0 for n < 1.
   double at(int n) const;
 
-  /// Speed per worker, relative to that of one worker; in (0, 1] for a job that scales as most do.
-  double efficiency(int n) const { return at(n) / (n * at(1)); }
+  /// What each of the first `most` workers adds, relative to the speed of one; never more than the worker
+  /// before it. Where another worker slows a job down (it is the first on another node, say) and some more
+  /// speed it up, each adds its part of that.
+  std::vector<double> gains(int most) const;
 
-  /// The least size that no measured larger size beats by more than one per cent a worker; `most` when none
-  /// was measured that is slower than its worth.
+  /// The size above which more was measured to add nothing: none of half as many workers again, or more, was
+  /// faster by one per cent a worker. `most` where nothing says so.
   int useful(int most) const;
 
  private:
+  double step(int n) const { return fixed_ + divided_ / n; }
+
   std::vector<measured_speed> measured_;
+  double fixed_ = 0, divided_ = 1;  ///< of all together
 };
 
 }  // namespace edl::controller

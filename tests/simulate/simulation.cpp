@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "edl/core/error.hpp"
+#include "report.hpp"
+#include "workloads.hpp"
+
+using namespace edl::simulate;
+using edl::controller::pod_shape;
+
+namespace {
+
+job_spec work(std::string name, double submitted, double records, int max = 1, int min = 1) {
+  job_spec j{.name = std::move(name), .submitted = submitted, .min = min, .max = max};
+  j.worker.requests = {{"cpu", 1000}};
+  j.work = std::make_shared<plain_work>(records, 1);
+  return j;
+}
+job_outcome const& of(outcome const& o, std::string const& name) {
+  return *std::find_if(o.jobs.begin(), o.jobs.end(), [&](job_outcome const& j) { return j.name == name; });
+}
+
+}  // namespace
+
+TEST_CASE("one job takes its work through its speed, and a standstill at its start") {
+  scenario const s{.nodes = alike(1, "n", {{"cpu", "4"}}), .jobs = {work("a", 10, 100, 4)}};
+  outcome const o = simulate(s, {.plan = {.max_load = 1}, .standstill = 3});
+  CHECK(of(o, "a").started == 10);
+  CHECK(of(o, "a").completed == doctest::Approx(10 + 3 + 25));
+  REQUIRE(o.resources == std::vector<std::string>{"cpu"});
+  CHECK(o.utilisation[0] == doctest::Approx(1));
+}
+
+TEST_CASE("a second job halves the first, which grows back when it is done") {
+  scenario const s{.nodes = alike(2, "n", {{"cpu", "2"}}),
+                   .jobs = {work("a", 0, 400, 4), work("b", 50, 50, 4)}};
+  outcome const o = simulate(s, {.plan = {.max_load = 1}, .standstill = 0});
+  CHECK(of(o, "b").started == 50);  // at once
+  CHECK(of(o, "b").completed == doctest::Approx(75));
+  // 200 done at 50, 50 more at 75, the rest by four workers.
+  CHECK(of(o, "a").completed == doctest::Approx(75 + 150 / 4.0).epsilon(0.02));
+  CHECK(of(o, "a").resizes == 2);
+}
+
+TEST_CASE("plans at fixed times only: a job waits for the next") {
+  scenario const s{.nodes = alike(1, "n", {{"cpu", "1"}}), .jobs = {work("a", 61, 100), work("b", 62, 10)}};
+  outcome const o =
+      simulate(s, {.plan = {.max_load = 1}, .decide_every = 60, .decide_at_events = false, .standstill = 0});
+  CHECK(of(o, "a").started == 120);
+  CHECK(of(o, "a").completed == doctest::Approx(220));
+  CHECK(of(o, "b").started == 240);
+}
+
+TEST_CASE(
+    "a service's burst shrinks a job, and has its pods when the leaving ones have gone and its own have "
+    "started") {
+  scenario const s{
+      .nodes = alike(1, "n", {{"cpu", "10"}}),
+      .jobs = {work("a", 0, 10'000, 10)},
+      .services = {{.name = "web", .pod = {.requests = {{"cpu", 1000}}}, .load = {{100, 4}, {200, 0}}}}};
+  outcome const o = simulate(s, {.plan = {.max_load = 1}, .standstill = 0, .pod_start = 5, .pod_stop = 2});
+  REQUIRE(o.bursts.size() == 1);
+  CHECK(o.bursts[0].waited == doctest::Approx(7));
+  CHECK(summary_of(o.service_waits).p99 == doctest::Approx(7));
+  CHECK(of(o, "a").resizes == 2);
+}
+
+TEST_CASE("what can never run is told, with the reason") {
+  scenario const s{.nodes = alike(1, "n", {{"cpu", "1"}}), .jobs = {work("a", 0, 10, 3, 3)}};
+  CHECK_THROWS_WITH_AS(simulate(s, {}),
+                       "job 'a' cannot run in this cluster: waits: there is no room for its 3 pods, even if "
+                       "all others shrink to their min",
+                       edl::error);
+  scenario card = s;
+  card.jobs[0].worker.requests = {{"nvidia.com/gpu", 1000}};
+  CHECK_THROWS_AS(simulate(card, {}), edl::error);
+  CHECK_THROWS_AS(simulate({.nodes = s.nodes}, {}), edl::usage_error);
+}
+
+TEST_CASE("the same input gives the same outcome, also of a drawn one") {
+  auto const o = [] { return to_json({{"x", simulate(generated(10, 30, 7), {})}}).dump(); };
+  CHECK(o() == o());
+}
+
+TEST_CASE("reports say that they are simulated") {
+  outcome const o = simulate(generated(4, 5, 1), {});
+  CHECK(to_table({{"x", o}}).find("simulated, not measured") == 0);
+  std::string const svg = to_svg("a<b", o);
+  CHECK(svg.find("a&lt;b (simulated)") != svg.npos);
+  CHECK(svg.find("jobs that wait") != svg.npos);
+  CHECK(svg.substr(svg.size() - 7) == "</svg>\n");
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "edl/core/error.hpp"
+
+namespace edl::simulate {
+namespace {
+
+std::vector<std::string> fields(std::string line) {
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  std::vector<std::string> all;
+  for (std::size_t at = 0;;) {
+    auto const end = std::min(line.find(',', at), line.size());
+    all.push_back(line.substr(at, end - at));
+    if (end == line.size()) return all;
+    at = end + 1;
+  }
+}
+
+}  // namespace
+
+csv::csv(std::string const& path, std::vector<std::string> const& columns) : path_(path), columns_(columns) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none))
+    throw usage_error(fmt::format("{}: is a directory, a CSV file is needed", path));
+  std::ifstream in(path);
+  if (!in) throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
+  if (auto const size = std::filesystem::file_size(path, none); !none && size > 64u << 20)
+    throw usage_error(fmt::format("{}: has {} bytes, at most 64 MiB are read", path, size));
+  std::string line;
+  if (!std::getline(in, line))
+    throw usage_error(fmt::format("{}: is empty, its first line names the columns", path));
+  auto const names = fields(line);
+  for (std::string const& c : columns) {
+    auto const at = std::find(names.begin(), names.end(), c);
+    if (at == names.end()) throw usage_error(fmt::format("{}:1: column '{}' is missing", path, c));
+    where_.push_back(std::size_t(at - names.begin()));
+  }
+  while (std::getline(in, line)) {
+    if (line.empty() || line == "\r") {
+      rows_.emplace_back();
+      continue;
+    }
+    rows_.push_back(fields(line));
+    if (rows_.back().size() != names.size())
+      throw usage_error(fmt::format("{}:{}: has {} fields, the first line names {}", path, rows_.size() + 1,
+                                    rows_.back().size(), names.size()));
+  }
+  while (!rows_.empty() && rows_.back().empty()) rows_.pop_back();
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    if (rows_[r].empty()) throw usage_error(fmt::format("{}:{}: is empty", path, r + 2));
+}
+
+double csv::number(std::size_t row, std::size_t column, double least, double most) const {
+  std::string const& t = text(row, column);
+  double value = 0;
+  auto const read = std::from_chars(t.data(), t.data() + t.size(), value);
+  if (t.empty() || read.ec != std::errc() || read.ptr != t.data() + t.size() ||
+      !(value >= least && value <= most))
+    throw usage_error(fmt::format("{}:{}: '{}' is no {}: a number from {:g} to {:g}", path_, row + 2,
+                                  t.substr(0, 40), columns_[column], least, most));
+  return value;
+}
+
+}  // namespace edl::simulate

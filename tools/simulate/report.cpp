@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "table.hpp"
+
+namespace edl::simulate {
+namespace {
+
+using nlohmann::json;
+
+std::string time(double seconds) {
+  return seconds >= 3600 ? fmt::format("{:.3f} h", seconds / 3600) : fmt::format("{:.1f} s", seconds);
+}
+
+std::vector<std::string> row(std::string const& name, std::vector<double> const& waited,
+                             std::vector<double> const& done, std::string const& use,
+                             std::vector<double> const& services, int plans) {
+  std::vector<std::string> all{name, fmt::format("{}", done.size())};
+  for (auto const* values : {&waited, &done}) {
+    summary const s = summary_of(*values);
+    for (double v : {s.mean, s.median, s.p99}) all.push_back(time(v));
+  }
+  all.push_back(use);
+  summary const s = summary_of(services);
+  for (double v : {s.mean, s.median, s.p99}) all.push_back(services.empty() ? "-" : time(v));
+  all.push_back(fmt::format("{}", plans));
+  return all;
+}
+
+std::string use_of(outcome const& o) {
+  std::string all;
+  for (std::size_t r = 0; r < o.resources.size(); ++r)
+    all += fmt::format("{}{} {:.1f} %", r > 0 ? ", " : "", o.resources[r], 100 * o.utilisation[r]);
+  return all;
+}
+
+std::string escaped(std::string const& text) {
+  std::string all;
+  for (char c : text)
+    if (c == '<')
+      all += "&lt;";
+    else if (c == '&')
+      all += "&amp;";
+    else
+      all += c;
+  return all;
+}
+
+}  // namespace
+
+summary summary_of(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  auto const at = [&](double part) {
+    return values[std::min(values.size() - 1, std::size_t(part * double(values.size())))];
+  };
+  return {std::accumulate(values.begin(), values.end(), 0.0) / double(values.size()), at(0.5), at(0.99),
+          values.size()};
+}
+
+std::vector<double> waits(outcome const& of) {
+  std::vector<double> all;
+  for (job_outcome const& j : of.jobs) all.push_back(j.started - j.submitted);
+  return all;
+}
+
+std::vector<double> completions(outcome const& of) {
+  std::vector<double> all;
+  for (job_outcome const& j : of.jobs) all.push_back(j.completed - j.submitted);
+  return all;
+}
+
+std::string to_table(std::vector<std::pair<std::string, outcome>> const& all) {
+  std::vector<std::vector<std::string>> rows{{"WORKLOAD", "JOBS", "WAITING", "MEDIAN", "99 %", "COMPLETION",
+                                              "MEDIAN", "99 %", "USED", "SERVICES' WAIT", "MEDIAN", "99 %",
+                                              "PLANS"}};
+  std::vector<double> waited, done, services;
+  int plans = 0;
+  std::vector<double> used;
+  for (auto const& [name, o] : all) {
+    rows.push_back(row(name, waits(o), completions(o), use_of(o), o.service_waits, o.plans));
+    for (double w : waits(o)) waited.push_back(w);
+    for (double c : completions(o)) done.push_back(c);
+    services.insert(services.end(), o.service_waits.begin(), o.service_waits.end());
+    plans += o.plans;
+  }
+  if (all.size() > 1) rows.push_back(row("all", waited, done, "", services, plans));
+  std::string text = "simulated, not measured: times are those of a model\n\n" + tool::to_table(rows);
+  std::vector<std::vector<std::string>> bursts{{"SERVICE", "AT", "PODS", "WAITED"}};
+  for (auto const& [name, o] : all)
+    if (o.bursts.size() <= 20)
+      for (burst_outcome const& b : o.bursts)
+        bursts.push_back({b.service, time(b.at), fmt::format("{} to {}", b.from, b.to),
+                          b.waited < 0 ? "never all" : time(b.waited)});
+  if (bursts.size() > 1) text += "\n" + tool::to_table(bursts);
+  return text;
+}
+
+json to_json(std::vector<std::pair<std::string, outcome>> const& all) {
+  json out = json::array();
+  auto const described = [](std::vector<double> const& values) {
+    summary const s = summary_of(values);
+    return json{{"mean", s.mean}, {"median", s.median}, {"p99", s.p99}, {"count", s.count}};
+  };
+  for (auto const& [name, o] : all) {
+    json one{{"workload", name},
+             {"simulated", true},
+             {"plans", o.plans},
+             {"waiting_s", described(waits(o))},
+             {"completion_s", described(completions(o))},
+             {"services_wait_s", described(o.service_waits)}};
+    for (std::size_t r = 0; r < o.resources.size(); ++r) one["used"][o.resources[r]] = o.utilisation[r];
+    for (job_outcome const& j : o.jobs)
+      one["jobs"].push_back({{"name", j.name},
+                             {"submitted", j.submitted},
+                             {"started", j.started},
+                             {"completed", j.completed},
+                             {"resizes", j.resizes}});
+    for (burst_outcome const& b : o.bursts)
+      one["bursts"].push_back(
+          {{"service", b.service}, {"at", b.at}, {"from", b.from}, {"to", b.to}, {"waited", b.waited}});
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string to_svg(std::string const& title, outcome const& of) {
+  constexpr int width = 900, height = 260, left = 60, top = 40, between = 60;
+  constexpr std::size_t most_points = 2000;
+  static constexpr char const* colours[] = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"};
+  std::vector<sample> const& line = of.timeline;
+  double const from = line.empty() ? 0 : line.front().at,
+               to = line.empty() ? 1 : std::max(line.back().at, from + 1);
+  std::size_t const stride = line.size() / most_points + 1;
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{}\" y=\"24\" font-size=\"15\">{} "
+      "(simulated)</text>\n",
+      width + left + 20, 2 * (height + between) + top, left, escaped(title));
+  auto const plot = [&](int y, double most, std::string const& unit, std::vector<std::string> const& names,
+                        auto&& value) {
+    svg += fmt::format(
+        "<g transform=\"translate({},{})\">\n<rect width=\"{}\" height=\"{}\" fill=\"none\" "
+        "stroke=\"#888\"/>\n",
+        left, y, width, height);
+    for (int i = 0; i <= 4; ++i) {
+      svg += fmt::format("<text x=\"-8\" y=\"{}\" text-anchor=\"end\">{:.4g}</text>\n",
+                         height - height * i / 4 + 4, most * i / 4);
+      svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{:.4g} {}</text>\n", width * i / 4,
+                         height + 18, (to - from) * i / 4 / (to - from > 7200 ? 3600 : 1),
+                         to - from > 7200 ? "h" : "s");
+    }
+    for (std::size_t n = 0; n < names.size(); ++n) {
+      svg += fmt::format("<polyline fill=\"none\" stroke=\"{}\" points=\"", colours[n % 5]);
+      double before = 0;
+      for (std::size_t i = 0; i < line.size(); i += stride) {
+        double const x = (line[i].at - from) / (to - from) * width;
+        double const now = height - std::min(1.0, value(line[i], n) / most) * height;
+        if (i > 0) svg += fmt::format("{:.1f},{:.1f} ", x, before);
+        svg += fmt::format("{:.1f},{:.1f} ", x, now);
+        before = now;
+      }
+      svg += fmt::format("\"/>\n<text x=\"{}\" y=\"{}\" fill=\"{}\">{}{}</text>\n", 8 + 170 * int(n), 16,
+                         colours[n % 5], escaped(names[n]), unit);
+    }
+    svg += "</g>\n";
+  };
+  plot(top, 100, " used, %", of.resources, [](sample const& s, std::size_t n) { return 100 * s.used[n]; });
+  double most = 1;
+  for (sample const& s : line) most = std::max<double>({most, double(s.running), double(s.waiting)});
+  plot(top + height + between, most, "", {"jobs that run", "jobs that wait"},
+       [](sample const& s, std::size_t n) { return n == 0 ? s.running : s.waiting; });
+  return svg + "</svg>\n";
+}
+
+}  // namespace edl::simulate

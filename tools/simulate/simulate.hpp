@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "command_line.hpp"
+
+namespace edl::tool {
+
+/// `edl simulate`: what a cluster's autoscaler would make of a workload.
+int simulate(words const& line);
+std::vector<flag> simulate_flags();
+
+}  // namespace edl::tool
