@@ -96,7 +96,10 @@ TEST_CASE("flags that another one makes idle are told, too") {
   CHECK(training({servers, "--use_async", "--lr_staleness_modulation"}).empty());
   CHECK(training({sums, "--use_async", "--lr_staleness_modulation"}) ==
         std::set<std::string>{"use_async", "lr_staleness_modulation"});
+  CHECK(training({sums, "--lr_staleness_modulation"}) == std::set<std::string>{"lr_staleness_modulation"});
+  CHECK(training({servers, "--lr_staleness_modulation"}).empty());
   CHECK(training({sums, "--ps_replicas=2"}) == std::set<std::string>{"ps_replicas"});
+  CHECK(training({"--ps_replicas=2"}) == std::set<std::string>{"ps_replicas"});
   CHECK(training({"--use_async", "--get_model_steps=4"}).empty());
   CHECK(training({"--keep_checkpoint_max=2"}) == std::set<std::string>{"keep_checkpoint_max"});
   CHECK(training({"--keep_checkpoint_max=2", "--checkpoint_dir=c"}).empty());

@@ -87,9 +87,11 @@ TEST_CASE("a base that cannot stand in an address, or that others could empty, i
   CHECK(edl::app::job_directory().path().starts_with("/"));
   std::string const open = r.path + "/open";
   fs::create_directory(open);
-  REQUIRE(::chmod(open.c_str(), 0777) == 0);
   ::setenv("XDG_RUNTIME_DIR", open.c_str(), 1);
-  CHECK_FALSE(edl::app::job_directory().path().starts_with(open));
+  for (mode_t const mode : {0777, 0770}) {
+    REQUIRE(::chmod(open.c_str(), mode) == 0);
+    CHECK_FALSE(edl::app::job_directory().path().starts_with(open));
+  }
   REQUIRE(::chmod(open.c_str(), 01777) == 0);
   CHECK(edl::app::job_directory().path().starts_with(open));
 }

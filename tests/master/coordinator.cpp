@@ -274,7 +274,10 @@ TEST_CASE("what a job waits for is told in words, and every step is another mark
   CHECK(m.it.waits_for(m.now) == "1 workers, of which none asks for a task");
   auto const idle = m.it.steps();
   auto const t = m.ask();
-  CHECK(m.it.steps() != idle);
+  CHECK(m.it.steps() == idle);  // nothing has been trained
+  CHECK(m.join(role::worker, 1));
+  m.it.left(role::worker, 1, 1, m.now);
+  CHECK(m.it.steps() == idle);
   m.now += seconds(75);
   CHECK(m.it.waits_for(m.now) == "worker 0, which has had a task for 75 s");
   auto const leased = m.it.steps();

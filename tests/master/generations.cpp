@@ -232,6 +232,16 @@ TEST_CASE("members know a newer generation than a master's journal: it goes abov
     CHECK(join(m, role::worker, 1, 2, 2));
     CHECK(m.it.generation() == 3);
   }
+  SUBCASE("an older journal, and storage that has not answered when a worker comes") {
+    master m(options(), before);
+    CHECK(m.join(0, 1, 3, {0, 2}));
+    CHECK(m.join(1, 1, 4, {1}));
+    CHECK(m.join(2, 1, 0));
+    REQUIRE(m.take<find_restore_point>());
+    CHECK(join(m, role::worker, 0, 9, 9));
+    auto const again = m.take<find_restore_point>();
+    CHECK((again && again->generation == 10));
+  }
   SUBCASE("none at all; a worker comes first") {
     master m;
     CHECK(join(m, role::worker, 0, 9, 9));

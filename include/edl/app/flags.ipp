@@ -286,7 +286,7 @@ EDL_INLINE void settle(job& j, std::string const& level, std::uint64_t records_p
                                     records_per_task, j.minibatch_size));
     j.num_minibatches_per_task = int(records_per_task / std::uint64_t(j.minibatch_size));
   }
-  if (j.how == strategy::allreduce) j.ps_replicas = 1;  // of servers, which there are none of
+  if (j.how != strategy::parameter_server) j.ps_replicas = 1;  // of servers, which there are none of
   if (j.ps_replicas > std::max(1, j.num_ps_pods))
     throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
                                   j.ps_replicas, j.ps_replicas));
@@ -297,8 +297,10 @@ EDL_INLINE void settle(job& j, std::string const& level, std::uint64_t records_p
     j.grads_to_wait = 1;
   else
     j.get_model_steps = 1;
-  if (!j.use_async && j.lr_staleness_modulation)
-    throw usage_error("--lr_staleness_modulation is for asynchronous training: add --use_async");
+  bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);
+  if (j.lr_staleness_modulation && j.how == strategy::parameter_server && together)
+    throw usage_error(
+        "--lr_staleness_modulation is for gradients that are steps by themselves: add --use_async");
   if (j.checkpoint_steps > 0 && j.checkpoint_dir.empty())
     throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
   if (j.evaluation_steps > 0 && j.what == command::train && j.validation_data.empty())

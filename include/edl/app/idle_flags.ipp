@@ -51,6 +51,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"fixed_global_batch", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
       {"allreduce_transport", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
       {"ps_replicas", sums, "all-reduce has no servers: each worker has a copy of the model"},
+      {"ps_replicas", is_local, "Local has no servers"},
       {"ps_ranges", no_servers, "this strategy has no servers"},
       {"relaunch_on_worker_failure", is_local, "Local has no workers to replace"},
       {"master_timeout", is_local, "Local has no master that could be away"},

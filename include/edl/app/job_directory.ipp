@@ -33,12 +33,14 @@ inline bool stands_in_address(std::string const& path) {
          });
 }
 
-// In a directory of somebody else's that is not sticky, a third could rename what is made there.
+// Whoever else may write in a directory, or owns it, can rename what is made there; a sticky one's owner
+// alone can.
 inline bool is_safe_base(std::string const& path) {
   struct stat s {};
-  return ::stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) &&
-         ((s.st_uid == ::geteuid() && (s.st_mode & S_IWOTH) == 0) || (s.st_mode & S_ISVTX) != 0) &&
-         ::access(path.c_str(), W_OK | X_OK) == 0;
+  if (::stat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode)) return false;
+  bool const own = s.st_uid == ::geteuid(), shared = (s.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  bool const sticky = (s.st_mode & S_ISVTX) != 0;
+  return (shared ? sticky && (own || s.st_uid == 0) : own) && ::access(path.c_str(), W_OK | X_OK) == 0;
 }
 
 inline std::string job_directory_base() {

@@ -99,7 +99,9 @@ inline std::optional<master::memory> read_journal(master::journal& from, logger 
   for (auto const until = std::chrono::steady_clock::now() + 60s;; std::this_thread::sleep_for(1s)) try {
       auto found = from.read();
       if (!from.trouble().empty())
-        log.warning(fmt::format("{}: this master goes by the journal before", from.trouble()));
+        log.warning(
+            fmt::format("{}: this master {}", from.trouble(),
+                        found ? "goes by the journal before" : "begins anew, none before is of this run"));
       return found;
     } catch (storage_error const& e) {
       if (!e.may_pass() || std::chrono::steady_clock::now() > until) throw;
@@ -195,12 +197,7 @@ EDL_INLINE platform::observer master_role::observer() {
               [this](std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers) {
                 return server_.scale({workers, servers});
               },
-          .refused =
-              [this](std::string const& why) {
-                if (over_) return;
-                failure_ = why;
-                over_ = true;
-              },
+          .refused = [this](std::string const& why) { server_.fail(why); },
           .failed = [this](std::string const& why) { server_.fail(why); }};
 }
 
@@ -333,11 +330,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   while (!over_ && !signal) {
     signal = stop.wait(50ms);
     if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
-      node_.post([this, why = *lost] {
-        if (over_) return;
-        failure_ = why;
-        over_ = true;
-      });
+      node_.post([this, why = *lost] { server_.fail(why); });
   }
   // The others ask once more, hear that the job is finished, and leave by themselves.
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.

@@ -245,6 +245,7 @@ class coordinator {
   std::uint64_t version_ = 0;
   std::optional<time_point> last_tick_, heard_;  // a tick, any member
   time_point heard_again_{}, back_until_{};      // after an absence of this master
+  std::uint64_t minibatches_ = 0;                // heartbeats that told of one, at least
   bool isolated_ = false;                        // as far as can be told: no member is heard
   bool configured_once_ = false;                 // by this master
   std::uint64_t leap_ = 1;                       // to the next generation, where a server is ahead

@@ -160,10 +160,12 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
 EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,
                                                   vitals const& v, time_point now) {
   member const* const before = members(of).find(id);
-  std::uint64_t const records = before ? before->last.records : 0;
+  std::uint64_t const records = before ? before->last.records : 0,
+                      position = before ? before->last.position : 0;
   heartbeat_reply reply{.known = members(of).heartbeat(id, incarnation, v, now), .finished = over()};
   reply.stranger = !reply.known && members(of).check(id, incarnation) == membership::verdict::fresh;
   if (!reply.known) return reply;
+  minibatches_ += v.records > records || (before && v.position > position);
   if (of == role::worker && tasks_ && v.records > records) tasks_->progressed(id, now);
   // Before all servers have this generation's state, a version may be one that has been rolled back.
   if (leasing() && v.version > version_ && (of == role::server ? id == 0 : options_.num_servers == 0))
@@ -217,9 +219,11 @@ EDL_INLINE void coordinator::rise_above(join_request const& r, time_point now) {
                   "the job goes on above that",
                   detail::name(r.of), r.id, r.heard, generation_));
   generation_ = r.heard;
-  if (phase_ == phase::forming)
+  if (phase_ == phase::forming) {
     ++generation_;
-  else if (!keeps && options_.num_servers > 0)
+    if (!options_.replicas && !point_ && recovering_ == 0)
+      find_point();  // asked for of the generation before
+  } else if (!keeps && options_.num_servers > 0)
     regroup_servers(now);  // for the others their joining does
 }
 

@@ -77,6 +77,17 @@ EDL_INLINE std::optional<memory> read_journal(std::string const& path, std::stri
 
 EDL_INLINE std::string before_of(std::string const& journal) { return journal + ".before"; }
 
+// The file gets a second name, so that there is a journal under the first at every moment. Where it cannot,
+// there is nothing to go back to.
+EDL_INLINE void keep_before(std::string const& path) {
+  std::string const before = before_of(path), fresh = before + ".new";
+  std::error_code failed;
+  std::filesystem::remove(fresh, failed);
+  std::filesystem::create_hard_link(path, fresh, failed);
+  if (failed) std::filesystem::copy_file(path, fresh, failed);
+  if (!failed) std::filesystem::rename(fresh, before, failed);
+}
+
 EDL_INLINE bool is_there(std::string const& path) {
   std::error_code failed;
   return std::filesystem::exists(path, failed) || failed;  // what cannot be looked at may be there
@@ -143,10 +154,9 @@ EDL_INLINE void journal::write(memory const& now) {
   durable_file file(path_);
   file.write(detail::journal_head(record));
   file.write(record);
-  // Of another run there is nothing to go back to.
-  std::error_code none;
-  std::filesystem::rename(path_, detail::before_of(path_), none);
+  if (trouble_.empty()) detail::keep_before(path_);
   file.commit();
+  trouble_.clear();
   written_ = now;
 }
 

@@ -85,17 +85,22 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   wire::SettleRequest request;
   request.set_generation(generation);
   std::optional<std::uint64_t> version;
+  auto const since = std::chrono::steady_clock::now();
   // Members of a world may not have heard of it yet, and one of them may have made the last step before the
   // others. The loss of one begins another generation.
   while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
     try {
-      order_terms const terms{.name = "settle", .generation = generation};
+      order_terms const terms{
+          .name = "settle", .generation = generation, .patience = options_.order_patience};
       auto const replies = co_await ask_all(keepers(), wire::method::settle, request, control_timeout, terms);
       version = 0;
       for (std::string const& reply : replies)
         version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
     } catch (error const& e) {
       log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
+      bool const late = std::chrono::steady_clock::now() - since >= options_.order_patience;
+      if (late && coordinator_.generation() == generation)
+        coordinator_.fail(fmt::format("the last version cannot be told: {}", e.what()));
     }
     if (!version) co_await pause();
   }
@@ -122,7 +127,8 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
     bool again = false;
     try {
       auto const all = claimants(r.version);
-      order_terms const terms{.name = "claim", .generation = r.generation, .waits = false};
+      order_terms const terms{
+          .name = "claim", .generation = r.generation, .patience = options_.order_patience, .waits = false};
       co_await ask_all(all, wire::method::claim, request, control_timeout, terms);
       claimed = true;
     } catch (net::call_error const& e) {
@@ -149,7 +155,7 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   request.set_version(c.version);
   request.set_evaluation(c.evaluation);
   try {
-    order_terms const terms{.name = "release"};
+    order_terms const terms{.name = "release", .patience = options_.order_patience};
     co_await ask_all(keepers(), wire::method::release, request, control_timeout, terms);
   } catch (error const& e) {
     log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
@@ -169,7 +175,8 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
     wire::manifest m = options_.manifest;
     m.version = c.version;
     m.layout = wire::layout_digest(options_.layout);
-    order_terms const terms{.name = "checkpoint", .generation = c.generation};
+    order_terms const terms{
+        .name = "checkpoint", .generation = c.generation, .patience = options_.order_patience};
     auto const replies =
         co_await ask_all(keepers(true), wire::method::checkpoint, request, disk_timeout, terms);
     for (std::string const& reply : replies) {

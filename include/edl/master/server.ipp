@@ -285,6 +285,13 @@ EDL_INLINE asio::awaitable<void> server::tick() {
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
+  // What is trained has to be fetched yet, and a server may not answer.
+  while (!ended_) {
+    watch_steps(std::chrono::steady_clock::now());
+    timer.expires_after(std::chrono::milliseconds(250));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  if (shown_.value_or("") != "" && around_.waits) around_.waits("");
 }
 
 // Whoever waits for a word of one that is gone is told so.

@@ -28,14 +28,11 @@ EDL_INLINE std::string oldest_of(task_queue const& q, char const* kind, time_poi
 EDL_INLINE std::uint64_t coordinator::steps() const {
   std::uint64_t mark = version_;
   auto const mix = [&](std::uint64_t more) { mark = mark * 0x9e3779b97f4a7c15u + more; };
-  auto const count = [&](task_queue const* q) {
-    mix(q ? q->done().records_done : 0);
-    mix(q ? q->next_lease() : 0);
-  };
+  auto const count = [&](task_queue const* q) { mix(q ? q->done().records_done : 0); };
   count(tasks());
   count(evaluation_.active());
   mix(evaluation_.completed().value_or(0));
-  for (auto const& [id, m] : workers_.all()) mix(m.last.records + m.last.position);
+  mix(minibatches_);
   return mark;
 }
 
