@@ -241,3 +241,35 @@ TEST_CASE(
   job_of(v, "large").worker = cores(9);
   CHECK(plan_of(make_plan(v, {.max_load = 1}), "small").admitted);
 }
+
+TEST_CASE("who is left alone for now is looked at again when the time has come") {
+  cluster_view v = of({machine("n", 4)}, {one("a", 0, 60, cores(1))});
+  apply(v, make_plan(v, {.max_load = 1}));
+  v.now += 2;
+  v.jobs.push_back(one("b", 0, 60, cores(1)));
+  plan const p = make_plan(v, {.max_load = 1, .change_share = 0.1});
+  CHECK(plan_of(p, "b").workers == 0);
+  REQUIRE(p.again_at);
+  CHECK(*p.again_at == doctest::Approx(v.now + 8));
+  v.now = *p.again_at;
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "b").workers == 2);
+}
+
+TEST_CASE("workers are put together when sizes change, unless that is not wanted") {
+  for (bool move : {true, false}) {
+    cluster_view v =
+        of({machine("m", 4), machine("n", 4)}, {one("a", 2, 4, cores(1)), one("b", 2, 2, cores(1))});
+    for (job& j : v.jobs) {
+      j.admitted = true;
+      j.workers = 2;
+      for (char const* on : {"m", "n"})
+        v.pods.push_back({.name = j.uid + on, .job = j.uid, .node = on, .shape = cores(1)});
+    }
+    apply(v, make_plan(v, {.max_load = 1, .move = move}));
+    std::map<std::string, std::set<std::string>> on;
+    for (pod const& w : v.pods) on[w.job].insert(w.node);
+    CHECK(on["a"].size() == (move ? 1 : 2));
+    CHECK(on["b"].size() == (move ? 1 : 2));
+    CHECK(changes(v, make_plan(v, {.max_load = 1, .move = move})) == "");
+  }
+}

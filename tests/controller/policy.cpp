@@ -30,16 +30,16 @@ TEST_CASE("throughput: where another worker adds most") {
   CHECK(worth(scales, 0) == worth(hardly, 0));
 }
 
-TEST_CASE("completion: half of the fair share, then who is to be measured, then least remaining time") {
+TEST_CASE("completion: a quarter of the fair share, then who is to be measured, then least remaining time") {
   claimant const poor{.share = 0.1, .gains = {1, 1, 1, 1}, .tried = 4, .seconds_left = 1e6, .fair = 4};
   claimant const quick{.share = 0.1, .gains = {1, 1, 1, 1}, .tried = 4, .seconds_left = 10, .fair = 0};
   claimant const unknown{.share = 0.1, .gains = {1, 1, 1, 1}, .fair = 0};
   auto const worth = policy_called("completion").worth;
-  CHECK(worth(poor, 1) > worth(quick, 0));
+  CHECK(worth(poor, 0) > worth(quick, 0));
   CHECK(worth(quick, 3) > worth(poor, 2));
   CHECK(worth(unknown, 0) > worth(poor, 0));
   CHECK(worth(poor, 3) > worth(unknown, 1));
-  CHECK(worth(poor, 8) < 0);  // twice what was tried
+  CHECK(worth(poor, 16) < 0);  // four times what was tried
 }
 
 TEST_CASE("max-min shares of a divisible cluster") {

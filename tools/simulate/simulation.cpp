@@ -71,6 +71,7 @@ class simulation {
       move_pods();
       finish_jobs();
       schedule();
+      if (now_ >= again_at_) dirty_ = true, again_at_ = never;
       if (now_ >= next_tick_ || (by_.decide_at_events && dirty_ && now_ >= last_plan_ + 1)) decide();
       if (active_.empty() && submitted_ == order_.size() && loaded_ == loads_.size() && transitions_.empty())
         break;
@@ -137,6 +138,7 @@ class simulation {
     for (int j : active_) next = std::min(next, jobs_[std::size_t(j)].finish);
     if (!active_.empty()) next = std::min(next, next_tick_);
     if (by_.decide_at_events && dirty_) next = std::min(next, last_plan_ + 1);
+    if (by_.decide_at_events) next = std::min(next, again_at_);
     return std::max(next, now_);
   }
 
@@ -413,6 +415,7 @@ class simulation {
     last_plan_ = now_;
     if (now_ >= next_tick_) next_tick_ += by_.decide_every;
     dirty_ = false;
+    again_at_ = p.again_at && !active_.empty() ? std::max(*p.again_at, now_) : never;
     move_pods();
     schedule();
     // Nothing is under way, nothing will come, and nothing was changed for an hour: nothing will.
@@ -455,7 +458,8 @@ class simulation {
   std::set<int> active_, waiting_, there_, touched_;
   std::priority_queue<transition, std::vector<transition>, std::greater<>> transitions_;
   std::map<pod_shape const*, std::vector<std::pair<std::size_t, std::int64_t>>> needs_;
-  double now_ = 0, start_ = 0, until_ = 0, next_tick_ = 0, last_plan_ = -never, last_change_ = 0;
+  double now_ = 0, start_ = 0, until_ = 0, next_tick_ = 0, last_plan_ = -never, again_at_ = never,
+         last_change_ = 0;
   bool dirty_ = false, room_changed_ = false, stuck_ = false;
 };
 

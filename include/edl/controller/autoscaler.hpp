@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ struct plan_options {
   policy who = policies().front();
   double max_load = 0.97;     ///< of the cluster's cpu and memory: the rest is headroom for services
   double change_share = 0.1;  ///< of its time, at most, a job may stand still because its size changes
-  bool move = true;           ///< put the workers of a job on fewer nodes when its size changes anyway
+  bool move = true;           ///< when sizes change, also put workers that run on fewer nodes
   double patience = 600;      ///< seconds that a job waits before no job behind it is let in
 };
 
@@ -37,7 +38,8 @@ struct reservation {
 struct plan {
   std::vector<job_plan> jobs{};             ///< as in the view
   std::vector<reservation> reservations{};  ///< to be handed back as pod::nominated
-  std::vector<std::string> hopeless{};      ///< pods for which shrinking makes no room
+  std::optional<double> again_at{};  ///< when to ask again, because a job was left alone until then; seconds
+  std::vector<std::string> hopeless{};  ///< pods for which shrinking makes no room
 };
 
 /// How many workers each job shall have. The same view gives the same plan; a plan that has been carried out

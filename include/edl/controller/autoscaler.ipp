@@ -88,7 +88,14 @@ class planner {
   }
 
   claim next(state const& s, int n) const { return {s.of->priority, options_.who.worth(s.who, n)}; }
-  bool frozen(state const& s) const { return s.cooling && s.count() > 0; }
+
+  /// Whether a job is left alone, which is looked at again later. One that is paused has nothing to lose.
+  bool frozen(state const& s) {
+    if (!s.cooling || s.count() == 0) return false;
+    double const until = *s.of->last_resized + s.of->change_cost / options_.change_share;
+    again_at_ = std::min(again_at_.value_or(until), until);
+    return true;
+  }
 
   void read() {
     std::unordered_map<std::string, int> by_uid, by_node;
@@ -524,10 +531,17 @@ class planner {
     return any;
   }
 
-  /// Puts the workers of a job together where its size changes anyway. Numbers stay as they are. Workers that
-  /// run are moved only if all changed jobs together need fewer nodes after it. True when something was
-  /// moved.
-  bool repack() { return regroup(true) || regroup(false); }
+  /// Puts the workers of a job together, where its size changes anyway or was the same for long. Numbers stay
+  /// as they are. Workers that run are moved only if all these jobs together need fewer nodes after it. True
+  /// when something was moved.
+  bool repack() { return (options_.move && regroup(true)) || regroup(false); }
+
+  /// Whether a job has had its size for so long that a standstill for the sake of fewer nodes is a hundredth
+  /// of that time (at the default change_share).
+  bool settled(state const& s) const {
+    return s.in && (!s.of->last_resized ||
+                    view_.now - *s.of->last_resized > 10 * s.of->change_cost / options_.change_share);
+  }
 
   bool regroup(bool move) {
     struct group {
@@ -535,17 +549,20 @@ class planner {
       std::vector<worker> old;
     };
     std::vector<group> groups;
+    bool any_changes = false;
     for (int j : order_) {
       state const& s = jobs_[std::size_t(j)];
-      bool const is_new =
+      bool const changes =
+          s.count() != int(s.before.size()) ||
           std::any_of(s.workers.begin(), s.workers.end(), [](worker const& w) { return w.pod < 0; });
-      if (!is_new && s.count() == int(s.before.size())) continue;
+      any_changes = any_changes || changes;
+      if (!changes && !(move && settled(s))) continue;
       group g{j, {}};
       for (worker const& w : s.workers)
-        if (!w.soon && w.shape == s.shape && (w.pod < 0 || (move && options_.move))) g.old.push_back(w);
+        if (!w.soon && w.shape == s.shape && (w.pod < 0 || move)) g.old.push_back(w);
       if (!g.old.empty()) groups.push_back(std::move(g));
     }
-    if (groups.empty() || (move && !options_.move)) return false;
+    if (groups.empty() || !any_changes) return false;
     auto const spread = [&] {
       std::size_t all = 0;
       for (group const& g : groups) {
@@ -617,6 +634,7 @@ class planner {
   plan result() {
     plan p;
     p.reservations = std::move(reservations_);
+    p.again_at = again_at_;
     for (int o : others_) p.hopeless.push_back(view_.pods[std::size_t(o)].name);
     for (state& s : jobs_) {
       job_plan out{.uid = s.of->uid, .admitted = s.in};
@@ -657,7 +675,7 @@ class planner {
     return p;
   }
 
-  std::string reason(state const& s, int n) const {
+  std::string reason(state const& s, int n) {
     if (s.of->suspended) return "suspended by its owner";
     if (!s.in) return s.why;
     std::string const has = fmt::format("{} of {} to {}: ", n, s.of->min, s.of->max);
@@ -684,6 +702,7 @@ class planner {
   std::map<std::pair<int, bool>, claim> failed_;  ///< what has been looked for in vain since the last change
   std::vector<step> steps_;
   std::vector<reservation> reservations_;
+  std::optional<double> again_at_;
 };
 
 }  // namespace detail

@@ -25,15 +25,16 @@ inline double worth_throughput(claimant const& who, int n) {
   return (n == 0 ? 1e6 : 0) + gain(who, n) / who.share - n * who.share * 1e-6;
 }
 
-/// What a worker adds, weighed by how little the job has left. Nobody has less than half of its fair share,
-/// or is given twice of what it was tried with; who was never measured is given one worker to be measured
-/// with.
+/// What a worker adds, weighed by how little the job has left. Nobody has less than a quarter of its fair
+/// share, or is given four times of what it was tried with; who was never measured is given one worker to be
+/// measured with. The exponent was chosen by simulation: with 1 long jobs starve, with 0 nothing is known of
+/// what is left.
 inline double worth_completion(claimant const& who, int n) {
   constexpr double owed = 2e12, unknown = 3e12;
-  if (n < std::round(who.fair / 2)) return owed - (n + 1) * who.share;
+  if (n < std::round(who.fair / 4)) return owed - (n + 1) * who.share;
   if (!who.seconds_left) return n == 0 ? unknown : -n * who.share;
-  if (n >= 2 * who.tried) return -n * who.share;
-  return gain(who, n) / who.share / std::sqrt(1 + *who.seconds_left);
+  if (n >= 4 * who.tried) return -n * who.share;
+  return gain(who, n) / who.share / std::pow(1 + *who.seconds_left, 0.35);
 }
 
 }  // namespace detail
@@ -43,7 +44,7 @@ EDL_INLINE std::vector<policy> const& policies() {
       {"fair", "equal shares between min and max, needs no measurement", detail::worth_fair},
       {"throughput", "where another worker adds most to the sum of relative speeds",
        detail::worth_throughput},
-      {"completion", "least remaining work first; everybody keeps half of the fair share",
+      {"completion", "least remaining work first; everybody keeps a quarter of the fair share",
        detail::worth_completion},
   };
   return all;
