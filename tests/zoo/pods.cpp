@@ -262,6 +262,20 @@ TEST_CASE(
     return explain_pods("j", all, read_events(events, "j", all)).before.size();
   };
   CHECK(probes() == 1);  // a master that runs and does not answer
+  master["status"]["containerStatuses"] =
+      json::array({{{"name", "main"}, {"state", {{"running", {{"startedAt", "2026-11-20T09:00:05Z"}}}}}}});
+  auto const ready = [&](char const* status, char const* since) {
+    master["status"]["conditions"] =
+        json::array({{{"type", "Ready"}, {"status", status}, {"lastTransitionTime", since}}});
+  };
+  ready("False", "2026-11-20T09:00:01Z");  // it comes up
+  CHECK(probes() == 1);
+  ready("True", "2026-11-20T10:00:02Z");  // it has come up since
+  CHECK(probes() == 1);
+  ready("True", "2026-11-20T09:00:10Z");  // it has answered for an hour
+  CHECK(probes() == 2);
+  ready("False", "2026-11-20T10:00:02Z");  // and does so no more
+  CHECK(probes() == 2);
   master["status"]["phase"] = "Succeeded";
   CHECK(probes() == 0);
   master["status"]["phase"] = "Running";

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -65,10 +66,25 @@ void add_endings(json const& pod, std::string const& job, explanation& to) {
            fmt::format("must go: {}", in_words(text_at(c, "/reason"), text_at(c, "/message"), job))});
 }
 
-/// `runs`: the pod of which it is said.
-bool is_usual(happening const& e, bool runs) {
+/// Whether a readiness probe that failed then says that a running pod did not answer any more.
+bool was_ready(json const& pod, std::chrono::system_clock::time_point then) {
+  auto const began = parse_time(text_at(pod, "/status/containerStatuses/0/state/running/startedAt"));
+  if (!began || !pod.contains(json::json_pointer("/status/conditions"))) return false;
+  for (json const& c : pod.at("status").at("conditions")) {
+    if (c.value("type", "") != "Ready") continue;
+    auto const since = parse_time(text_at(c, "/lastTransitionTime"));
+    // A container that has not been ready yet leaves the condition as it was before it began.
+    return since && (c.value("status", "") == "True" ? then > *since : *since > *began);
+  }
+  return false;
+}
+
+/// `of`: the pod of which it is said, while it runs.
+bool is_usual(happening const& e, json const* of) {
   // A program that begins does not listen yet, and one that ends no more.
-  if (e.reason == "Unhealthy") return !runs || !e.message.starts_with("Liveness");
+  if (e.reason == "Unhealthy")
+    return of == nullptr || !(e.message.starts_with("Liveness") ||
+                              (e.message.starts_with("Readiness") && was_ready(*of, e.when)));
   static std::set<std::string> const usual{"Scheduled", "Pulling", "Pulled",
                                            "Created",   "Started", "SuccessfulAttachVolume"};
   return !e.warning && usual.count(e.reason) > 0;
@@ -100,14 +116,14 @@ std::string waits_for(json const& pod, std::vector<happening> const& events, std
 explanation explain_pods(std::string const& job, json const& pods, std::vector<happening> const& events,
                          bool everything) {
   explanation x;
-  std::set<std::string> run;
+  std::map<std::string, json const*> run;
   for (json const& pod : pods) {
     add_now(pod, events, job, x);
     add_endings(pod, job, x);
-    if (state_of(pod).status == "Running") run.insert(text_at(pod, "/metadata/uid"));
+    if (state_of(pod).status == "Running") run[text_at(pod, "/metadata/uid")] = &pod;
   }
   for (happening const& e : events)
-    if (everything || !is_usual(e, run.count(e.uid) > 0))
+    if (auto const of = run.find(e.uid); everything || !is_usual(e, of == run.end() ? nullptr : of->second))
       x.before.push_back({e.when_text, e.who,
                           sentence(e.reason, e.message, job, e.by) +
                               (e.count > 1 ? fmt::format(" ({} times)", e.count) : "")});

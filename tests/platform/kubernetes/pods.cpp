@@ -2,6 +2,7 @@
 #include "edl/platform/kubernetes/pods.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -39,8 +40,7 @@ struct drive {
     return come_up(who);
   }
   pod_status come_up(instance who) {
-    pod_status s{
-        .who = who, .index = who.id, .name = pod_name("j", who), .uid = "u" + std::to_string(made++)};
+    pod_status s{.who = who, .index = who.id, .name = pod_name("j", who), .uid = fmt::format("u{}", made++)};
     all.created(who, s.uid);
     all.changed(s, now);
     s.at = phase::running;
@@ -57,6 +57,9 @@ struct drive {
 
 instance worker(std::uint32_t id) { return {role::worker, id}; }
 instance server(std::uint32_t id) { return {role::server, id}; }
+
+pods::refusal const no_right{403, "Forbidden",
+                             "pods is forbidden: User \"u\" cannot create resource \"pods\""};
 
 }  // namespace
 
@@ -124,6 +127,56 @@ TEST_CASE("A server's name is used again when its old pod is gone") {
   CHECK(std::get<delete_pod>(*gone).uid == s.uid);
   d.all.deleted(s, d.now);
   CHECK(d.take<create_pod>().size() == 1);
+}
+
+TEST_CASE("A server that is given up and wanted again comes back when its old pod is gone") {
+  drive d;
+  auto s = d.run(server(0));
+  d.all.stop(server(0), 0s);
+  d.all.start(server(0), 0, d.now);
+  d.all.take_commands();
+  d.exit(s, 137);
+  auto const ends = d.take<pod_ended>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].how.asked);
+  d.all.deleted(s, d.now);
+  REQUIRE(d.take<create_pod>().size() == 1);
+  SUBCASE("the new pod is kept") {
+    d.all.created(server(0), "new");
+    CHECK(d.take<delete_pod>().empty());
+  }
+  SUBCASE("what is refused for now is asked for again") {
+    pods::refusal why;
+    SUBCASE("unreachable") { why = {0, {}, "unreachable"}; }
+    SUBCASE("old pod") { why = {409, "AlreadyExists", "already exists"}; }
+    SUBCASE("quota") { why = {403, "Forbidden", "exceeded quota: q"}; }
+    d.all.refused(server(0), why, d.now);
+    d.all.tick(d.now + 60s);
+    CHECK(d.take<create_pod>().size() == 1);
+    d.all.created(server(0), "new");
+    CHECK(d.take<delete_pod>().empty());
+  }
+  SUBCASE("unless it is stopped once more") {
+    d.all.stop(server(0), 0s);
+    d.all.created(server(0), "new");
+    CHECK(d.take<delete_pod>().size() == 1);
+  }
+}
+
+TEST_CASE("A pod that is to leave before its request is answered ends as the master has asked") {
+  drive d;
+  d.all.start(server(0), std::nullopt, d.now);
+  pod_status const s{.who = server(0), .name = "n", .uid = "u"};
+  d.all.changed(s, d.now);
+  d.all.stop(server(0), 0s);
+  d.all.start(server(0), 0, d.now);
+  d.all.created(server(0), "u");
+  d.all.take_commands();
+  d.all.deleted(s, d.now);
+  auto const commands = d.all.take_commands();
+  REQUIRE(commands.size() == 2);
+  CHECK(std::get<pod_ended>(commands[0]).how.asked);
+  CHECK(std::get<create_pod>(commands[1]).who == server(0));
 }
 
 TEST_CASE("Thirty lost at once are asked for again in one go") {
@@ -204,6 +257,41 @@ TEST_CASE("What the API server refuses for good is a failed process, with its wo
   REQUIRE(ends.size() == 1);
   CHECK(ends[0].how.failed());
   CHECK(describe(ends[0].how) == "cannot be created: no PriorityClass with name no-such was found");
+}
+
+TEST_CASE("A right to create pods that is missing ends a job that has none yet") {
+  drive d;
+  d.all.listed({}, d.now);
+  d.all.start(worker(0), std::nullopt, d.now);
+  d.all.take_commands();
+  d.all.refused(worker(0), no_right, d.now);
+  auto const commands = d.all.take_commands();
+  REQUIRE(commands.size() == 3);
+  CHECK(std::get<not_allowed>(commands[0]).why == no_right.message);
+  CHECK(std::get<pod_ended>(commands[2]).how.failed());
+}
+
+TEST_CASE("A right to create pods that is taken away from a job that has some is waited for") {
+  drive d;
+  SUBCASE("one was made") {
+    d.all.listed({}, d.now);
+    d.run(worker(0));
+  }
+  SUBCASE("a master before this one has made one") {
+    d.all.listed({{.who = worker(0), .name = "n", .uid = "u", .at = phase::running}}, d.now);
+  }
+  d.all.start(worker(1), std::nullopt, d.now);
+  d.all.take_commands();
+  d.all.refused(worker(1), no_right, d.now);
+  auto const commands = d.all.take_commands();
+  REQUIRE(commands.size() == 1);
+  CHECK(std::get<pod_note>(commands[0]).text == "worker-1 cannot be created yet: " + no_right.message);
+  d.all.tick(d.now);
+  CHECK(d.take<create_pod>().empty());
+  d.all.tick(d.now + 60s);
+  CHECK(d.take<create_pod>().size() == 1);
+  d.all.refused(worker(1), no_right, d.now + 60s);
+  CHECK(d.all.take_commands().empty());  // told once
 }
 
 TEST_CASE(

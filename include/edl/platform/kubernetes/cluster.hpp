@@ -55,20 +55,25 @@ class cluster final : public platform {
   void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
   void execute(pods_found const& c) { to_.found(c.running); }
   void execute(pod_note const& c);
+  void execute(not_allowed const& c) { refused(c.why); }
 
   asio::awaitable<void> again(delete_pod c);
   asio::awaitable<void> tick();
   void listed(nlohmann::json const& items);
   void changed(std::string const& type, nlohmann::json const& object);
   void see_self(nlohmann::json const& pod);
-  void refused(api_error const& why);
+  void refused(std::string const& why);
+  std::string way_out() const;
   void scale(size_wish const& wish);
   bool answer(size_wish const& wish, std::string const& text, std::string const& size);
   void raise_memory(nlohmann::json const& pod);
   void record(pod_note const& n);
 
-  /// Tells the API server something that the job does not depend on, some time later.
+  /// Tells the API server something that the job does not depend on, some time later; nothing where too much
+  /// waits already.
   void note(std::function<void()> what);
+  /// The same, however much waits.
+  void note_surely(std::function<void()> what);
   std::string pod_path(std::string const& name) const;
 
   net::node& node_;

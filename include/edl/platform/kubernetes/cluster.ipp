@@ -66,7 +66,9 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
           .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
           .refused =
               [this](api_error const& why, std::chrono::milliseconds since) {
-                if (since >= detail::patience_with(why)) refused(why);
+                if (since < detail::patience_with(why)) return;
+                node_.post(
+                    [this, text = why.message() + (why.code() == 403 ? way_out() : "")] { refused(text); });
               }},
       log_);
   net::carry(
@@ -151,13 +153,13 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace, std::vector<i
                            spec_.space));
 }
 
-EDL_INLINE void cluster::refused(api_error const& why) {
-  std::string const account = spec_.service_account.empty() ? "default" : spec_.service_account;
-  std::string text =
-      fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why.message());
-  if (why.code() == 403)
-    text += fmt::format("; `edl rbac --apply -n {} --service_account={}` allows it", spec_.space, account);
-  node_.post([this, text] { to_.refused(text); });
+EDL_INLINE std::string cluster::way_out() const {
+  return fmt::format("; `edl rbac --apply -n {} --service_account={}` allows it", spec_.space,
+                     spec_.service_account.empty() ? "default" : spec_.service_account);
+}
+
+EDL_INLINE void cluster::refused(std::string const& why) {
+  to_.refused(fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why));
 }
 
 EDL_INLINE asio::awaitable<void> cluster::tick() {
@@ -191,8 +193,7 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
       return;
     } catch (api_error const& e) {
       why = {e.code(), e.reason(), e.message()};
-      // Of whom nothing can be made no job comes: to try each would only say it in more words.
-      if (e.code() == 403 && e.message().find("cannot create resource") != std::string::npos) refused(e);
+      if (why.lacks_right()) why.message += way_out();
     } catch (std::exception const& e) {
       why = {0, {}, e.what()};
     }
@@ -246,7 +247,10 @@ EDL_INLINE void cluster::execute(pod_note const& c) {
 }
 
 EDL_INLINE void cluster::note(std::function<void()> what) {
-  if (waiting_ > detail::most_notes) return;
+  if (waiting_ <= detail::most_notes) note_surely(std::move(what));
+}
+
+EDL_INLINE void cluster::note_surely(std::function<void()> what) {
   ++waiting_;
   asio::post(notes_, [this, what = std::move(what)] {
     try {
@@ -339,7 +343,8 @@ EDL_INLINE void cluster::scale(size_wish const& wish) {
   bool const good = refused.empty();
   std::string const text =
       good ? fmt::format("workers={},servers={}", wish.workers, wish.servers) : "refused: " + refused;
-  note([this, wish, text, good, size = to_text(size_)] {
+  // Its user waits for the answer, and a wish whose answer is lost would be ignored for ever.
+  note_surely([this, wish, text, good, size = to_text(size_)] {
     struct finally {
       cluster& of;
       size_wish const& wish;

@@ -52,7 +52,13 @@ struct pod_note {
   std::string text;
 };
 
-using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_found, pod_note>;
+/// The API server has never made a pod of this job, and the master's account lacks the right to create any.
+struct not_allowed {
+  std::string why;
+};
+
+using pod_command =
+    std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_found, pod_note, not_allowed>;
 
 /// The servers' and workers' pods of a job: what the API server tells and what the master wants go in, with
 /// the time, and commands come out. It has no clock, no thread and no connection.
@@ -63,6 +69,8 @@ using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving,
 ///   long that is nobody's fault.
 /// - What the API server refuses for want of room (quota) or for being busy is asked again, after pauses that
 ///   grow; what it refuses for good, and a pod whose image or command is wrong, is a failed process.
+/// - A right to create pods that is missing before there was any pod ends the job. A right that is taken away
+///   later may be given back: it is waited for, with the same pauses.
 /// - A pod that cannot be placed or pulled is told of, with the API server's words, once per reason.
 /// - A pod that comes to light and that the master does not want is deleted: a request for it was carried out
 ///   though its answer was lost.
@@ -104,6 +112,7 @@ class pods {
   struct refusal {
     int code = 0;  ///< HTTP status; 0: the server was not reached
     std::string reason, message;
+    bool lacks_right() const;  ///< the account may not create pods
   };
   void refused(instance who, refusal const& why, time_point now);
 
@@ -148,6 +157,7 @@ class pods {
   std::map<instance, std::string> ends_;  // why a worker's place became free
   std::vector<pod_command> commands_;
   bool found_ = false, closed_ = false;
+  bool made_ = false;  // a pod has been there
 };
 
 }  // namespace edl::platform::kubernetes

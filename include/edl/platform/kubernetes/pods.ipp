@@ -21,6 +21,10 @@ inline bool passing(pods::refusal const& why) {
 
 }  // namespace detail
 
+EDL_INLINE bool pods::refusal::lacks_right() const {
+  return code == 403 && message.find("cannot create resource") != std::string::npos;
+}
+
 EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_of, time_point) {
   if (closed_) return;
   pod& p = pods_[who];
@@ -39,7 +43,8 @@ EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_o
   p.wanted = true;
   p.tries = 0;
   p.told.clear();
-  if (p.creating) p.asked = false;  // what was asked of the one before it is not asked of this one
+  // What was asked of the one before it is not asked of this one.
+  if (p.creating && p.uid.empty()) p.asked = false;
   if (p.uid.empty()) return p.creating ? void() : create(who, p);
   p.again = true;
   discard(who, p);
@@ -114,12 +119,13 @@ EDL_INLINE void pods::created(instance who, std::string const& uid) {
   if (it == pods_.end()) return;
   pod& p = it->second;
   p.creating = false;
+  made_ = true;
   p.tries = 0;
   p.uid = uid;
   // The master has changed its mind meanwhile.
   if (!p.wanted)
     discard(who, p);
-  else
+  else if (!p.again)  // otherwise the successor is wanted, and this one is to leave
     p.asked = false;
 }
 
@@ -131,7 +137,10 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   // It was made all the same: the API server has told of it, and what was refused is a repetition.
   if (!p.uid.empty()) return p.wanted ? void() : discard(who, p);
   if (!p.wanted) return;
-  if (!detail::passing(why)) {
+  bool const never = why.lacks_right() && !made_;
+  // No process of the job can be made: the failure of each would only say it in more words.
+  if (never) commands_.emplace_back(not_allowed{why.message});
+  if (never || (!detail::passing(why) && !why.lacks_right())) {
     commands_.emplace_back(pod_note{severity::error, "CannotStart",
                                     fmt::format("{} cannot be created: {}", name(who), why.message)});
     return end(who, p, {.who = who, .code = 1, .words = "cannot be created: " + why.message});
@@ -165,6 +174,7 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now)
 
 EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   if (s.who.what == role::master) return;
+  made_ = true;
   auto const known = pods_.find(s.who);
   bool const unwanted = known == pods_.end()
                             ? found_ || closed_
@@ -211,7 +221,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
 
 EDL_INLINE void pods::end(instance who, pod& p, ending e) {
   p.over = true;
-  p.wanted = false;
+  p.wanted = p.again;  // its successor of that name is wanted already
   e.asked = p.asked;
   if (!p.asked && !p.leaving) ends_[who] = describe(e);
   commands_.emplace_back(pod_ended{std::move(e)});

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/platform/kubernetes/cluster.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <nlohmann/json.hpp>
+
+#include "platform/kubernetes/support.hpp"
+
+namespace k8s = edl::platform::kubernetes;
+using namespace std::chrono_literals;
+using nlohmann::json;
+using test::to;
+
+namespace {
+
+/// Something that a test waits for.
+class event {
+ public:
+  void set() {
+    std::lock_guard const lock(mutex_);
+    is_ = true;
+    changed_.notify_all();
+  }
+  bool wait(std::chrono::seconds limit = 60s) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [this] { return is_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_ = false;
+};
+
+json master_pod(int version, json const& annotations) {
+  return {{"kind", "Pod"},
+          {"metadata",
+           {{"name", "elasticdl-j-master"},
+            {"uid", "m"},
+            {"resourceVersion", std::to_string(version)},
+            {"labels", {{"elasticdl-replica-type", "master"}, {"elasticdl-replica-index", "0"}}},
+            {"annotations", annotations}}}};
+}
+
+edl::net::node_options node_options() {
+  return {.job = "j",
+          .secret = edl::net::token("a secret of some length"),
+          .log = edl::logger(edl::severity::critical)};
+}
+
+}  // namespace
+
+TEST_CASE("a wish for another size is answered though more notes wait than are kept") {
+  json const wished = master_pod(2, {{"elasticdl/num-workers", "3"}});
+  event notes_wait, asked, answer_may_go, answered;
+  test::wire_server server(nullptr, [&](test::request const& r, test::wire& w) {
+    if (r.method == "PATCH") {
+      answer_may_go.wait();
+      w.json(200, wished.dump());
+      if (r.body.find("elasticdl/scaled") != r.body.npos) answered.set();
+    } else if (r.method == "POST") {
+      w.json(201, r.body);
+    } else if (r.target.find("/elasticdl-j-master") != r.target.npos) {
+      w.json(200, wished.dump());
+    } else if (r.target.find("watch=1") == r.target.npos) {
+      w.json(200, json{{"kind", "PodList"},
+                       {"metadata", {{"resourceVersion", "1"}}},
+                       {"items", {master_pod(1, json::object())}}}
+                      .dump());
+    } else {
+      w.begin();
+      notes_wait.wait();
+      w.piece(json{{"type", "MODIFIED"}, {"object", wished}}.dump() + "\n");
+      w.stall();
+    }
+  });
+  edl::net::node node(node_options());
+  edl::platform::observer hears{.ended = {},
+                                .leaving = {},
+                                .found = [](auto const&) {},
+                                .scale =
+                                    [&](auto, auto) {
+                                      // After this call the answer has been noted, or is lost.
+                                      node.post([&] { asked.set(); });
+                                      return std::string();
+                                    },
+                                .refused = {}};
+  {
+    k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
+                    edl::logger(edl::severity::critical));
+    for (int i = 0; i < 1'010; ++i) it.show("Running", fmt::format("line {}", i));
+    notes_wait.set();
+    CHECK(asked.wait());
+    answer_may_go.set();
+    CHECK(answered.wait());
+    node.stop();
+  }
+}
