@@ -22,7 +22,7 @@ using stream_handler =
 /// sockets first. `name` stands in errors, `what` is told to the peer's listener (at most 200 bytes). Throws
 /// `call_error`. On the node's thread.
 asio::awaitable<byte_stream> open_stream(node& on, std::vector<address> peer, std::string name,
-                                        std::string what, std::chrono::milliseconds timeout);
+                                         std::string what, std::chrono::milliseconds timeout);
 
 }  // namespace edl::net
 
