@@ -114,8 +114,11 @@ std::vector<double> measure(std::string const& where, load l, bool blocking, sec
 
 std::vector<contestant> ours() {
   std::vector<contestant> all;
-  address const tcp{address::transport::tcp, "127.0.0.1", 0},
-      local{address::transport::local, "edl-bench-" + edl::net::token::random().secret().substr(0, 16), 0};
+  address const tcp{address::transport::tcp, "127.0.0.1", 0};
+  auto const local = [] {
+    return address{address::transport::local, "edl-bench-" + edl::net::token::random().secret().substr(0, 16),
+                   0};
+  };
   auto const add = [&](std::string name, address const& where, security s, bool blocking) {
     all.push_back({std::move(name), where.over == address::transport::tcp ? "TCP" : "Unix",
                    [where, s](auto const& listening) { serve(where, s, listening); },
@@ -123,9 +126,9 @@ std::vector<contestant> ours() {
   };
   add("edl", tcp, security::none, false);
   add("edl, TLS", tcp, security::tls, false);
-  add("edl", local, security::none, false);
+  add("edl", local(), security::none, false);
   add("edl, blocking", tcp, security::none, true);
-  add("edl, blocking", local, security::none, true);
+  add("edl, blocking", local(), security::none, true);
   return all;
 }
 
