@@ -78,7 +78,7 @@ EDL_INLINE std::optional<memory> read_journal(std::string const& path, std::stri
 EDL_INLINE std::string before_of(std::string const& journal) { return journal + ".before"; }
 
 // The file gets a second name, so that there is a journal under the first at every moment. Where it cannot,
-// there is nothing to go back to.
+// an older one stays to go back to.
 EDL_INLINE void keep_before(std::string const& path) {
   std::string const before = before_of(path), fresh = before + ".new";
   std::error_code failed;
@@ -134,6 +134,7 @@ EDL_INLINE void journal::remove() noexcept {
   std::error_code ignored;
   std::filesystem::remove(path_, ignored);
   std::filesystem::remove(detail::before_of(path_), ignored);
+  std::filesystem::remove(detail::before_of(path_) + ".new", ignored);
   written_.reset();
 }
 
