@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/platform/kubernetes/job_spec.hpp"
 
+#include "edl/platform/kubernetes/objects.hpp"
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
@@ -12,6 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         fuzz::require(to_json(job_from_json(to_json(spec))) == to_json(spec),
                       "what is written is read as it was");
         check(spec);
+        master_pod(spec);
+        for (auto const what : {edl::platform::role::server, edl::platform::role::worker})
+          member_pod(spec, {what, 1}, 1, {{"memory", "1Gi"}}, {}, {"owner", "uid"});
       },
       fuzz::author::user);
   fuzz::takes([&] { parse_resources("--worker_resource_request", text); }, fuzz::author::user);

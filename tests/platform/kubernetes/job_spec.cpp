@@ -309,6 +309,27 @@ TEST_CASE("a job comes back from its JSON as it was") {
   CHECK(back.grace_seconds == 0);
 }
 
+TEST_CASE("a job keeps whose it is and how its pods are made") {
+  job_spec s = small();
+  s.by = {"mnist", "0123", "elasticdl.org/v1alpha1", "TrainingJob"};
+  s.secret = "elasticdl-mnist-0123";
+  s.initial_workers = 2;
+  s.server_template = R"({"spec":{"containers":[{"image":"a","name":"ps"}]}})";
+  s.worker_template = R"({"spec":{"containers":[{"image":"b","name":"worker"}]}})";
+  auto const text = to_json(s);
+  CHECK(json::parse(text)["worker_template"].is_object());
+  job_spec const back = job_from_json(text);
+  CHECK(to_json(back) == text);
+  CHECK(back.by.name == "mnist");
+  CHECK(back.by.uid == "0123");
+  CHECK(back.by.api_version == "elasticdl.org/v1alpha1");
+  CHECK(back.by.kind == "TrainingJob");
+  CHECK(back.secret == s.secret);
+  CHECK(back.initial_workers == 2);
+  CHECK(back.server_template == s.server_template);
+  CHECK(back.worker_template == s.worker_template);
+}
+
 TEST_CASE("limits that are not said are there once a job has been read") {
   job_spec const s =
       job_from_json(R"({"ps": {"request": {"memory": "1Gi"}}, "worker": {"limit": {"cpu": "2"}}})");
@@ -338,6 +359,13 @@ TEST_CASE("what is no job is refused") {
                           R"({"envs": {"a": "b"}})",
                           R"({"envs": [["a"]]})",
                           R"({"relaunch": "true"})",
+                          R"({"owner": {"name": "a", "kind": "TrainingJob"}})",
+                          R"({"owner": {"name": "a", "uid": 1}})",
+                          R"({"owner": "mnist"})",
+                          R"({"secret": 1})",
+                          R"({"initial_workers": "2"})",
+                          R"({"ps_template": "{}"})",
+                          R"({"worker_template": []})",
                           R"({"priority": "high"})"}) {
     CAPTURE(bad);
     CHECK(refusal([&] { job_from_json(bad); }).find("this is no job: ") == 0);

@@ -347,7 +347,7 @@ TEST_CASE("the master's Service stands for the address of its pod") {
 
 TEST_CASE("the secret holds the token, and both can be given to the master's pod") {
   json const secret = token_secret(small(), "0123456789abcdef");
-  CHECK(secret["metadata"]["name"] == secret_name("test-mnist"));
+  CHECK(secret["metadata"]["name"] == secret_name(small()));
   CHECK(secret["metadata"]["labels"]["elasticdl-job-name"] == "test-mnist");
   CHECK(secret["stringData"] == json{{"token", "0123456789abcdef"}});
   json const patch = owned_by(by);

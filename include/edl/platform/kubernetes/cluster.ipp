@@ -18,6 +18,7 @@
 #include "edl/net/carry.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
+#include "edl/platform/kubernetes/pod_template.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail {
@@ -45,6 +46,8 @@ inline std::string stamp(std::chrono::system_clock::time_point at) {
 inline pods::options options_of(job_spec const& spec) {
   pods::options o{.job = spec.name, .server = spec.server, .worker = spec.worker};
   for (role_spec* const of : {&o.server, &o.worker}) of->limit = limit_of(of->request, of->limit);
+  if (!spec.server_template.empty()) o.server = role_of_template(spec.server_template);
+  if (!spec.worker_template.empty()) o.worker = role_of_template(spec.worker_template);
   return o;
 }
 

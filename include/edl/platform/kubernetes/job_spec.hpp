@@ -58,6 +58,13 @@ struct role_spec {
 /// overcommitted (gpus) are always limited to what is requested.
 resources limit_of(resources const& request, resources const& limit);
 
+/// The object that owns others: they are deleted with it.
+struct owner {
+  std::string name, uid;
+  std::string api_version = "v1", kind = "Pod";
+  bool empty() const { return uid.empty(); }
+};
+
 /// All that a cluster must know of a job, beyond the command that its processes run. The master gets it as
 /// JSON in EDL_JOB and makes the other pods by it.
 struct job_spec {
@@ -76,12 +83,23 @@ struct job_spec {
   std::string cluster_spec;  ///< JSON: pod_spec, {master,ps,worker}_pod_spec, service_spec; empty: none
   bool relaunch = true;      ///< false: --aux_params=disable_relaunch=True
   std::uint32_t grace_seconds = 30;  ///< between SIGTERM and SIGKILL: time to hand back what is leased
+
+  // Of a job that a TrainingJob describes.
+  owner by;                           ///< of all the job's objects; empty: the master's pod owns its members
+  std::string secret;                 ///< name of the Secret with the token; empty: "elasticdl-NAME"
+  std::uint32_t initial_workers = 0;  ///< to start with, of at most `num_workers`; 0: all of them
+  /// PodTemplateSpecs as JSON, by which servers' and workers' pods are made (`pod_template.hpp`); empty:
+  /// none.
+  std::string server_template, worker_template;
 };
 
 /// An object of what differs from `job_spec{}`; keys are the flags' names where there is a flag. Limits are
 /// written out: as `limit_of` says.
 /// Throws usage_error when a text is not UTF-8.
 std::string to_json(job_spec const& spec);
+
+/// Longest JSON of a job, in bytes. The master gets it as a variable, for which Linux has room for 128 KiB.
+inline constexpr std::size_t longest_job = std::size_t{100} << 10;
 
 /// Throws error when `text` is no job, or says what this version does not know.
 job_spec job_from_json(std::string const& text);
@@ -98,7 +116,8 @@ inline constexpr std::size_t longest_job_name = 40;
 
 /// Throws usage_error when the spec would make objects that no server takes: a name that is no DNS label or
 /// makes a pod's name longer than 63 characters, an unknown policy, a missing image, a limit below its
-/// request, a variable that is reserved, a cluster_spec that is no JSON object or has keys unknown here.
+/// request, a variable that is reserved, a cluster_spec that is no JSON object or has keys unknown here, a
+/// template without a container, or a job that takes more than `longest_job` to describe.
 void check(job_spec const& spec);
 
 }  // namespace edl::platform::kubernetes

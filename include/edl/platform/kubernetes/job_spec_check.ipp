@@ -13,12 +13,12 @@
 #include "edl/platform/kubernetes/cluster_spec.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/kubernetes/names.hpp"
+#include "edl/platform/kubernetes/pod_template.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail::spec_check {
 
-inline constexpr std::size_t longest_variable = std::size_t{128} << 10;  // Linux: MAX_ARG_STRLEN
-inline constexpr std::uint32_t longest_grace = 86'400;                   // seconds
+inline constexpr std::uint32_t longest_grace = 86'400;  // seconds
 
 inline void need(bool good, std::string const& flag, std::string const& value, std::string const& expected) {
   if (good) return;
@@ -68,7 +68,9 @@ EDL_INLINE void check(job_spec const& s) {
        fmt::format("has {} characters; its pods' names have room for {}", s.name.size(), longest_job_name)
            .c_str());
   need(is_label(s.space), "namespace", s.space, "expected lower case letters, digits and '-' between them");
-  if (s.image.empty())
+  check_pod_template("servers.template", s.server_template);
+  check_pod_template("workers.template", s.worker_template);
+  if (s.image.empty() && s.worker_template.empty())
     throw usage_error("--image_name is missing: which image holds the model? (edl zoo build makes one)");
   image("image_name", s.image);
   image("worker_image", s.worker_image);
@@ -92,14 +94,15 @@ EDL_INLINE void check(job_spec const& s) {
     need(!reserved_variable(name), "envs", name, "is set by the job itself: leave it out");
     need(value.find('\0') == std::string::npos, "envs", name, "a value cannot hold a zero byte");
   }
+  need(s.initial_workers <= s.num_workers, "initial_workers", std::to_string(s.initial_workers),
+       fmt::format("expected at most num_workers, {}", s.num_workers));
+  if (!s.secret.empty()) need(is_subdomain(s.secret), "secret", s.secret, "expected the name of a secret");
   populated(s.populate_env_names, {});
   check_cluster_spec(s.cluster_spec);
-  if (auto const size = to_json(s).size(); size + std::string_view("EDL_JOB=").size() >= longest_variable)
-    throw usage_error(
-        fmt::format("the job takes {} bytes to describe, and the master's environment has room for {}: "
-                    "shorten the command, "
-                    "--envs or --cluster_spec",
-                    size, longest_variable));
+  if (auto const size = to_json(s).size(); size > longest_job)
+    throw usage_error(fmt::format(
+        "the job takes {} bytes to describe, and the master's environment has room for {}: shorten {}", size,
+        longest_job, s.by.empty() ? "the command, --envs or --cluster_spec" : "spec.flags or the templates"));
 }
 
 }  // namespace edl::platform::kubernetes

@@ -38,6 +38,18 @@ inline json volume_to(volume const& v) {
   return out;
 }
 
+inline json owner_to(owner const& by) {
+  if (by.empty()) return json::object();
+  return {{"api_version", by.api_version}, {"kind", by.kind}, {"name", by.name}, {"uid", by.uid}};
+}
+
+/// What is no JSON stays a text, which `check` and `job_from_json` refuse.
+inline json template_to(std::string const& text) {
+  if (text.empty()) return json::object();
+  json parsed = nested_too_deeply(text) ? json(json::value_t::discarded) : json::parse(text, nullptr, false);
+  return parsed.is_discarded() ? json(text) : parsed;
+}
+
 inline json whole(job_spec const& s) {
   json all{{"job_name", s.name},
            {"namespace", s.space},
@@ -58,7 +70,12 @@ inline json whole(job_spec const& s) {
            {"populate_env_names", s.populate_env_names},
            {"cluster_spec", s.cluster_spec},
            {"relaunch", s.relaunch},
-           {"grace_seconds", s.grace_seconds}};
+           {"grace_seconds", s.grace_seconds},
+           {"owner", owner_to(s.by)},
+           {"secret", s.secret},
+           {"initial_workers", s.initial_workers},
+           {"ps_template", template_to(s.server_template)},
+           {"worker_template", template_to(s.worker_template)}};
   for (volume const& v : s.volumes) all["volumes"].push_back(volume_to(v));
   for (auto const& [name, value] : s.variables) all["envs"].push_back({name, value});
   return all;
@@ -123,6 +140,24 @@ class fields {
       f.take("read_only", one.read_only);
       f.end();
     }
+  }
+
+  void take(char const* name, owner& into) {
+    auto const* v = find(name);
+    if (!v) return;
+    fields f(*v, fmt::format("{}'{}': ", where_, name));
+    f.take("api_version", into.api_version);
+    f.take("kind", into.kind);
+    f.take("name", into.name);
+    f.take("uid", into.uid);
+    f.end();
+    if (into.api_version.empty() || into.kind.empty() || into.name.empty() || into.uid.empty())
+      f.fail("'api_version', 'kind', 'name' and 'uid' are needed");
+  }
+  void take_object(char const* name, std::string& into) {
+    auto const* v = find(name);
+    if (v && !v->is_object()) fail(fmt::format("'{}' is no object", name));
+    if (v) into = v->dump();
   }
 
   void end() const {
@@ -203,6 +238,11 @@ EDL_INLINE job_spec job_from_json(std::string const& text) {
   f.take("cluster_spec", s.cluster_spec);
   f.take("relaunch", s.relaunch);
   f.take("grace_seconds", s.grace_seconds);
+  f.take("owner", s.by);
+  f.take("secret", s.secret);
+  f.take("initial_workers", s.initial_workers);
+  f.take_object("ps_template", s.server_template);
+  f.take_object("worker_template", s.worker_template);
   f.end();
   return s;
 }

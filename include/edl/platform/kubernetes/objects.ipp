@@ -11,6 +11,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/platform/kubernetes/cluster_spec.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
+#include "edl/platform/kubernetes/pod_template.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail::objects {
@@ -194,7 +195,7 @@ inline variables basics(job_spec const& s, role what) {
   v.set("EDL_ROLE", label_of(what));
   v.set("EDL_PORT", std::to_string(port_of(what)));
   v.set("EDL_JOB_NAME", s.name);
-  v.set_secret("EDL_JOB_TOKEN", secret_name(s.name), "token");
+  v.set_secret("EDL_JOB_TOKEN", secret_name(s), "token");
   v.set("WORKER_NUM", std::to_string(s.num_workers));
   v.set_field("MY_POD_NAME", "metadata.name");
   v.set_field("MY_POD_NAMESPACE", "metadata.namespace");
@@ -204,25 +205,27 @@ inline variables basics(job_spec const& s, role what) {
 }
 
 /// `controls`: the owner makes another in the place of one that is lost. `kubectl drain` asks for it.
-inline json reference(owner const& by, bool controls) {
-  return {{"apiVersion", "v1"}, {"kind", "Pod"},          {"name", by.name},
-          {"uid", by.uid},      {"controller", controls}, {"blockOwnerDeletion", true}};
+/// `blocks`: the owner's end waits for this object's, where that is asked for. Some servers let only those
+/// say so who may write the owner's finalizers, which a master need not.
+inline json reference(owner const& by, bool controls, bool blocks = true) {
+  json out{{"apiVersion", by.api_version}, {"kind", by.kind}, {"name", by.name}, {"uid", by.uid}};
+  out["controller"] = controls;
+  if (blocks) out["blockOwnerDeletion"] = true;
+  return out;
 }
 
-}  // namespace detail::objects
-
-EDL_INLINE std::string master_address(job_spec const& s) {
-  return fmt::format("{}.{}.svc:{}", pod_name(s.name, {role::master, 0}), s.space, master_port);
+inline void own(json& object, owner const& by) {
+  if (!by.empty()) object["metadata"]["ownerReferences"] = json::array({reference(by, true)});
 }
 
-EDL_INLINE nlohmann::json master_pod(job_spec const& s, bool restart_rules) {
-  using namespace detail::objects;
+inline json master_pod(job_spec const& s, json const* like, bool restart_rules) {
   variables env = basics(s, role::master);
   env.set("EDL_PLATFORM", "kubernetes");
   env.set("EDL_JOURNAL", journal_file);
   env.set("EDL_JOB", to_json(s));
   json out = pod(s, {role::master, 0}, env.take(), s.master.request, s.master.limit);
   out["metadata"]["labels"]["status"] = "Pending";
+  own(out, s.by);
   if (!s.service_account.empty()) out["spec"]["serviceAccountName"] = s.service_account;
   if (!s.master.priority.empty()) out["spec"]["priorityClassName"] = s.master.priority;
 
@@ -239,8 +242,23 @@ EDL_INLINE nlohmann::json master_pod(job_spec const& s, bool restart_rules) {
     container["restartPolicyRules"] =
         json::array({{{"action", "Restart"}, {"exitCodes", {{"operator", "In"}, {"values", killed}}}}});
   }
+  if (like) out = by_template(std::move(out), *like, {}, {});
   customise_pod(out, s.cluster_spec, role::master);
   return out;
+}
+
+}  // namespace detail::objects
+
+EDL_INLINE std::string master_address(job_spec const& s) {
+  return fmt::format("{}.{}.svc:{}", pod_name(s.name, {role::master, 0}), s.space, master_port);
+}
+
+EDL_INLINE nlohmann::json master_pod(job_spec const& s, bool restart_rules) {
+  return detail::objects::master_pod(s, nullptr, restart_rules);
+}
+
+EDL_INLINE nlohmann::json master_pod(job_spec const& s, nlohmann::json const& like, bool restart_rules) {
+  return detail::objects::master_pod(s, &like, restart_rules);
 }
 
 EDL_INLINE nlohmann::json member_pod(job_spec const& s, instance const& who, std::uint32_t index,
@@ -251,7 +269,9 @@ EDL_INLINE nlohmann::json member_pod(job_spec const& s, instance const& who, std
   env.set("MASTER_ADDR", master_address(s));
   env.set(server ? "PS_ID" : "WORKER_ID", std::to_string(who.id));
   json out = pod(s, who, env.take(), request, limit);
-  out["metadata"]["ownerReferences"] = json::array({reference(by, true)});
+  // A master whose node is lost takes none of them with it where they have another owner.
+  out["metadata"]["ownerReferences"] =
+      json::array({s.by.empty() ? reference(by, true) : reference(s.by, true, false)});
   if (!server) out["metadata"]["labels"]["elasticdl-original-index"] = std::to_string(index);
   std::string const priority =
       server ? s.server.priority : worker_priority(s.worker.priority, index, s.num_workers);
@@ -259,6 +279,8 @@ EDL_INLINE nlohmann::json member_pod(job_spec const& s, instance const& who, std
   // Members have no liveness probe: the master finds out within seconds who is silent, and replaces it; a
   // kubelet that restarts it besides would only be in the way.
   if (server) out["spec"]["containers"][0]["readinessProbe"] = probe(server_port, 5, 3);
+  if (std::string const& like = server ? s.server_template : s.worker_template; !like.empty())
+    out = by_template(std::move(out), json::parse(like), request, limit);
   customise_pod(out, s.cluster_spec, who.what);
   return out;
 }
@@ -283,20 +305,28 @@ EDL_INLINE nlohmann::json master_service(job_spec const& s) {
         {"selector", std::move(selector)},
         {"ports",
          {{{"name", "master"}, {"port", master_port}, {"targetPort", master_port}, {"protocol", "TCP"}}}}}}};
+  own(out, s.by);
   customise_service(out, s.cluster_spec);
   return out;
 }
 
-EDL_INLINE std::string secret_name(std::string const& job) { return "elasticdl-" + job; }
+EDL_INLINE std::string secret_name(job_spec const& s) {
+  return s.secret.empty() ? "elasticdl-" + s.name : s.secret;
+}
+
+EDL_INLINE std::string secret_name(owner const& by) {
+  return fmt::format("elasticdl-{}-{}", by.name, by.uid.substr(0, 8));
+}
 
 EDL_INLINE nlohmann::json token_secret(job_spec const& s, std::string const& token) {
   using namespace detail::objects;
-  return {
-      {"apiVersion", "v1"},
-      {"kind", "Secret"},
-      {"metadata", {{"name", secret_name(s.name)}, {"namespace", s.space}, {"labels", job_labels(s.name)}}},
-      {"type", "Opaque"},
-      {"stringData", {{"token", token}}}};
+  json out{{"apiVersion", "v1"},
+           {"kind", "Secret"},
+           {"metadata", {{"name", secret_name(s)}, {"namespace", s.space}, {"labels", job_labels(s.name)}}},
+           {"type", "Opaque"},
+           {"stringData", {{"token", token}}}};
+  own(out, s.by);
+  return out;
 }
 
 EDL_INLINE nlohmann::json owned_by(owner const& by) {
