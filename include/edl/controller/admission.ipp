@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "edl/controller/admission.hpp"
+#include "edl/controller/shrinking.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::controller::detail {
+
+inline void keep(allocation& a, int p, int node) {
+  a.room.take(a.room.shape(a.view.pods[std::size_t(p)].shape), node);
+  a.reservations.push_back({a.view.pods[std::size_t(p)].name, a.view.nodes[std::size_t(node)].name});
+}
+
+EDL_INLINE void keep_promises(allocation& a) {
+  std::erase_if(a.others, [&](int p) {
+    pod const& w = a.view.pods[std::size_t(p)];
+    int const node = w.nominated.empty() ? -1 : a.node_called(w.nominated);
+    bool const can = node >= 0 && a.room.fits(a.room.shape(w.shape), node, true);
+    if (can) keep(a, p, node);
+    return can;
+  });
+  std::stable_sort(a.others.begin(), a.others.end(), [&](int x, int y) {
+    auto const share = [&](int p) {
+      return a.room.dominant_share(a.room.shape(a.view.pods[std::size_t(p)].shape));
+    };
+    return share(x) > share(y);
+  });
+}
+
+EDL_INLINE bool reserve(allocation& a) {
+  auto const before = a.others.size();
+  std::erase_if(a.others, [&](int p) {
+    pod const& w = a.view.pods[std::size_t(p)];
+    int const node = find_room(a, a.room.shape(w.shape), "pod " + w.name);
+    if (node >= 0) keep(a, p, node);
+    return node >= 0;
+  });
+  return a.others.size() < before;
+}
+
+EDL_INLINE bool fill_up(allocation& a) {
+  bool any = false;
+  for (int j : a.order) {
+    job_state& s = a.at(j);
+    if (!s.in) continue;
+    s.fixed_nodes.resize(s.of->fixed.size(), -1);
+    for (std::size_t f = 0; f < s.of->fixed.size(); ++f) {
+      if (s.fixed_nodes[f] >= 0) continue;
+      int const shape = a.room.shape(s.of->fixed[f]), node = find_room(a, shape, s.of->name);
+      if (node < 0) continue;
+      a.room.take(shape, node);
+      s.fixed_nodes[f] = node;
+      any = true;
+    }
+    while (s.count() < s.who.min) {
+      int const node = find_room(a, s.shape, s.of->name);
+      if (node < 0) break;
+      a.place(j, node, s.shape);
+      any = true;
+    }
+  }
+  return any;
+}
+
+EDL_INLINE void replace_missing(allocation& a) {
+  fill_up(a);
+  for (int j : a.order) {
+    job_state& s = a.at(j);
+    if (!s.in) continue;
+    for (int const told = std::min(s.who.most, s.of->workers); s.count() < told;) {
+      int node = a.room.first_fit(s.shape);
+      if (node < 0) node = a.room.first_fit_with_leaving(s.shape);
+      if (node < 0) break;
+      a.place(j, node, s.shape);
+    }
+  }
+}
+
+/// Whether its pods would each find a node that lets them in. Only such a job can make others wait.
+inline bool fits_empty(allocation const& a, job_state const& s) {
+  for (node const& n : a.view.nodes) {
+    if (!allows(n, s.of->worker)) continue;
+    bool all = true;
+    for (auto const& [name, amount] : s.of->worker.requests) {
+      auto const has = n.allocatable.find(name);
+      all = all && has != n.allocatable.end() && has->second >= amount;
+    }
+    if (all) return true;
+  }
+  return false;
+}
+
+inline bool let_in(allocation& a, int j) {
+  job_state& s = a.at(j);
+  a.steps.clear();
+  std::vector<int> fixed;
+  bool fits = true;
+  auto const light = [&](int shape) {
+    while (a.room.overloaded(shape)) {
+      auto const least = std::find_if(a.removable().begin(), a.removable().end(), [&](auto const& r) {
+        return a.room.overloaded(a.at(r.second).workers.back().shape);
+      });
+      if (least == a.removable().end()) return false;
+      int const who = least->second;
+      a.at(who).why = "made room for " + s.of->name;
+      a.remove(who, a.at(who).workers.back());
+    }
+    return true;
+  };
+  for (pod_shape const& f : s.of->fixed) {
+    int const shape = a.room.shape(f), node = find_room(a, shape, s.of->name);
+    fits = node >= 0;
+    if (!fits) break;
+    a.room.take(shape, node);
+    a.steps.push_back({-1, {node, shape, -1}, true});
+    fixed.push_back(node);
+    fits = light(shape);
+    if (!fits) break;
+  }
+  while (fits && s.count() < s.who.min) {
+    int const node = find_room(a, s.shape, s.of->name);
+    fits = node >= 0;
+    if (!fits) break;
+    a.place(j, node, s.shape);
+    fits = light(s.shape);
+  }
+  if (!fits) {
+    a.take_back();
+    return false;
+  }
+  s.in = true;
+  s.fixed_nodes = std::move(fixed);
+  return true;
+}
+
+EDL_INLINE bool admit(allocation& a) {
+  bool any_in = false, blocked = false;
+  // Jobs alike fail alike, until something changes.
+  std::set<std::tuple<int, int, std::vector<int>>> failed;
+  for (int j : a.order) {
+    job_state& s = a.at(j);
+    if (s.in || s.of->suspended) continue;
+    std::vector<int> fixed;
+    for (pod_shape const& f : s.of->fixed) fixed.push_back(a.room.shape(f));
+    std::tuple const kind(s.shape, s.who.min, fixed);
+    if (blocked)
+      s.why = "waits behind a job that has waited longer";
+    else if (failed.count(kind) > 0 || !let_in(a, j)) {
+      failed.insert(kind);
+      s.why = fmt::format("waits: there is no room for its {} pods, even if all others shrink to their min",
+                          s.who.min + int(fixed.size()));
+      blocked = a.view.now - s.of->submitted > a.options.patience && fits_empty(a, s);
+    } else {
+      s.why = "let in";
+      any_in = true;
+      failed.clear();
+    }
+  }
+  return any_in;
+}
+
+}  // namespace edl::controller::detail

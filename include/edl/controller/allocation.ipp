@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "edl/controller/allocation.hpp"
+#include "edl/controller/speed_curve.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::controller::detail {
+
+inline std::vector<pod_shape const*> shapes_of(cluster_view const& view) {
+  std::vector<pod_shape const*> all;
+  for (job const& j : view.jobs) {
+    all.push_back(&j.worker);
+    for (pod_shape const& f : j.fixed) all.push_back(&f);
+  }
+  for (pod const& p : view.pods)
+    if (!p.job.empty() || p.node.empty()) all.push_back(&p.shape);
+  return all;
+}
+
+EDL_INLINE allocation::allocation(cluster_view const& v, plan_options const& o)
+    : view(v), options(o), room(v, shapes_of(v), o.max_load) {
+  read_jobs();
+  read_pods();
+  put_in_order();
+}
+
+EDL_INLINE void allocation::read_jobs() {
+  jobs.resize(view.jobs.size());
+  listed_.resize(jobs.size());
+  std::vector<claimant*> sharing;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    job_state& s = jobs[i];
+    job const& j = view.jobs[i];
+    s.of = &j;
+    s.shape = room.shape(j.worker);
+    s.in = j.admitted && !j.suspended;
+    s.who.min = std::max(0, j.min);
+    speed_curve const speed(j.speeds);
+    s.who.most = std::max(s.who.min, speed.useful(std::max(0, j.max)));
+    s.who.tried = speed.largest();
+    s.who.gains = speed.gains(s.who.most);
+    if (speed.known() && j.records_left) s.who.seconds_left = *j.records_left / speed.at(1);
+    s.who.share = room.dominant_share(s.shape);
+    s.cooling = j.last_resized && view.now - *j.last_resized < j.change_cost / options.change_share;
+    if (!j.suspended) sharing.push_back(&s.who);
+  }
+  share_fairly(sharing);
+}
+
+EDL_INLINE void allocation::read_pods() {
+  std::unordered_map<std::string, int> by_uid;
+  for (std::size_t i = 0; i < jobs.size(); ++i) by_uid.emplace(view.jobs[i].uid, int(i));
+  for (std::size_t n = 0; n < view.nodes.size(); ++n) by_node_.emplace(view.nodes[n].name, int(n));
+  on_node_.resize(view.nodes.size());
+  for (std::size_t p = 0; p < view.pods.size(); ++p) {
+    pod const& w = view.pods[p];
+    auto const owner = w.job.empty() ? by_uid.end() : by_uid.find(w.job);
+    if (owner == by_uid.end() || w.leaving) {
+      if (w.node.empty() && !w.leaving && owner == by_uid.end()) others.push_back(int(p));
+      continue;
+    }
+    job_state& s = at(owner->second);
+    int const node = w.node.empty() ? -1 : node_called(w.node);
+    if (node < 0) {
+      s.waiting.push_back(int(p));
+      continue;
+    }
+    s.workers.push_back({node, room.shape(w.shape), int(p)});
+    on_node_[std::size_t(node)].push_back(owner->second);
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    job_state& s = jobs[i];
+    s.in = !s.of->suspended && (s.in || s.count() > 0);
+    s.before = s.workers;
+    int const most = s.of->suspended ? 0 : s.who.most;
+    if (s.count() > most) s.why = s.of->suspended ? "suspended" : fmt::format("{} are enough", most);
+    note(int(i));
+    while (s.count() > most) remove(int(i), s.workers.back());
+  }
+}
+
+EDL_INLINE void allocation::put_in_order() {
+  order.resize(jobs.size());
+  rank.resize(jobs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    job const &x = *at(a).of, &y = *at(b).of;
+    using key = std::tuple<int, double, std::string const&>;
+    return key(-x.priority, x.submitted, x.uid) < key(-y.priority, y.submitted, y.uid);
+  });
+  for (std::size_t r = 0; r < order.size(); ++r) rank[std::size_t(order[r])] = int(r);
+}
+
+EDL_INLINE int allocation::node_called(std::string const& name) const {
+  auto const found = by_node_.find(name);
+  return found == by_node_.end() ? -1 : found->second;
+}
+
+EDL_INLINE bool allocation::frozen(job_state const& s) {
+  if (!s.cooling || s.count() == 0) return false;
+  double const until = *s.of->last_resized + s.of->change_cost / options.change_share;
+  again_at = std::min(again_at.value_or(until), until);
+  return true;
+}
+
+EDL_INLINE void allocation::forget(int j) {
+  auto& listed = listed_[std::size_t(j)];
+  if (!listed) return;
+  removable_.erase({*listed, j});
+  listed.reset();
+}
+
+EDL_INLINE void allocation::note(int j) {
+  forget(j);
+  job_state const& s = at(j);
+  if (s.count() <= s.who.min) return;
+  listed_[std::size_t(j)] = next(s, s.count() - 1);
+  removable_.insert({*listed_[std::size_t(j)], j});
+}
+
+EDL_INLINE void allocation::place(int j, worker w) {
+  room.take(w.shape, w.node);
+  at(j).workers.push_back(w);
+  on_node_[std::size_t(w.node)].push_back(j);
+  note(j);
+  failed.clear();
+  steps.push_back({j, w, true});
+}
+
+EDL_INLINE void allocation::remove(int j, worker w) {
+  job_state& s = at(j);
+  room.give_back(w.shape, w.node);
+  auto const found = std::find_if(s.workers.rbegin(), s.workers.rend(), [&](worker const& o) {
+    return o.node == w.node && o.shape == w.shape && o.pod == w.pod;
+  });
+  s.workers.erase(std::next(found).base());
+  auto& here = on_node_[std::size_t(w.node)];
+  here.erase(std::find(here.begin(), here.end(), j));
+  note(j);
+  failed.clear();
+  steps.push_back({j, w, false});
+}
+
+EDL_INLINE void allocation::take_back() {
+  while (!steps.empty()) {
+    step const last = steps.back();
+    if (last.job < 0)
+      room.give_back(last.what.shape, last.what.node), failed.clear();
+    else if (last.placed)
+      remove(last.job, last.what), steps.pop_back();
+    else
+      place(last.job, last.what), steps.pop_back();
+    steps.pop_back();
+  }
+}
+
+}  // namespace edl::controller::detail
