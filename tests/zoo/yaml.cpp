@@ -5,7 +5,7 @@
 
 #include "zoo/tool.hpp"
 
-using edl::tool::from_yaml, edl::tool::to_yaml, edl::tool::read_small_file;
+using edl::tool::from_yaml, edl::tool::from_yaml_documents, edl::tool::to_yaml, edl::tool::read_small_file;
 using nlohmann::json;
 using support::has;
 using tool_test::refusal;
@@ -85,4 +85,22 @@ TEST_CASE("files are small, and are files") {
   CHECK(has(refusal([&] { read_small_file("--f", dir.path()); }), "is a directory"));
   CHECK(has(refusal([&] { read_small_file("--f", dir / "none"); }), "--f=" + (dir / "none")));
   CHECK(has(refusal([&] { read_small_file("--f", "/dev/zero"); }), "larger than 1 MiB"));
+}
+
+TEST_CASE("several documents are told apart, with the lines of the file in the errors") {
+  auto const all =
+      from_yaml_documents("# first\na: 1\n---\n# nothing\n---\nb: |\n  x\n  --- y\n---\n- c\n...\n", "f");
+  CHECK(all == std::vector<json>{{{"a", 1}}, {{"b", "x\n--- y\n"}}, json::array({"c"})});
+  CHECK(from_yaml_documents("", "f").empty());
+  CHECK(from_yaml_documents("---\n---\n", "f").empty());
+  CHECK(from_yaml_documents("{\"kind\": \"List\", \"items\": [{\"a\": 1}, {\"b\": 2}]}", "f").size() == 2);
+  CHECK(from_yaml_documents("kind: List\nitems: [{a: 1}]\n---\nb: 2\n", "f").size() == 2);
+  CHECK(has(refusal([&] { from_yaml_documents("a: 1\n---\nb: 1\nb: 2\n", "f"); }),
+            "f: line 4: 'b' stands there twice"));
+  CHECK(has(refusal([&] { from_yaml_documents("[1, 2],\nb: 3", "f"); }),
+            "f: line 1: a new document was expected"));
+  CHECK(has(refusal([&] { from_yaml_documents("a: [\n---\nb: 1\n", "f"); }), "f: line"));
+  std::string many;
+  for (int i = 0; i < 1001; ++i) many += "---\na: 1\n";
+  CHECK(has(refusal([&] { from_yaml_documents(many, "f"); }), "more than 1000 documents"));
 }

@@ -13,6 +13,7 @@
 #include "change.hpp"
 #include "cluster.hpp"
 #include "completion.hpp"
+#include "convert.hpp"
 #include "data.hpp"
 #include "doctor.hpp"
 #include "edl/app/flags.hpp"
@@ -138,6 +139,11 @@ std::vector<command> const& commands() {
        "    --prediction_outputs=/data/out --checkpoint_dir_for_init=/data/out/version-1876 \\\n"
        "    --volume=claim_name=data,mount_path=/data",
        job_flags_of<predict>, as<submit, predict>},
+      {"convert", "FILE [flags of edl train]",
+       "print a job of PaddlePaddle's EDL, or a file of flags, as a TrainingJob",
+       "edl convert examplejob.yaml --model_def=fit_a_line --training_data=/data/housing -o job.yaml\n"
+       "edl convert job.yaml --min_workers=2 --max_workers=8",
+       convert_job_flags, convert_job},
       {"get",
        "jobs [NAME] [flags]",
        "list jobs: how far they are, and how many pods they have",

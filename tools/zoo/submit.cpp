@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "submit.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -16,6 +14,7 @@
 #include "advice.hpp"
 #include "change.hpp"
 #include "cluster.hpp"
+#include "convert.hpp"
 #include "edl/core/error.hpp"
 #include "edl/net/token.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
@@ -33,9 +32,8 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 namespace k8s = platform::kubernetes;
 
-void note(std::string const& text) { fmt::print(stderr, "edl: note: {}\n", text); }
+}  // namespace
 
-/// 20261120103900: the tag of an image that is built now.
 std::string stamp() {
   std::time_t const now = std::time(nullptr);
   std::tm utc{};
@@ -45,24 +43,6 @@ std::string stamp() {
   return text;
 }
 
-void write_objects(std::string const& to, k8s::job_spec const& spec) {
-  std::string text = fmt::format(
-      "# Job {}; `kubectl apply -f` makes it, `edl delete {}` removes all of it.\n", spec.name, spec.name);
-  for (json const& object : objects_of(spec, net::token::random().secret()))
-    text += "---\n" + to_yaml(object);
-  if (to == "-") {
-    fmt::print("{}", text);
-    return;
-  }
-  int const file =
-      ::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);  // there is a secret in it
-  if (file < 0) throw usage_error(fmt::format("--yaml={}: {}", to, std::strerror(errno)));
-  std::FILE* out = ::fdopen(file, "w");
-  std::fwrite(text.data(), 1, text.size(), out);
-  if (std::fclose(out) != 0) throw error(fmt::format("--yaml={}: {}", to, std::strerror(errno)));
-}
-
-/// As `edl zoo init`, `build` and `push` do it, in this folder.
 void build_image(submission const& s) {
   auto const step = [](words const& line) {
     if (zoo(line) != 0) throw error(fmt::format("edl zoo {} failed; see above", line[0]));
@@ -76,6 +56,16 @@ void build_image(submission const& s) {
   }
   step({"build", "--image=" + s.spec.image, "."});
   if (s.build->push) step({"push", s.spec.image});
+}
+
+namespace {
+
+void write_objects(std::string const& to, k8s::job_spec const& spec) {
+  std::string text = fmt::format(
+      "# Job {}; `kubectl apply -f` makes it, `edl delete {}` removes all of it.\n", spec.name, spec.name);
+  for (json const& object : objects_of(spec, net::token::random().secret()))
+    text += "---\n" + to_yaml(object);
+  write_output("--yaml", to, text, true);  // there is a secret in it
 }
 
 /// What was made until now, in order; removed again unless all of it is there.

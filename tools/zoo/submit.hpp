@@ -9,6 +9,7 @@
 #include "command_line.hpp"
 #include "edl/platform/kubernetes/client.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
+#include "submission.hpp"
 
 namespace edl::tool {
 
@@ -18,6 +19,13 @@ int submit(std::string const& command, words const& line);
 /// The objects of a job in the order in which they are made: secret, service, master's pod.
 nlohmann::json objects_of(platform::kubernetes::job_spec const& spec, std::string const& token,
                           bool restart_rules = true);
+
+/// 20261120103900: the tag of an image that is built now.
+std::string stamp();
+
+/// Builds and pushes the image of a submission that has a `build`, as `edl zoo init`, `build` and `push` do
+/// it, in this folder. Throws error.
+void build_image(submission const& s);
 
 struct submission_options {
   std::function<void(std::string const&)> note;  ///< is told what had to be done differently

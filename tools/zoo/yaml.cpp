@@ -14,6 +14,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 #include "edl/core/error.hpp"
 #include "edl/core/nesting.hpp"
@@ -22,6 +23,8 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t most_documents = 1000;
 
 /// What an unquoted word means.
 json plain(std::string const& t) {
@@ -68,12 +71,12 @@ json convert(YAML::Node const& n, std::string const& origin, int depth, int& lef
   }
 }
 
-/// Hears nothing but where the last document began.
-struct last_beginning final : YAML::EventHandler {
+/// Hears nothing but in which lines documents began, counted from 0.
+struct beginnings final : YAML::EventHandler {
   using place = YAML::Mark const&;
   using style = YAML::EmitterStyle::value;
-  int line = 0;
-  void OnDocumentStart(place at) override { line = at.line + 1; }
+  std::vector<int> lines;
+  void OnDocumentStart(place at) override { lines.push_back(at.line); }
   void OnDocumentEnd() override {}
   void OnNull(place, YAML::anchor_t) override {}
   void OnAlias(place, YAML::anchor_t) override {}
@@ -89,11 +92,40 @@ struct last_beginning final : YAML::EventHandler {
 void check_one_document(std::string const& text, std::string const& origin) {
   std::istringstream in(text);
   YAML::Parser parser(in);
-  last_beginning heard;
+  beginnings heard;
   if (parser.HandleNextDocument(heard) && parser.HandleNextDocument(heard))
     throw usage_error(
         fmt::format("{}: line {}: several documents, or a comma too many, where one document was expected",
-                    origin, heard.line));
+                    origin, heard.lines.back() + 1));
+}
+
+/// The text of each document, with as many empty lines before it as stand before it in `text`.
+std::vector<std::string> documents(std::string const& text, std::string const& origin) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  beginnings heard;
+  while (parser.HandleNextDocument(heard)) {
+    auto const& all = heard.lines;
+    if (all.size() > 1 && all.back() <= all[all.size() - 2])
+      throw usage_error(
+          fmt::format("{}: line {}: a new document was expected to begin with ---", origin, all.back() + 1));
+    if (all.size() > most_documents)
+      throw usage_error(fmt::format("{}: has more than {} documents", origin, most_documents));
+  }
+  std::vector<std::size_t> starts;  // of lines
+  for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\n', at), text.size() - 1) + 1)
+    starts.push_back(at);
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < heard.lines.size(); ++i) {
+    auto const offset = [&](std::size_t document) {
+      std::size_t const line =
+          document < heard.lines.size() ? std::size_t(heard.lines[document]) : starts.size();
+      return line < starts.size() ? starts[line] : text.size();
+    };
+    std::size_t const from = offset(i);
+    parts.push_back(std::string(std::size_t(heard.lines[i]), '\n') + text.substr(from, offset(i + 1) - from));
+  }
+  return parts;
 }
 
 /// Whether `t` may stand without quotes: what no reader of YAML takes for anything but this text.
@@ -162,7 +194,31 @@ json from_yaml(std::string const& text, std::string const& origin) {
   }
 }
 
+std::vector<json> from_yaml_documents(std::string const& text, std::string const& origin) {
+  std::vector<json> all;
+  auto const add = [&](json document) {
+    if (document.is_object() && document.value("kind", json()) == "List" && document.contains("items") &&
+        document["items"].is_array())
+      for (json& item : document["items"]) all.push_back(std::move(item));
+    else if (!document.is_null())
+      all.push_back(std::move(document));
+  };
+  auto const first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return all;
+  if (text[first] == '{') {
+    add(from_yaml(text, origin));
+    return all;
+  }
+  try {
+    for (std::string const& one : documents(text, origin)) add(from_yaml(one, origin));
+  } catch (YAML::Exception const& bad) {
+    throw usage_error(fmt::format("{}: line {}: {}", origin, bad.mark.line + 1, bad.msg));
+  }
+  return all;
+}
+
 std::string read_small_file(std::string const& flag, std::string const& path) {
+  if (path == "-") return read_small_file(flag, "/dev/stdin");
   std::error_code failure;
   auto const size = std::filesystem::file_size(path, failure);
   if (failure && failure != std::errc::operation_not_supported && failure != std::errc::is_a_directory &&

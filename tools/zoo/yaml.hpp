@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 namespace edl::tool {
 
@@ -13,7 +14,12 @@ std::string to_yaml(nlohmann::json const& value);
 /// errors. Throws usage_error: not readable, several documents, nested deeper than 100.
 nlohmann::json from_yaml(std::string const& text, std::string const& origin);
 
-/// The content of a file of at most 1 MiB. Throws usage_error that names `flag` and why it cannot be read.
+/// The documents of such a text, at most 1000, without empty ones; the items of a `kind: List` each count as
+/// one. Throws usage_error as `from_yaml` does.
+std::vector<nlohmann::json> from_yaml_documents(std::string const& text, std::string const& origin);
+
+/// The content of a file of at most 1 MiB; "-" is standard input. Throws usage_error that names `flag` and
+/// why it cannot be read.
 std::string read_small_file(std::string const& flag, std::string const& path);
 
 }  // namespace edl::tool
