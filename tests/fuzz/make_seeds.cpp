@@ -143,7 +143,9 @@ void files() {
   known.workers.lines.push_back({1, 0, false});
   known.servers.next = 1;
   known.addresses = {"tcp:10.0.0.7:50001"};
-  edl::master::journal(place("journal", "memory"), "run").write(known);
+  auto const memory = place("journal", "memory");
+  fs::remove(memory);  // a journal keeps what it finds there
+  edl::master::journal(memory, "run").write(known);
 }
 
 void network() {

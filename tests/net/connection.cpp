@@ -118,6 +118,21 @@ TEST_CASE("a peer that dies in the middle of a payload harms nothing else") {
   CHECK(room[299'999] == std::byte{7});
 }
 
+TEST_CASE("a peer that says no more while a handler waits for its payload is lost at once") {
+  server s({.stall = std::chrono::hours(1)});
+  raw peer(s.where());
+  peer.greet_as_client();
+  peer.send_frame({.kind = frame_kind::request, .method = count, .call = 7});
+  peer.read_frame();
+  CHECK(s.listener.connections() == 1);
+  // Small enough for the buffer that the read loop shares with the handler.
+  peer.send_frame({.kind = frame_kind::request, .method = echo, .call = 1, .payload_size = 1'000}, "m", 100);
+  peer.socket().shutdown(asio::ip::tcp::socket::shutdown_send);  // it would still hear what it did wrong
+  auto const limit = std::chrono::steady_clock::now() + 60s;
+  while (s.listener.connections() > 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  CHECK(s.listener.connections() == 0);
+}
+
 TEST_CASE(
     "after a call was given up in the middle of its reply, its memory is left alone and the rest is "
     "dropped") {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -34,8 +35,9 @@ class connection : public std::enable_shared_from_this<connection> {
 
   /// Starts to serve the peer's calls with `serve` (which may be empty: then they are refused). It lives
   /// until it is closed and its last handler has ended.
-  static std::shared_ptr<connection> open(secure_socket s, std::string peer, limits const& bounds, logger const& log,
-                                          handler serve, std::function<void()> at_close = {});
+  static std::shared_ptr<connection> open(secure_socket s, std::string peer, limits const& bounds,
+                                          logger const& log, handler serve,
+                                          std::function<void()> at_close = {});
 
   /// Use `open`.
   connection(secure_socket s, std::string peer, limits const& bounds, logger const& log, handler serve);
@@ -80,6 +82,7 @@ class connection : public std::enable_shared_from_this<connection> {
   asio::awaitable<void> drop(std::uint64_t& left);
   asio::awaitable<std::string> take_message(wire::frame_header const& h);
   void in_frame(bool waiting);
+  void keep_end(std::exception_ptr why);
 
   // Output.
   void flush();
@@ -102,6 +105,7 @@ class connection : public std::enable_shared_from_this<connection> {
 
   std::vector<std::byte> input_;
   std::size_t begin_ = 0, end_ = 0;
+  std::exception_ptr input_end_;      // why nothing more can be received
   std::uint64_t payload_left_ = 0;    // of the frame being received
   request* payload_owner_ = nullptr;  // whose handler may read it; null: the read loop goes on
   event payload_taken_, slot_free_;

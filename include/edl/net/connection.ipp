@@ -289,16 +289,34 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
     }
     if (inside || buffered() > 0) in_frame(true);
     flush();
+    if (input_end_) std::rethrow_exception(input_end_);
     auto const room = std::span(input_).subspan(end_);
     std::size_t n = 0;
-    if (socket_.secured())
-      n = co_await socket_.read_some(room);
-    else
-      n = co_await socket_.plain().async_read_some(asio::buffer(room.data(), room.size()),
-                                                   asio::use_awaitable);
+    try {
+      if (socket_.secured())
+        n = co_await socket_.read_some(room);
+      else
+        n = co_await socket_.plain().async_read_some(asio::buffer(room.data(), room.size()),
+                                                     asio::use_awaitable);
+    } catch (...) {
+      keep_end(std::current_exception());
+      throw;
+    }
     end_ += n;
     in_frame(false);
   }
+}
+
+// The end of the input is told once: a handler that meets it in its payload keeps it for the read loop, which
+// would wait for it until the connection counts as standing still.
+EDL_INLINE void connection::keep_end(std::exception_ptr why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (asio::system_error const& e) {
+    if (e.code() == asio::error::operation_aborted) return;  // who read has been cancelled
+  } catch (...) {
+  }
+  input_end_ = std::move(why);
 }
 
 // Receives the next bytes, counting them off `left`. With `scattering` it stops as soon as the call that the
@@ -319,7 +337,10 @@ EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std
     } else {
       asio::error_code failed;
       n = socket_.read_some(into, failed);
-      if (failed && !detail::try_later(failed)) throw asio::system_error(failed);
+      if (failed && !detail::try_later(failed)) {
+        keep_end(std::make_exception_ptr(asio::system_error(failed)));
+        std::rethrow_exception(input_end_);
+      }
       if (failed || moved + n >= detail::turn) {
         left -= n;
         into = into.subspan(n);
