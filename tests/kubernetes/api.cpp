@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "kubernetes/admission.hpp"
+#include "kubernetes/custom.hpp"
 #include "kubernetes/patch.hpp"
 #include "kubernetes/quantity.hpp"
 #include "kubernetes/table.hpp"
@@ -32,8 +33,14 @@ std::uint64_t number(std::string const& version) {
   return std::stoull(version.substr(0, 18));
 }
 
-json scale_of(json const& d) {
+json scale_for(type const& of, json const& d, bool strict = false) {
   json const& meta = d["metadata"];
+  if (of.is_custom()) {
+    json out = scale_of(of, d, strict);
+    for (char const* same : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"})
+      out["metadata"][same] = meta[same];
+    return out;
+  }
   json const labels = d["spec"].value("selector", json::object()).value("matchLabels", json::object());
   std::string selector;
   for (auto const& [k, v] : labels.items())
@@ -48,7 +55,37 @@ json scale_of(json const& d) {
   return out;
 }
 
+// What counts for the generation: of a custom resource all but metadata and status.
+json spec_of(type const& of, json o) {
+  if (!of.is_custom()) return o.value("spec", json());
+  o.erase("metadata");
+  if (of.has_status) o.erase("status");
+  return o;
+}
+
+bool is_leaving(json const& o) { return o["metadata"].contains("deletionTimestamp"); }
+
+// An object that is being deleted gets no new finalizers.
+void keep_finalizers_falling(type const& of, json const& is, json const& next) {
+  if (!is_leaving(is)) return;
+  json const old = is["metadata"].value("finalizers", json::array());
+  std::string fresh;
+  for (json const& f : next["metadata"].value("finalizers", json::array()))
+    if (std::ranges::find(old, f) == old.end()) fresh += (fresh.empty() ? "" : ", ") + f.dump();
+  if (!fresh.empty())
+    throw invalid(of, is["metadata"]["name"],
+                  {{"FieldValueForbidden", "metadata.finalizers",
+                    fmt::format("Forbidden: no new finalizers can be added if the object is being deleted, "
+                                "found new finalizers []string{{{}}}",
+                                fresh)}});
+}
+
 }  // namespace
+
+bool has_finalizers(json const& o) {
+  json const list = o["metadata"].value("finalizers", json());
+  return list.is_array() && !list.empty();
+}
 
 json request::object() const {
   if (content_type.starts_with("application/vnd.kubernetes.protobuf"))
@@ -172,7 +209,7 @@ response api::read(request const& r, target const& t) {
     if (r.is_set("timestamps")) l.begun = o->value("/status/startTime"_json_pointer, "1970-01-01T00:00:00Z");
     return l;
   }
-  if (t.subresource == "scale") return answer{200, scale_of(*o).dump()};
+  if (t.subresource == "scale") return answer{200, scale_for(*t.of, *o, true).dump()};
   return answer{200, (wants_table(r) ? table(*t.of, {o}) : *o).dump()};
 }
 
@@ -212,7 +249,7 @@ answer api::list(request const& r, target const& t) {
   json items = json::array();
   for (object const& o : found) {
     items.push_back(*o);
-    if (t.of->schema.is_null()) items.back().erase("kind"), items.back().erase("apiVersion");
+    if (!t.of->is_custom()) items.back().erase("kind"), items.back().erase("apiVersion");
   }
   return {200, json{{"kind", t.of->kind + "List"},
                     {"apiVersion", t.of->api_version()},
@@ -277,8 +314,10 @@ answer api::create(request const& r, target const& t) {
     meta.update({{"uid", "00000000-0000-4000-a000-000000000000"}, {"creationTimestamp", timestamp()}});
     return {201, o.dump()};
   }
-  if (t.of->plural == "customresourcedefinitions") store_.define(defined_by(o));
-  return {201, store_.add(*t.of, std::move(o))->dump()};
+  object const made = store_.add(*t.of, std::move(o));
+  if (t.of->plural == "customresourcedefinitions" && options_.establish_delay.count() == 0)
+    establish(store_, (*made)["metadata"]["name"]);
+  return {201, made->dump()};
 }
 
 answer api::change(request const& r, target const& t) {
@@ -296,36 +335,59 @@ answer api::change(request const& r, target const& t) {
   }
   if (!is) throw not_found(*t.of, t.name);
   bool const scale = t.subresource == "scale";
-  json const base = scale ? scale_of(*is) : *is;
+  json const base = scale ? scale_for(*t.of, *is) : *is;
   json o = r.method == "PUT" ? r.object() : patched(base, r.content_type, r.body);
   std::string const seen = o.value("metadata", json::object()).value("resourceVersion", "");
   if (!seen.empty() && seen != (*is)["metadata"]["resourceVersion"]) throw stale(*t.of, t.name);
   json next = *is;
   if (scale) {
-    next["spec"]["replicas"] = o["spec"]["replicas"];
+    json const wanted = o.value("spec", json::object()).value("replicas", json(0));
+    if (t.of->is_custom())
+      set_scale(*t.of, next, wanted), admit(store_, *t.of, next, is.get());
+    else
+      next["spec"]["replicas"] = wanted;
   } else if (t.subresource == "status") {
-    next["status"] = o.value("status", json());
+    next.erase("status");
+    if (o.contains("status")) next["status"] = o["status"];
+    if (t.of->is_custom()) admit(store_, *t.of, next, is.get());
   } else if (t.subresource == "resize") {
     for (std::size_t i = 0; i < next["spec"]["containers"].size(); ++i)
       next["spec"]["containers"][i]["resources"] =
           o["spec"]["containers"].at(i).value("resources", json::object());
   } else {
+    if (r.method == "PUT" && t.of->needs_version && seen.empty())
+      throw invalid(*t.of, t.name,
+                    {{"FieldValueInvalid", "metadata.resourceVersion",
+                      "Invalid value: 0x0: must be specified for an update"}});
+    if (std::string const uid = o["metadata"].value("uid", "");
+        !uid.empty() && uid != (*is)["metadata"]["uid"])
+      throw conflict(*t.of, t.name,
+                     fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
+                                 (*is)["metadata"]["uid"].get<std::string>()));
     for (char const* fixed : {"uid", "creationTimestamp", "name", "namespace", "generation",
                               "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"})
       if ((*is)["metadata"].contains(fixed)) o["metadata"][fixed] = (*is)["metadata"][fixed];
     o["kind"] = t.of->kind;
     o["apiVersion"] = t.of->api_version();
+    if (t.of->has_status) o.erase("status");
     if (t.of->has_status && is->contains("status")) o["status"] = (*is)["status"];
     next = o;
+    keep_finalizers_falling(*t.of, *is, next);
     admit(store_, *t.of, next, is.get());
   }
-  if (next.value("spec", json()) != is->value("spec", json()) && next["metadata"].contains("generation"))
+  if (spec_of(*t.of, next) != spec_of(*t.of, *is) && next["metadata"].contains("generation"))
     next["metadata"]["generation"] = next["metadata"]["generation"].get<int>() + 1;
-  if (!r.is_dry())
-    is = store_.put(*t.of, std::move(next));
-  else
+  if (r.is_dry()) {
     is = std::make_shared<json const>(std::move(next));
-  return {200, (scale ? scale_of(*is) : *is).dump()};
+  } else if (is_leaving(next) && !has_finalizers(next) && has_finalizers(*is) && t.of->plural != "pods") {
+    store_.remove(*t.of, t.space, t.name);  // that was the last of them
+    is = std::make_shared<json const>(std::move(next));
+  } else {
+    is = store_.put(*t.of, std::move(next));
+    if (t.of->plural == "customresourcedefinitions" && t.subresource.empty() && is_established(*is))
+      establish(store_, t.name);
+  }
+  return {200, (scale ? scale_for(*t.of, *is) : *is).dump()};
 }
 
 answer api::review(request const& r, std::string const& space) const {

@@ -84,6 +84,7 @@ class api {
   answer post_to(request const& r, target const& t);
   answer review(request const& r, std::string const& space) const;
   object find(target const& t) const;  ///< throws refusal
+  object begin_deletion(target const& t, json const& delete_options);
   json remove_one(target const& t, json const& delete_options, bool dry);
   bool allowed(std::string const& verb, std::string const& resource, std::string const& space,
                std::string const& user) const;
@@ -91,6 +92,9 @@ class api {
   store& store_;
   options const& options_;
 };
+
+/// Whether something has to happen before the object may go.
+bool has_finalizers(json const& o);
 
 /// `events` in the form of a watch: {"type": …, "object": …} of what `w` is to see of a change; null:
 /// nothing.

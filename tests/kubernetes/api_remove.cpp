@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kubernetes/api.hpp"
+#include "kubernetes/custom.hpp"
 #include "kubernetes/quantity.hpp"
 
 namespace edl::testing::kubernetes {
@@ -30,6 +31,37 @@ void api::remove_pod(store& in, json const& pod, std::int64_t grace) {
   if (grace == 0) in.remove(pods, space, name);
 }
 
+// Marks an object that has finalizers, or gets one because it is to go after its dependents; null: it may go
+// at once.
+object api::begin_deletion(target const& t, json const& how) {
+  std::string const policy = how.value("propagationPolicy", "");
+  bool const orphan = policy == "Orphan" || how.value("orphanDependents", false);
+  if (!policy.empty() && policy != "Orphan" && policy != "Foreground" && policy != "Background")
+    throw refusal{422,
+                  failure(422, "Invalid",
+                          fmt::format("DeleteOptions \"\" is invalid: propagationPolicy: Unsupported value: "
+                                      "\"{}\": supported values: \"Background\", \"Foreground\", "
+                                      "\"Orphan\"",
+                                      policy))};
+  object const is = find(t);
+  json finalizers = is->at("metadata").value("finalizers", json::array());
+  for (auto const& [wanted, finalizer] :
+       {std::pair{policy == "Foreground", "foregroundDeletion"}, {orphan, "orphan"}}) {
+    auto const at = std::ranges::find(finalizers, finalizer);
+    if (wanted && at == finalizers.end()) finalizers.push_back(finalizer);
+    if (!wanted && !policy.empty() && at != finalizers.end()) finalizers.erase(at);
+  }
+  if (finalizers.empty() || t.of->plural == "pods") return nullptr;
+  return store_.change_by(*t.of, t.space, t.name, [&](json& o) {
+    json& meta = o["metadata"];
+    meta["finalizers"] = finalizers;
+    if (meta.contains("deletionTimestamp")) return;
+    meta["deletionTimestamp"] = timestamp();
+    meta["deletionGracePeriodSeconds"] = 0;
+    if (meta.contains("generation")) meta["generation"] = meta["generation"].get<int>() + 1;
+  });
+}
+
 json api::remove_one(target const& t, json const& how, bool dry) {
   object const o = find(t);
   json const meta = (*o)["metadata"], want = how.value("preconditions", json::object());
@@ -43,6 +75,8 @@ json api::remove_one(target const& t, json const& how, bool dry) {
   json details = t.of->details(t.name);
   details["uid"] = meta["uid"];
   if (dry) return t.of->answers_deleted ? *o : success(0, details);
+  std::string const crd = t.of->plural == "customresourcedefinitions" ? t.name : "";
+  if (object const waits = begin_deletion(t, how)) return *waits;
   if (t.of->plural == "pods") {
     json const& spec = (*o)["spec"];
     std::string const phase = (*o)["status"].value("phase", "");
@@ -59,6 +93,10 @@ json api::remove_one(target const& t, json const& how, bool dry) {
       for (object const& inside : store_.list(*each, t.name))
         remove_one({each, t.name, (*inside)["metadata"]["name"], ""}, json::object(), false);
   store_.remove(*t.of, t.space, t.name);
+  if (!crd.empty() && is_established(*o)) {
+    type const gone = defined_by(*o);
+    store_.undefine(gone.group, gone.plural);
+  }
   return t.of->answers_deleted ? *o : success(0, details);
 }
 

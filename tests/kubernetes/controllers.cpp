@@ -2,7 +2,6 @@
 #include "kubernetes/controllers.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "kubernetes/admission.hpp"
 #include "kubernetes/api.hpp"
@@ -97,26 +96,6 @@ void keep(store& in, json const& d) {
 void keep_deployments(store& in) {
   auto const held = in.lock();
   for (object const& d : in.list(in.kind("deployments"))) keep(in, *d);
-}
-
-void collect_garbage(store& in) {
-  auto const held = in.lock();
-  std::set<std::string> uids;
-  std::vector<std::pair<type const*, object>> owned;
-  for (type const* t : in.types())
-    for (object const& o : in.list(*t)) {
-      uids.insert((*o)["metadata"]["uid"]);
-      if ((*o)["metadata"].contains("ownerReferences") && !(*o)["metadata"]["ownerReferences"].empty())
-        owned.emplace_back(t, o);
-    }
-  for (auto const& [t, o] : owned) {
-    json const& owners = (*o)["metadata"]["ownerReferences"];
-    if (std::ranges::any_of(owners, [&](json const& r) { return uids.contains(r["uid"]); })) continue;
-    if (t->plural != "pods")
-      in.remove(*t, (*o)["metadata"].value("namespace", ""), (*o)["metadata"]["name"]);
-    else if (!is_leaving(*o))
-      delete_pod(in, *o);
-  }
 }
 
 }  // namespace edl::testing::kubernetes

@@ -19,7 +19,9 @@
 
 #include "kubernetes/certificate.hpp"
 #include "kubernetes/controllers.hpp"
+#include "kubernetes/custom.hpp"
 #include "kubernetes/front.hpp"
+#include "kubernetes/garbage.hpp"
 #include "kubernetes/kubelet.hpp"
 #include "kubernetes/quantity.hpp"
 #include "kubernetes/scheduler.hpp"
@@ -97,13 +99,16 @@ struct cluster::implementation {
   faults wrong;
   std::unique_ptr<front> door;
   std::unique_ptr<kubelet> nodes;
+  definitions kinds;
+  garbage_collector garbage;
   std::mutex door_mutex;
   std::mutex times_mutex;
   clock::time_point open_at = clock::time_point::max(), answer_at = clock::time_point::max();
   std::atomic<bool> close_now{false}, stopping{false};
   std::thread loop;
 
-  explicit implementation(options o) : with(std::move(o)), all(with.history), server(all, with) {
+  explicit implementation(options o)
+      : with(std::move(o)), all(with.history), server(all, with), kinds(all, with), garbage(all) {
     if (with.directory.empty()) {
       temporary = true;
       std::string name = (fs::temp_directory_path() / "kubernetes-double-XXXXXX").string();
@@ -158,10 +163,11 @@ struct cluster::implementation {
     while (!stopping) {
       eventfd_t ignored;
       ::eventfd_read(wake, &ignored);
-      collect_garbage(all);
+      auto const next_kind = kinds.pass();
+      garbage.pass();
       keep_deployments(all);
       schedule(all, with);
-      auto next = nodes->pass();
+      auto next = std::min(next_kind, nodes->pass());
       keep_times(next);
       std::vector<pollfd> handles = nodes->handles();
       handles.push_back({wake, POLLIN, 0});

@@ -46,8 +46,9 @@ struct options {
   std::map<std::string, std::string> environment{};  ///< of every container
   std::vector<rule> forbidden{};                     ///< refused with 403
   std::size_t history = 1000;                        ///< changes that are kept for watches
-  std::chrono::milliseconds second{1000};       ///< in grace periods and pauses: less makes time run faster
-  std::chrono::milliseconds image_start{0};     ///< between the scheduling of a pod and its processes
+  std::chrono::milliseconds second{1000};        ///< in grace periods and pauses: less makes time run faster
+  std::chrono::milliseconds establish_delay{0};  ///< between a CustomResourceDefinition and its kind
+  std::chrono::milliseconds image_start{0};      ///< between the scheduling of a pod and its processes
   std::chrono::milliseconds report_delay{0};    ///< between the end of a process and the kubelet's word of it
   std::chrono::milliseconds bookmarks{60'000};  ///< between bookmarks
   std::chrono::milliseconds longest_watch{1'800'000};  ///< of those that ask for no timeoutSeconds

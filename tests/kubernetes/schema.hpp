@@ -112,7 +112,7 @@ class schema {
         check(document, (*known)[name], value, at + "." + name, out);
       else if (others != s.end() && others->is_object())
         check(document, *others, value, at + "." + name, out);
-      else if (known != s.end())
+      else if (known != s.end() && !s.value("x-kubernetes-preserve-unknown-fields", false))
         out.push_back(at + "." + name + ": is unknown");
   }
 

@@ -33,8 +33,17 @@ struct type {
   bool namespaced = true;
   bool answers_deleted = false;  ///< DELETE answers with the object instead of a Status
   bool has_status = false;       ///< status is written by its own path only
-  std::vector<std::string> subresources{}, short_names{};
-  json schema = nullptr;  ///< of a custom resource: openAPIV3Schema
+  std::vector<std::string> subresources{}, short_names{}, categories{};
+  bool needs_version = false;  ///< PUT has to say which version it replaces
+  bool served = true;
+  std::string singular{};  ///< empty: the kind in lower case
+
+  // Of a kind that a CustomResourceDefinition defines:
+  json schema = nullptr;                                       ///< openAPIV3Schema
+  json columns = json::array();                                ///< additionalPrinterColumns
+  std::string spec_replicas{}, status_replicas{}, selector{};  ///< of the subresource scale: ".spec.replicas"
+
+  bool is_custom() const { return !schema.is_null(); }
 
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
   std::string qualified() const { return group.empty() ? plural : plural + "." + group; }  ///< in messages

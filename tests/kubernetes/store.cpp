@@ -135,20 +135,30 @@ type const& store::define(type t) {
 type const* store::find_type(std::string const& group, std::string const& plural) const {
   auto const held = lock();
   auto const it = types_.find({group, plural});
-  return it == types_.end() ? nullptr : it->second.get();
+  return it == types_.end() || !it->second->served ? nullptr : it->second.get();
+}
+
+void store::undefine(std::string const& group, std::string const& plural) {
+  auto const held = lock();
+  auto const it = types_.find({group, plural});
+  if (it == types_.end()) return;
+  for (object const& o : list(*it->second))
+    remove(*it->second, (*o)["metadata"].value("namespace", ""), (*o)["metadata"]["name"]);
+  it->second->served = false;  // watches keep pointers to it
 }
 
 type const& store::kind(std::string const& plural) const {
   auto const held = lock();
   for (auto const& [name, t] : types_)
-    if (name.second == plural) return *t;
+    if (name.second == plural && !t->is_custom()) return *t;
   throw no_such_path();
 }
 
 std::vector<type const*> store::types() const {
   auto const held = lock();
   std::vector<type const*> out;
-  for (auto const& [name, t] : types_) out.push_back(t.get());
+  for (auto const& [name, t] : types_)
+    if (t->served) out.push_back(t.get());
   return out;
 }
 

@@ -49,9 +49,10 @@ class store {
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
 
   type const& define(type t);  ///< replaces what has the same group and plural
-  type const* find_type(std::string const& group, std::string const& plural) const;
+  void undefine(std::string const& group, std::string const& plural);                ///< with all its objects
+  type const* find_type(std::string const& group, std::string const& plural) const;  ///< that is served
   type const& kind(std::string const& plural) const;  ///< of those that are always there
-  std::vector<type const*> types() const;
+  std::vector<type const*> types() const;             ///< that are served
 
   object find(type const& of, std::string const& space, std::string const& name) const;  ///< or null
   /// By namespace and name; `space` empty: of all.

@@ -30,6 +30,7 @@ void define_types(store& into) {
            {"scheduling.k8s.io", v1, "priorityclasses", "PriorityClass", false, false, false, {}, {"pc"}},
            {apps, v1, "deployments", "Deployment", true, false, true, {"status", "scale"}, {"deploy"}},
            {"networking.k8s.io", v1, "networkpolicies", "NetworkPolicy", true, false, false, {}, {"netpol"}},
+           {"coordination.k8s.io", v1, "leases", "Lease", true, false, false, {}, {}, {}, true},
            {rbac, v1, "roles", "Role"},
            {rbac, v1, "rolebindings", "RoleBinding"},
            {rbac, v1, "clusterroles", "ClusterRole", false},
@@ -55,14 +56,15 @@ json resources(store const& of, std::string const& api_version) {
   for (type const* t : of.types()) {
     if (t->api_version() != api_version) continue;
     json one{{"name", t->plural},
-             {"singularName", t->kind},
+             {"singularName", t->singular.empty() ? t->kind : t->singular},
              {"namespaced", t->namespaced},
              {"kind", t->kind},
              {"verbs", {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}}};
     for (auto& c : one["singularName"].get_ref<std::string&>()) c = char(std::tolower(c));
     if (!t->short_names.empty()) one["shortNames"] = t->short_names;
-    if (t->plural == "pods" || t->plural == "services" || t->plural == "deployments")
-      one["categories"] = {"all"};
+    if (!t->categories.empty()) one["categories"] = t->categories;
+    if (t->group.empty() && (t->plural == "pods" || t->plural == "services")) one["categories"] = {"all"};
+    if (t->group == "apps") one["categories"] = {"all"};
     if (t->plural.ends_with("subjectaccessreviews")) one["verbs"] = {"create"};
     list.push_back(one);
     for (std::string const& sub : t->subresources) {
@@ -121,19 +123,6 @@ json discovery(store const& of, std::string const& path) {
   }
   if (path.starts_with("/apis/")) return resources(of, path.substr(6));
   return nullptr;
-}
-
-type defined_by(json const& crd) {
-  json const& spec = crd.at("spec");
-  json const& names = spec.at("names");
-  json const& version = spec.at("versions").at(0);
-  type t{spec.at("group"), version.at("name"), names.at("plural"), names.at("kind"),
-         spec.value("scope", "Namespaced") == "Namespaced"};
-  t.has_status = version.value("subresources", json::object()).contains("status");
-  if (t.has_status) t.subresources = {"status"};
-  t.short_names = names.value("shortNames", std::vector<std::string>{});
-  t.schema = version.value("schema", json::object()).value("openAPIV3Schema", json());
-  return t;
 }
 
 }  // namespace edl::testing::kubernetes

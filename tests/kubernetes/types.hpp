@@ -12,7 +12,4 @@ void define_types(store& into);
 /// null for other paths.
 json discovery(store const& of, std::string const& path);
 
-/// The kind that a CustomResourceDefinition defines.
-type defined_by(json const& crd);
-
 }  // namespace edl::testing::kubernetes
