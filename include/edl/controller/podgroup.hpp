@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "edl/controller/training_job.hpp"
+
+/// Gangs for Kubernetes' own scheduler: a PodGroup (scheduling.k8s.io), whose pods are placed together or not
+/// at all. Thread safety: safe.
+namespace edl::controller {
+
+/// Which version of PodGroup a cluster serves.
+struct pod_group_api {
+  std::string version;         ///< "v1beta1"
+  bool count_changes = false;  ///< minCount of a group can be changed
+};
+
+/// By what the server says at /apis/scheduling.k8s.io/VERSION, in this order of preference.
+inline constexpr char const* pod_group_versions[] = {"v1beta1", "v1alpha3", "v1alpha2"};
+bool serves_pod_groups(nlohmann::json const& api_resources);
+pod_group_api pod_group_api_called(std::string const& version);
+
+/// "elasticdl-NAME-1f2e3d4c", which nobody else's has.
+std::string pod_group_name(training_job const& job);
+
+/// How many pods of the job must be placed at once: its servers and its least number of workers. The master
+/// is none of them. It makes the others when it runs, so a group with it would wait for pods that nobody
+/// makes.
+std::uint32_t gang_size(training_job const& job);
+
+/// The PodGroup, owned by the job.
+nlohmann::json pod_group(training_job const& job, pod_group_api const& api);
+
+/// Members of the group: that are there, and that have a node.
+struct gang_now {
+  std::uint32_t there = 0, placed = 0;
+};
+
+/// The minCount that the group ought to have, where it differs from `count`. Once the gang is placed it is 1:
+/// a worker that is replaced, or added, waits for nobody. When all are gone, it is the gang's size again.
+std::optional<std::uint32_t> gang_count(training_job const& job, pod_group_api const& api,
+                                        gang_now const& now, std::uint32_t count);
+
+/// The template with pods in the job's group.
+template_text in_pod_group(template_text const& pods, training_job const& job);
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/controller/podgroup.ipp"
+#endif
