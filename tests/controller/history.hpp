@@ -54,17 +54,25 @@ inline void apply(cluster_view& v, plan const& p, bool bind = true) {
     for (std::string const& on : to.nodes)
       v.pods.push_back(
           {.name = j.uid + "-" + std::to_string(++serial), .job = j.uid, .node = on, .shape = j.worker});
+    for (worker_move const& m : to.moves) {
+      std::erase_if(v.pods, [&](pod const& w) { return w.name == m.pod; });
+      v.pods.push_back(
+          {.name = j.uid + "-" + std::to_string(++serial), .job = j.uid, .node = m.node, .shape = j.worker});
+    }
     auto const has = std::count_if(v.pods.begin(), v.pods.end(),
                                    [&](pod const& w) { return w.job == j.uid && !w.leaving; });
     for (auto n = has; n < to.workers; ++n)
       v.pods.push_back({.name = j.uid + "-" + std::to_string(++serial), .job = j.uid, .shape = j.worker});
-    if (j.workers != to.workers) j.last_resized = v.now;
+    if (j.workers != to.workers || !to.moves.empty()) j.last_resized = v.now;
     j.workers = to.workers;
     j.admitted = to.admitted;
   }
   for (reservation const& r : p.reservations)
     for (pod& w : v.pods)
-      if (w.name == r.pod) (bind ? w.node : w.nominated) = r.node;
+      if (w.name == r.pod) {
+        (bind ? w.node : w.nominated) = r.node;
+        w.nominated_at = r.since;
+      }
 }
 
 /// What a plan would change, in words; empty: nothing.
@@ -72,11 +80,12 @@ inline std::string changes(cluster_view const& v, plan const& p) {
   std::string all;
   for (job_plan const& to : p.jobs) {
     job const& j = *std::find_if(v.jobs.begin(), v.jobs.end(), [&](job const& x) { return x.uid == to.uid; });
-    if (to.leaving.empty() && to.nodes.empty() && to.workers == j.workers && to.admitted == j.admitted)
+    if (to.leaving.empty() && to.nodes.empty() && to.moves.empty() && to.workers == j.workers &&
+        to.admitted == j.admitted)
       continue;
     all += j.uid + " from " + std::to_string(j.workers) + " to " + std::to_string(to.workers) + " (" +
            to.reason + "), " + std::to_string(to.leaving.size()) + " leave, " +
-           std::to_string(to.nodes.size()) + " come\n";
+           std::to_string(to.nodes.size()) + " come, " + std::to_string(to.moves.size()) + " move\n";
   }
   return all;
 }
@@ -91,8 +100,8 @@ inline std::string wrong(cluster_view const& v) {
     auto const on =
         std::find_if(v.nodes.begin(), v.nodes.end(), [&](node const& n) { return n.name == w.node; });
     if (on == v.nodes.end()) continue;
-    if (on->schedulable && !allows(*on, w.shape)) return w.name + " may not be on " + w.node;
-    for (auto const& [name, amount] : w.shape.requests) {
+    if (on->schedulable && !allows(*on, *w.shape)) return w.name + " may not be on " + w.node;
+    for (auto const& [name, amount] : w.shape->requests) {
       auto const has = on->allocatable.find(name);
       if ((used[w.node][name] += amount) > (has == on->allocatable.end() ? 0 : has->second))
         return "too much " + name + " on " + w.node;
@@ -115,7 +124,7 @@ class world {
     int const n = upto(1, 12);
     for (int i = 0; i < n; ++i) {
       node m = machine("n" + std::to_string(i), upto(2, 16), chance(40) ? upto(1, 8) : 0);
-      m.labels["zone"] = chance(50) ? "a" : "b";
+      m.labels.set("zone", chance(50) ? "a" : "b");
       if (chance(20)) m.taints.push_back({"dedicated", "training", "NoSchedule"});
       if (chance(10)) m.allocatable[pod_slots] = upto(1, 6) * 1000;
       if (chance(20)) m.allocatable["example.com/fpga"] = upto(1, 3) * 1000;

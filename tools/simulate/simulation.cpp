@@ -107,9 +107,11 @@ class simulation {
     int job = -1, service = -1;
     bool is_worker = false, ready = false, leaving = false, there = true;
     int node = -1, wish = -1;
+    int replaces = -1, successor = -1;  ///< pods: a worker that is moved, and the one that takes over from it
     double asked = 0;
     pod_shape const* shape = nullptr;
     std::string nominated{};
+    double nominated_at = 0;
   };
   struct load {
     double at;
@@ -233,6 +235,11 @@ class simulation {
     if (w.is_worker) {
       live_job& l = live(w.job);
       l.workers.erase(p);
+      if (w.replaces >= 0) at(w.replaces).successor = -1;
+      if (w.successor >= 0) {
+        at(w.successor).replaces = -1;
+        l.workers.insert(w.successor);
+      }
       if (w.ready) {
         advance(w.job);
         if (--l.on[w.node] == 0) l.on.erase(w.node);
@@ -270,6 +277,7 @@ class simulation {
       else
         ++live(w.job).fixed_ready;
       touched_.insert(w.job);
+      if (w.replaces >= 0) leave(w.replaces);
     }
     for (int j : std::exchange(touched_, {}))
       if (active_.count(j) > 0) resume(j);
@@ -283,7 +291,7 @@ class simulation {
       live_job& l = live(j);
       active_.erase(j);
       out_.jobs[std::size_t(j)].completed = now_;
-      for (int p : std::set<int>(l.workers)) leave(p);
+      while (!l.workers.empty()) leave(*l.workers.begin());
       for (int p : l.fixed) leave(p);
       dirty_ = true;
     }
@@ -375,10 +383,14 @@ class simulation {
                             .job = w.is_worker ? std::to_string(w.job) : "",
                             .node = w.node < 0 ? "" : what_.nodes[std::size_t(w.node)].name,
                             .nominated = w.nominated,
+                            .nominated_at = w.nominated_at,
+                            .replaces = w.replaces < 0 ? "" : std::to_string(w.replaces),
                             .leaving = w.leaving,
-                            .shape = *w.shape});
+                            .shape = shape_of(*w.shape)});
     }
   }
+
+  shared<pod_shape> const& shape_of(pod_shape const& s) { return shapes_.try_emplace(&s, s).first->second; }
 
   void decide() {
     describe();
@@ -402,7 +414,18 @@ class simulation {
                                .wish = n < to.nodes.size() ? wish(to.nodes[n]) : -1,
                                .asked = now_,
                                .shape = &spec(j).worker}));
-      if (l.told != to.workers) l.resized = now_, changed = true;
+      for (worker_move const& m : to.moves) {
+        int const old = std::stoi(m.pod);
+        int const p = make({.job = j,
+                            .is_worker = true,
+                            .wish = wish(m.node),
+                            .replaces = old,
+                            .asked = now_,
+                            .shape = &spec(j).worker,
+                            .nominated = m.node});
+        at(old).successor = p;
+      }
+      if (l.told != to.workers || !to.moves.empty()) l.resized = now_, changed = true;
       l.told = to.workers;
       l.admitted = to.admitted;
       l.reason = to.reason;
@@ -410,6 +433,7 @@ class simulation {
     for (reservation const& r : p.reservations) {
       live_pod& w = at(std::stoi(r.pod));
       w.nominated = r.node;
+      w.nominated_at = r.since;
       if (w.service >= 0) w.wish = node_by_name_.at(r.node);
     }
     last_plan_ = now_;
@@ -458,6 +482,7 @@ class simulation {
   std::set<int> active_, waiting_, there_, touched_;
   std::priority_queue<transition, std::vector<transition>, std::greater<>> transitions_;
   std::map<pod_shape const*, std::vector<std::pair<std::size_t, std::int64_t>>> needs_;
+  std::map<pod_shape const*, shared<pod_shape>> shapes_;
   double now_ = 0, start_ = 0, until_ = 0, next_tick_ = 0, last_plan_ = -never, again_at_ = never,
          last_change_ = 0;
   bool dirty_ = false, room_changed_ = false, stuck_ = false;

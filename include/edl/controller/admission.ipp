@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -14,24 +12,43 @@
 
 namespace edl::controller::detail {
 
-inline void keep(allocation& a, int p, int node) {
-  a.room.take(a.room.shape(a.view.pods[std::size_t(p)].shape), node);
-  a.reservations.push_back({a.view.pods[std::size_t(p)].name, a.view.nodes[std::size_t(node)].name});
+inline void keep(allocation& a, int p, int node, double since) {
+  pod const& w = a.view.pods[std::size_t(p)];
+  a.room.take(a.room.shape(*w.shape), node);
+  a.reservations.push_back({w.name, a.view.nodes[std::size_t(node)].name, since});
 }
 
 EDL_INLINE void keep_promises(allocation& a) {
+  for (job_state& s : a.jobs)
+    std::erase_if(s.movers, [&](int p) {
+      pod const& w = a.view.pods[std::size_t(p)];
+      int const shape = a.room.shape(*w.shape), node = w.nominated.empty() ? -1 : a.node_called(w.nominated);
+      bool const can = node >= 0 && a.room.fits(shape, node, true);
+      if (can)
+        a.room.take(shape, node);
+      else
+        s.unmoved.push_back(p);
+      return !can;
+    });
   std::erase_if(a.others, [&](int p) {
     pod const& w = a.view.pods[std::size_t(p)];
-    int const node = w.nominated.empty() ? -1 : a.node_called(w.nominated);
-    bool const can = node >= 0 && a.room.fits(a.room.shape(w.shape), node, true);
-    if (can) keep(a, p, node);
-    return can;
+    if (w.nominated.empty()) return false;
+    if (a.view.now - w.nominated_at > a.options.promise) {
+      a.given_up.push_back(p);
+      return true;
+    }
+    int const node = a.node_called(w.nominated), shape = a.room.shape(*w.shape);
+    if (node < 0 || !a.room.fits(shape, node, true)) return false;
+    // Its time begins when the room is free.
+    keep(a, p, node, a.room.fits(shape, node) ? w.nominated_at : a.view.now);
+    return true;
   });
   std::stable_sort(a.others.begin(), a.others.end(), [&](int x, int y) {
-    auto const share = [&](int p) {
-      return a.room.dominant_share(a.room.shape(a.view.pods[std::size_t(p)].shape));
+    auto const key = [&](int p) {
+      pod const& w = a.view.pods[std::size_t(p)];
+      return std::pair(w.priority, a.room.dominant_share(a.room.shape(*w.shape)));
     };
-    return share(x) > share(y);
+    return key(x) > key(y);
   });
 }
 
@@ -39,8 +56,8 @@ EDL_INLINE bool reserve(allocation& a) {
   auto const before = a.others.size();
   std::erase_if(a.others, [&](int p) {
     pod const& w = a.view.pods[std::size_t(p)];
-    int const node = find_room(a, a.room.shape(w.shape), "pod " + w.name);
-    if (node >= 0) keep(a, p, node);
+    int const node = find_room(a, a.room.shape(*w.shape), {cause::room_for_pod, p});
+    if (node >= 0) keep(a, p, node, a.view.now);
     return node >= 0;
   });
   return a.others.size() < before;
@@ -54,14 +71,14 @@ EDL_INLINE bool fill_up(allocation& a) {
     s.fixed_nodes.resize(s.of->fixed.size(), -1);
     for (std::size_t f = 0; f < s.of->fixed.size(); ++f) {
       if (s.fixed_nodes[f] >= 0) continue;
-      int const shape = a.room.shape(s.of->fixed[f]), node = find_room(a, shape, s.of->name);
+      int const shape = a.room.shape(s.of->fixed[f]), node = find_room(a, shape, {cause::room_for_job, j});
       if (node < 0) continue;
       a.room.take(shape, node);
       s.fixed_nodes[f] = node;
       any = true;
     }
     while (s.count() < s.who.min) {
-      int const node = find_room(a, s.shape, s.of->name);
+      int const node = find_room(a, s.shape, {cause::room_for_job, j});
       if (node < 0) break;
       a.place(j, node, s.shape);
       any = true;
@@ -101,7 +118,7 @@ inline bool fits_empty(allocation const& a, job_state const& s) {
 inline bool let_in(allocation& a, int j) {
   job_state& s = a.at(j);
   a.steps.clear();
-  std::vector<int> fixed;
+  std::vector<int> fixed(s.of->fixed.size(), -1);
   bool fits = true;
   auto const light = [&](int shape) {
     while (a.room.overloaded(shape)) {
@@ -110,27 +127,30 @@ inline bool let_in(allocation& a, int j) {
       });
       if (least == a.removable().end()) return false;
       int const who = least->second;
-      a.at(who).why = "made room for " + s.of->name;
-      a.remove(who, a.at(who).workers.back());
+      a.remove(who, a.at(who).workers.back(), {cause::room_for_job, j});
     }
     return true;
   };
-  for (pod_shape const& f : s.of->fixed) {
-    int const shape = a.room.shape(f), node = find_room(a, shape, s.of->name);
+  // The largest choose first.
+  std::vector<std::pair<int, int>> all;  // shape, and which of the fixed pods; -1: a worker
+  for (std::size_t f = 0; f < fixed.size(); ++f) all.emplace_back(a.room.shape(s.of->fixed[f]), int(f));
+  for (int n = s.count(); n < s.who.min; ++n) all.emplace_back(s.shape, -1);
+  std::stable_sort(all.begin(), all.end(), [&](auto const& x, auto const& y) {
+    return a.room.dominant_share(x.first) > a.room.dominant_share(y.first);
+  });
+  for (auto const& [shape, which] : all) {
+    int const node = find_room(a, shape, {cause::room_for_job, j});
     fits = node >= 0;
     if (!fits) break;
-    a.room.take(shape, node);
-    a.steps.push_back({-1, {node, shape, -1}, true});
-    fixed.push_back(node);
+    if (which < 0) {
+      a.place(j, node, shape);
+    } else {
+      a.room.take(shape, node);
+      a.steps.push_back({-1, {node, shape, -1}, true});
+      fixed[std::size_t(which)] = node;
+    }
     fits = light(shape);
     if (!fits) break;
-  }
-  while (fits && s.count() < s.who.min) {
-    int const node = find_room(a, s.shape, s.of->name);
-    fits = node >= 0;
-    if (!fits) break;
-    a.place(j, node, s.shape);
-    fits = light(s.shape);
   }
   if (!fits) {
     a.take_back();
@@ -152,14 +172,13 @@ EDL_INLINE bool admit(allocation& a) {
     for (pod_shape const& f : s.of->fixed) fixed.push_back(a.room.shape(f));
     std::tuple const kind(s.shape, s.who.min, fixed);
     if (blocked)
-      s.why = "waits behind a job that has waited longer";
+      s.why = {cause::behind_another};
     else if (failed.count(kind) > 0 || !let_in(a, j)) {
       failed.insert(kind);
-      s.why = fmt::format("waits: there is no room for its {} pods, even if all others shrink to their min",
-                          s.who.min + int(fixed.size()));
+      s.why = {cause::no_room};
       blocked = a.view.now - s.of->submitted > a.options.patience && fits_empty(a, s);
     } else {
-      s.why = "let in";
+      s.why = {};
       any_in = true;
       failed.clear();
     }

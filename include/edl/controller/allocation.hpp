@@ -32,6 +32,14 @@ struct worker {
   int node, shape;
   int pod;            ///< index in the view; -1: to be made
   bool soon = false;  ///< its room is there when leaving pods have gone
+  int old = -1;       ///< the pod that it takes over from, which has its room until then; -1: none
+};
+
+/// Why a job waits, or why a worker was taken from it.
+struct cause {
+  enum kind { none, no_room, behind_another, room_for_job, room_for_pod, headroom };
+  kind what = none;
+  int whom = -1;  ///< the job or the pod, as an index in the view
 };
 
 /// A job while a plan is made.
@@ -42,8 +50,10 @@ struct job_state {
   bool in = false, cooling = false;
   std::vector<worker> before{}, workers{};
   std::vector<int> waiting{};      ///< its worker pods without a node, as indices
+  std::vector<int> movers{};       ///< its pods without a node that are to take over from a worker
+  std::vector<int> unmoved{};      ///< those of them for which the room is gone
   std::vector<int> fixed_nodes{};  ///< for job::fixed, when it is let in; -1: none yet
-  std::string why{};               ///< of its number, if something was decided
+  cause why{};
   int count() const { return int(workers.size()); }
 };
 
@@ -52,6 +62,7 @@ struct step {
   int job;  ///< -1: a fixed pod
   worker what;
   bool placed;
+  cause why{};  ///< job_state::why before it
 };
 
 /// Which worker of which job has which room: what a plan is while it is made. Begins with the view, less the
@@ -64,8 +75,9 @@ class allocation {
   plan_options const& options;
   fitting room;
   std::vector<job_state> jobs;
-  std::vector<int> order, rank;           ///< jobs by priority and age, and each one's place in that order
-  std::vector<int> others;                ///< pods of others for which there is no room yet, as indices
+  std::vector<int> order, rank;  ///< jobs by priority and age, and each one's place in that order
+  std::vector<int> others;       ///< pods of others for which there is no room yet, as indices
+  std::vector<int> given_up;     ///< those that the scheduler did not put where room was kept for them
   std::vector<reservation> reservations;  ///< room that is kept for pods of others
   std::vector<step> steps;                ///< since it was last cleared
   std::optional<double> again_at;         ///< when a job that is left alone can be looked at again; seconds
@@ -95,6 +107,7 @@ class allocation {
   void place(int j, worker w);
   void place(int j, int node, int shape) { place(j, {node, shape, -1, !room.fits(shape, node)}); }
   void remove(int j, worker w);
+  void remove(int j, worker w, cause why);
 
   /// Undoes `steps`.
   void take_back();
@@ -102,6 +115,7 @@ class allocation {
  private:
   void read_jobs();
   void read_pods();
+  void read_worker(int j, int pod);
   void put_in_order();
   void forget(int j);
   void note(int j);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "edl/controller/allocation.hpp"
 #include "edl/controller/speed_curve.hpp"
@@ -20,8 +19,32 @@ inline std::vector<pod_shape const*> shapes_of(cluster_view const& view) {
     for (pod_shape const& f : j.fixed) all.push_back(&f);
   }
   for (pod const& p : view.pods)
-    if (!p.job.empty() || p.node.empty()) all.push_back(&p.shape);
+    if (!p.job.empty() || p.node.empty()) all.push_back(&*p.shape);
   return all;
+}
+
+/// A worker and the one that takes over from it count as one, on the new one's node as soon as it has one.
+inline void pair_up(cluster_view const& view, job_state& s) {
+  auto const named = [&](std::string const& name) {
+    return std::find_if(s.workers.begin(), s.workers.end(),
+                        [&](worker const& w) { return view.pods[std::size_t(w.pod)].name == name; });
+  };
+  std::vector<int> taking_over;
+  for (worker const& w : s.workers)
+    if (!view.pods[std::size_t(w.pod)].replaces.empty()) taking_over.push_back(w.pod);
+  for (int p : taking_over) {
+    auto const old = named(view.pods[std::size_t(p)].replaces);
+    if (old == s.workers.end() || old->pod == p || old->old >= 0) continue;
+    int const from = old->pod;
+    s.workers.erase(old);
+    std::find_if(s.workers.begin(), s.workers.end(), [&](worker const& w) { return w.pod == p; })->old = from;
+  }
+  // Who would have taken over from a worker that is gone is a worker like any other.
+  std::erase_if(s.movers, [&](int p) {
+    bool const gone = named(view.pods[std::size_t(p)].replaces) == s.workers.end();
+    if (gone) s.waiting.push_back(p);
+    return gone;
+  });
 }
 
 EDL_INLINE allocation::allocation(cluster_view const& v, plan_options const& o)
@@ -41,9 +64,10 @@ EDL_INLINE void allocation::read_jobs() {
     s.of = &j;
     s.shape = room.shape(j.worker);
     s.in = j.admitted && !j.suspended;
-    s.who.min = std::max(0, j.min);
     speed_curve const speed(j.speeds);
+    s.who.min = std::max(0, j.min);
     s.who.most = std::max(s.who.min, speed.useful(std::max(0, j.max)));
+    if (j.manual) s.who.min = s.who.most = std::clamp(*j.manual, s.who.min, std::max(s.who.min, j.max));
     s.who.tried = speed.largest();
     s.who.gains = speed.gains(s.who.most);
     if (speed.known() && j.records_left) s.who.seconds_left = *j.records_left / speed.at(1);
@@ -62,28 +86,32 @@ EDL_INLINE void allocation::read_pods() {
   for (std::size_t p = 0; p < view.pods.size(); ++p) {
     pod const& w = view.pods[p];
     auto const owner = w.job.empty() ? by_uid.end() : by_uid.find(w.job);
-    if (owner == by_uid.end() || w.leaving) {
-      if (w.node.empty() && !w.leaving && owner == by_uid.end()) others.push_back(int(p));
-      continue;
+    if (owner != by_uid.end()) {
+      if (!w.leaving) read_worker(owner->second, int(p));
+    } else if (w.node.empty() && !w.leaving && !w.blocked && w.priority >= options.expendable) {
+      others.push_back(int(p));
     }
-    job_state& s = at(owner->second);
-    int const node = w.node.empty() ? -1 : node_called(w.node);
-    if (node < 0) {
-      s.waiting.push_back(int(p));
-      continue;
-    }
-    s.workers.push_back({node, room.shape(w.shape), int(p)});
-    on_node_[std::size_t(node)].push_back(owner->second);
   }
+  for (job_state& s : jobs) pair_up(view, s);
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    for (worker const& w : jobs[j].workers) on_node_[std::size_t(w.node)].push_back(int(j));
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     job_state& s = jobs[i];
     s.in = !s.of->suspended && (s.in || s.count() > 0);
     s.before = s.workers;
     int const most = s.of->suspended ? 0 : s.who.most;
-    if (s.count() > most) s.why = s.of->suspended ? "suspended" : fmt::format("{} are enough", most);
     note(int(i));
     while (s.count() > most) remove(int(i), s.workers.back());
   }
+}
+
+EDL_INLINE void allocation::read_worker(int j, int p) {
+  pod const& w = view.pods[std::size_t(p)];
+  int const node = w.node.empty() ? -1 : node_called(w.node);
+  if (node < 0)
+    (w.replaces.empty() ? at(j).waiting : at(j).movers).push_back(p);
+  else
+    at(j).workers.push_back({node, room.shape(*w.shape), p});
 }
 
 EDL_INLINE void allocation::put_in_order() {
@@ -127,6 +155,10 @@ EDL_INLINE void allocation::note(int j) {
 
 EDL_INLINE void allocation::place(int j, worker w) {
   room.take(w.shape, w.node);
+  if (w.old >= 0) {
+    pod const& old = view.pods[std::size_t(w.old)];
+    room.take(room.shape(*old.shape), node_called(old.node));
+  }
   at(j).workers.push_back(w);
   on_node_[std::size_t(w.node)].push_back(j);
   note(j);
@@ -134,9 +166,15 @@ EDL_INLINE void allocation::place(int j, worker w) {
   steps.push_back({j, w, true});
 }
 
-EDL_INLINE void allocation::remove(int j, worker w) {
+EDL_INLINE void allocation::remove(int j, worker w) { remove(j, w, at(j).why); }
+
+EDL_INLINE void allocation::remove(int j, worker w, cause why) {
   job_state& s = at(j);
   room.give_back(w.shape, w.node);
+  if (w.old >= 0) {
+    pod const& old = view.pods[std::size_t(w.old)];
+    room.give_back(room.shape(*old.shape), node_called(old.node));
+  }
   auto const found = std::find_if(s.workers.rbegin(), s.workers.rend(), [&](worker const& o) {
     return o.node == w.node && o.shape == w.shape && o.pod == w.pod;
   });
@@ -145,18 +183,24 @@ EDL_INLINE void allocation::remove(int j, worker w) {
   here.erase(std::find(here.begin(), here.end(), j));
   note(j);
   failed.clear();
-  steps.push_back({j, w, false});
+  steps.push_back({j, w, false, std::exchange(s.why, why)});
 }
 
 EDL_INLINE void allocation::take_back() {
   while (!steps.empty()) {
     step const last = steps.back();
-    if (last.job < 0)
-      room.give_back(last.what.shape, last.what.node), failed.clear();
-    else if (last.placed)
-      remove(last.job, last.what), steps.pop_back();
-    else
-      place(last.job, last.what), steps.pop_back();
+    steps.pop_back();
+    if (last.job < 0) {
+      room.give_back(last.what.shape, last.what.node);
+      failed.clear();
+      continue;
+    }
+    if (last.placed) {
+      remove(last.job, last.what);
+    } else {
+      place(last.job, last.what);
+      at(last.job).why = last.why;
+    }
     steps.pop_back();
   }
 }

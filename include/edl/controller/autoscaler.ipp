@@ -23,13 +23,14 @@ EDL_INLINE plan make_plan(cluster_view const& view, plan_options const& options)
   for (bool again = true; again;) {
     again = trim(a);
     if (exchange(a)) {
-      if (repack(a)) exchange(a);
+      if (put_together(a)) exchange(a);
       again = true;
     }
     again = admit(a) || again;
     again = reserve(a) || again;
     again = fill_up(a) || again;
   }
+  if (options.move) move_together(a);
   return outcome_of(a);
 }
 

@@ -44,7 +44,7 @@ EDL_INLINE bool exchange(allocation& a) {
         if (!s.workers.empty() && a.room.fits(s.shape, s.workers.back().node)) node = s.workers.back().node;
         if (node < 0) node = a.room.first_fit(s.shape);
       }
-      if (node < 0) node = make_room(a, s.shape, wants, true, s.of->name, j);
+      if (node < 0) node = make_room(a, s.shape, wants, true, {cause::room_for_job, j}, j);
       if (node < 0) continue;
       a.place(j, node, s.shape);
       any = again = true;

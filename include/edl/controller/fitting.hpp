@@ -49,6 +49,9 @@ class fitting {
   /// Whether one more of this shape leaves the headroom free, when those in `gone` have left.
   bool within_load(int shape, std::vector<int> const& gone = {}) const;
 
+  /// Whether n more do.
+  bool within_load(int shape, std::size_t n) const;
+
   /// Whether more is taken than the headroom allows, of something that this shape uses.
   bool overloaded(int shape) const;
 

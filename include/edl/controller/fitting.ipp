@@ -15,8 +15,7 @@ namespace detail {
 
 inline std::string const* label_of(node const& on, std::string const& key) {
   if (key == "metadata.name") return &on.name;
-  auto const at = on.labels.find(key);
-  return at == on.labels.end() ? nullptr : &at->second;
+  return on.labels.find(key);
 }
 
 inline bool to_number(std::string const& text, std::int64_t& value) {
@@ -155,7 +154,7 @@ EDL_INLINE fitting::fitting(cluster_view const& view, std::vector<pod_shape cons
       else if (view.nodes[std::size_t(at->second)].schedulable)
         taken_[k] += double(amount);
     };
-    for (auto const& [name, amount] : p.shape.requests)
+    for (auto const& [name, amount] : p.shape->requests)
       if (auto const k = kinds.find(name); name != pod_slots && k != kinds.end()) count(k->second, amount);
     count(0, 1000);
   }
@@ -228,6 +227,12 @@ EDL_INLINE bool fitting::within_load(int shape, std::vector<int> const& gone) co
         if (of == k) after -= double(less);
     if (after > allowed_load_[k] * (1 + 1e-12)) return false;
   }
+  return true;
+}
+
+EDL_INLINE bool fitting::within_load(int shape, std::size_t n) const {
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+    if (taken_[k] + double(n) * double(amount) > allowed_load_[k] * (1 + 1e-12)) return false;
   return true;
 }
 

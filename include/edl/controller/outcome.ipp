@@ -15,31 +15,61 @@
 
 namespace edl::controller::detail {
 
+inline std::string why_it_waits(job_state const& s) {
+  if (s.why.what == cause::behind_another) return "it waits behind a job that has waited longer";
+  return fmt::format("it waits: its {} pods have no room, even if all others shrink to their min",
+                     s.who.min + int(s.of->fixed.size()));
+}
+
+/// Why the job has fewer workers than it had.
+inline std::string why_it_shrank(allocation const& a, job_state const& s) {
+  switch (s.why.what) {
+    case cause::room_for_job:
+      return "it made room for " + a.at(s.why.whom).of->name;
+    case cause::room_for_pod:
+      return "it made room for pod " + a.view.pods[std::size_t(s.why.whom)].name;
+    default:
+      return fmt::format("it leaves the headroom of {:.3g} % to others", 100 * (1 - a.options.max_load));
+  }
+}
+
 inline std::string reason(allocation& a, job_state const& s, int n) {
-  if (s.of->suspended) return "suspended by its owner";
-  if (!s.in) return s.why;
-  std::string const has = fmt::format("{} of {} to {}: ", n, s.of->min, s.of->max);
-  if (s.count() < s.who.min) return has + "no room for all of its min, even if all others shrink to theirs";
-  if (n >= s.of->max) return has + "all that it may have";
+  job const& j = *s.of;
+  if (j.suspended) return "its owner suspended it";
+  if (!s.in) return why_it_waits(s);
+  if (j.manual) {
+    std::string const has = fmt::format("{} of {}: ", s.count(), n);
+    return s.count() < n ? has + "its owner set this size, and there is no more room"
+                         : has + "its owner set this size";
+  }
+  std::string const has = fmt::format("{} of {} to {}: ", n, j.min, j.max);
+  if (s.count() < s.who.min)
+    return has + fmt::format("only {} have room, even if all others shrink to their min", s.count());
+  if (n >= j.max) return has + "it has all that it may have";
   if (n >= s.who.most) return has + "more workers were measured to add nothing";
-  if (!s.why.empty() && s.why != "let in") return has + s.why;
+  if (s.why.what != cause::none && n < int(s.before.size())) return has + why_it_shrank(a, s);
   if (a.frozen(s))
-    return has + fmt::format("resized {:.3g} s ago, and a change costs {:.2g} s",
-                             a.view.now - *s.of->last_resized, s.of->change_cost);
-  if (!a.room.within_load(s.shape)) return has + "the rest is headroom";
-  return has + fmt::format("what is left goes to who deserves more ({})", a.options.who.name);
+    return has + fmt::format("it was resized {:.3g} s ago, and a change costs it {:.2g} s",
+                             a.view.now - *j.last_resized, j.change_cost);
+  if (!a.room.within_load(s.shape)) return has + "the rest is headroom for services";
+  return has + fmt::format("the rest goes to those who deserve it more ({})", a.options.who.name);
 }
 
 EDL_INLINE plan outcome_of(allocation& a) {
   plan p;
   p.reservations = std::move(a.reservations);
   p.again_at = a.again_at;
+  for (int o : a.given_up) p.hopeless.push_back(a.view.pods[std::size_t(o)].name);
   for (int o : a.others) p.hopeless.push_back(a.view.pods[std::size_t(o)].name);
   for (job_state& s : a.jobs) {
     job_plan out{.uid = s.of->uid, .admitted = s.in};
     std::vector<int> waiting = s.waiting;
     for (worker const& w : s.workers) {
       if (w.pod >= 0) continue;
+      if (w.old >= 0) {
+        out.moves.push_back({a.view.pods[std::size_t(w.old)].name, a.view.nodes[std::size_t(w.node)].name});
+        continue;
+      }
       // A pod that waits already is as good as a new one.
       if (!waiting.empty())
         waiting.erase(waiting.begin());
@@ -48,6 +78,14 @@ EDL_INLINE plan outcome_of(allocation& a) {
     }
     out.workers = s.in ? std::max(s.count(), s.who.min) : 0;
     int have = s.count();
+    for (int w : s.unmoved) out.leaving.push_back(a.view.pods[std::size_t(w)].name);
+    for (int w : s.movers) {
+      std::string const& old = a.view.pods[std::size_t(w)].replaces;
+      bool const wanted = std::any_of(s.workers.begin(), s.workers.end(), [&](worker const& o) {
+        return o.pod >= 0 && a.view.pods[std::size_t(o.pod)].name == old;
+      });
+      if (!wanted) out.leaving.push_back(a.view.pods[std::size_t(w)].name);
+    }
     for (int w : waiting)
       if (have < out.workers)
         ++have;  // below min it goes on to wait
@@ -62,7 +100,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
   std::vector<std::set<int>> staying(a.jobs.size());
   for (std::size_t i = 0; i < a.jobs.size(); ++i) {
     by_uid.emplace(a.jobs[i].of->uid, i);
-    for (worker const& w : a.jobs[i].workers) staying[i].insert(w.pod);
+    for (worker const& w : a.jobs[i].workers) staying[i].insert({w.pod, w.old});
   }
   for (std::size_t i = 0; i < a.view.pods.size(); ++i) {
     pod const& w = a.view.pods[i];

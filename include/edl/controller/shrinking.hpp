@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "edl/controller/allocation.hpp"
 
 namespace edl::controller::detail {
@@ -10,10 +8,10 @@ namespace edl::controller::detail {
 /// Makes room for one pod of the shape by removing workers that each deserve less than `than`, those that
 /// deserve least first, and none from below its job's min. `spare`: who was resized lately is left alone,
 /// and so is the headroom. `self`: a job that gives nothing. Returns the node; -1: there is no such choice.
-int make_room(allocation& a, int shape, claim than, bool spare, std::string const& for_whom, int self = -1);
+int make_room(allocation& a, int shape, claim than, bool spare, cause why, int self = -1);
 
 /// A node with room for a pod that must have it: free, or about to be, or made by shrinking. -1: none.
-int find_room(allocation& a, int shape, std::string const& for_whom);
+int find_room(allocation& a, int shape, cause why);
 
 /// Brings the cluster's load down by enough for one of the shape, where a node has the room already.
 bool make_load(allocation& a, int shape, claim than, int self);

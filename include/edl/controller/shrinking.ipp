@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -52,8 +50,7 @@ inline std::vector<std::pair<int, worker>> victims_on(allocation& a, int node, i
   return {};
 }
 
-EDL_INLINE int make_room(allocation& a, int shape, claim than, bool spare, std::string const& for_whom,
-                         int self) {
+EDL_INLINE int make_room(allocation& a, int shape, claim than, bool spare, cause why, int self) {
   if (a.removable().empty() || !(a.removable().begin()->first < than)) return -1;
   auto const known = a.failed.find({shape, spare});
   if (known != a.failed.end() && !(known->second < than)) return -1;
@@ -68,10 +65,7 @@ EDL_INLINE int make_room(allocation& a, int shape, claim than, bool spare, std::
       seen[std::size_t(node)] = 1;
       auto const chosen = victims_on(a, node, shape, than, spare, self);
       if (chosen.empty()) continue;
-      for (auto const& [who, what] : chosen) {
-        a.remove(who, what);
-        a.at(who).why = "made room for " + for_whom;
-      }
+      for (auto const& [who, what] : chosen) a.remove(who, what, why);
       return node;
     }
   }
@@ -79,10 +73,10 @@ EDL_INLINE int make_room(allocation& a, int shape, claim than, bool spare, std::
   return -1;
 }
 
-EDL_INLINE int find_room(allocation& a, int shape, std::string const& for_whom) {
+EDL_INLINE int find_room(allocation& a, int shape, cause why) {
   int node = a.room.first_fit(shape);
   if (node < 0) node = a.room.first_fit_with_leaving(shape);
-  return node >= 0 ? node : make_room(a, shape, everything, false, for_whom);
+  return node >= 0 ? node : make_room(a, shape, everything, false, why);
 }
 
 EDL_INLINE bool make_load(allocation& a, int shape, claim than, int self) {
@@ -97,10 +91,7 @@ EDL_INLINE bool make_load(allocation& a, int shape, claim than, int self) {
     if (a.room.within_load(shape, gone)) break;
   }
   if (!a.room.within_load(shape, gone)) return false;
-  for (int j : from) {
-    a.at(j).why = "made room for " + a.at(self).of->name;
-    a.remove(j, a.at(j).workers.back());
-  }
+  for (int j : from) a.remove(j, a.at(j).workers.back(), {cause::room_for_job, self});
   return true;
 }
 
@@ -111,9 +102,7 @@ EDL_INLINE bool trim(allocation& a) {
     for (auto const& [has, j] : a.removable()) {
       job_state& s = a.at(j);
       if (!a.room.overloaded(s.workers.back().shape)) continue;
-      s.why = fmt::format("leaves the headroom ({:.3g} % of cpu and memory) to others",
-                          100 * (1 - a.options.max_load));
-      a.remove(j, s.workers.back());
+      a.remove(j, s.workers.back(), {cause::headroom});
       any = again = true;
       break;
     }
