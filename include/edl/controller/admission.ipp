@@ -14,7 +14,7 @@ namespace edl::controller::detail {
 
 inline void keep(allocation& a, int p, int node, double since) {
   pod const& w = a.view.pods[std::size_t(p)];
-  a.room.take(a.room.shape(*w.shape), node);
+  a.room.take(a.room.shape_of_pod(p), node);
   a.reservations.push_back({w.name, a.view.nodes[std::size_t(node)].name, since});
 }
 
@@ -22,7 +22,8 @@ EDL_INLINE void keep_promises(allocation& a) {
   for (job_state& s : a.jobs)
     std::erase_if(s.movers, [&](int p) {
       pod const& w = a.view.pods[std::size_t(p)];
-      int const shape = a.room.shape(*w.shape), node = w.nominated.empty() ? -1 : a.node_called(w.nominated);
+      int const shape = a.room.shape_of_pod(p),
+                node = w.nominated.empty() ? -1 : a.room.node_called(w.nominated);
       bool const can = node >= 0 && a.room.fits(shape, node, true);
       if (can)
         a.room.take(shape, node);
@@ -37,7 +38,7 @@ EDL_INLINE void keep_promises(allocation& a) {
       a.given_up.push_back(p);
       return true;
     }
-    int const node = a.node_called(w.nominated), shape = a.room.shape(*w.shape);
+    int const node = a.room.node_called(w.nominated), shape = a.room.shape_of_pod(p);
     if (node < 0 || !a.room.fits(shape, node, true)) return false;
     // Its time begins when the room is free.
     keep(a, p, node, a.room.fits(shape, node) ? w.nominated_at : a.view.now);
@@ -46,7 +47,7 @@ EDL_INLINE void keep_promises(allocation& a) {
   std::stable_sort(a.others.begin(), a.others.end(), [&](int x, int y) {
     auto const key = [&](int p) {
       pod const& w = a.view.pods[std::size_t(p)];
-      return std::pair(w.priority, a.room.dominant_share(a.room.shape(*w.shape)));
+      return std::pair(w.priority, a.room.dominant_share(a.room.shape_of_pod(p)));
     };
     return key(x) > key(y);
   });
@@ -55,8 +56,7 @@ EDL_INLINE void keep_promises(allocation& a) {
 EDL_INLINE bool reserve(allocation& a) {
   auto const before = a.others.size();
   std::erase_if(a.others, [&](int p) {
-    pod const& w = a.view.pods[std::size_t(p)];
-    int const node = find_room(a, a.room.shape(*w.shape), {cause::room_for_pod, p});
+    int const node = find_room(a, a.room.shape_of_pod(p), {cause::room_for_pod, p});
     if (node >= 0) keep(a, p, node, a.view.now);
     return node >= 0;
   });

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,6 +39,12 @@ struct cause {
   enum kind { none, no_room, behind_another, room_for_job, room_for_pod, headroom };
   kind what = none;
   int whom = -1;  ///< the job or the pod, as an index in the view
+};
+
+/// A worker as its node has it.
+struct tenant {
+  int job, shape;
+  auto operator<=>(tenant const&) const = default;
 };
 
 /// A job while a plan is made.
@@ -88,14 +93,11 @@ class allocation {
   job_state& at(int j) { return jobs[std::size_t(j)]; }
   job_state const& at(int j) const { return jobs[std::size_t(j)]; }
 
-  /// The node of this name; -1: none.
-  int node_called(std::string const& name) const;
-
   /// Jobs that have a worker above their min, by what that worker deserves.
-  std::set<std::pair<claim, int>> const& removable() const { return removable_; }
+  std::set<std::pair<claim, int>> const& removable();
 
-  /// The job of each worker on the node, in no order.
-  std::vector<int> const& on_node(int node) const { return on_node_[std::size_t(node)]; }
+  /// The workers on the node, in no order.
+  std::vector<tenant> const& on_node(int node) const { return on_node_[std::size_t(node)]; }
 
   /// The claim of the worker that comes when the job has n.
   claim next(job_state const& s, int n) const { return {s.of->priority, options.who.worth(s.who, n)}; }
@@ -117,13 +119,13 @@ class allocation {
   void read_pods();
   void read_worker(int j, int pod);
   void put_in_order();
-  void forget(int j);
   void note(int j);
 
-  std::unordered_map<std::string, int> by_node_;
-  std::vector<std::vector<int>> on_node_;
+  std::vector<std::vector<tenant>> on_node_;
   std::set<std::pair<claim, int>> removable_;
   std::vector<std::optional<claim>> listed_;  ///< each job's place in removable_
+  std::vector<int> changed_;                  ///< jobs whose place may be another
+  std::vector<char> noted_;                   ///< whether a job is among these
 };
 
 }  // namespace edl::controller::detail

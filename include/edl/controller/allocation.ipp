@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "edl/controller/allocation.hpp"
@@ -18,8 +20,6 @@ inline std::vector<pod_shape const*> shapes_of(cluster_view const& view) {
     all.push_back(&j.worker);
     for (pod_shape const& f : j.fixed) all.push_back(&f);
   }
-  for (pod const& p : view.pods)
-    if (!p.job.empty() || p.node.empty()) all.push_back(&*p.shape);
   return all;
 }
 
@@ -57,6 +57,7 @@ EDL_INLINE allocation::allocation(cluster_view const& v, plan_options const& o)
 EDL_INLINE void allocation::read_jobs() {
   jobs.resize(view.jobs.size());
   listed_.resize(jobs.size());
+  noted_.resize(jobs.size());
   std::vector<claimant*> sharing;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     job_state& s = jobs[i];
@@ -79,9 +80,8 @@ EDL_INLINE void allocation::read_jobs() {
 }
 
 EDL_INLINE void allocation::read_pods() {
-  std::unordered_map<std::string, int> by_uid;
+  std::unordered_map<std::string_view, int> by_uid;
   for (std::size_t i = 0; i < jobs.size(); ++i) by_uid.emplace(view.jobs[i].uid, int(i));
-  for (std::size_t n = 0; n < view.nodes.size(); ++n) by_node_.emplace(view.nodes[n].name, int(n));
   on_node_.resize(view.nodes.size());
   for (std::size_t p = 0; p < view.pods.size(); ++p) {
     pod const& w = view.pods[p];
@@ -94,7 +94,7 @@ EDL_INLINE void allocation::read_pods() {
   }
   for (job_state& s : jobs) pair_up(view, s);
   for (std::size_t j = 0; j < jobs.size(); ++j)
-    for (worker const& w : jobs[j].workers) on_node_[std::size_t(w.node)].push_back(int(j));
+    for (worker const& w : jobs[j].workers) on_node_[std::size_t(w.node)].push_back({int(j), w.shape});
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     job_state& s = jobs[i];
     s.in = !s.of->suspended && (s.in || s.count() > 0);
@@ -107,11 +107,11 @@ EDL_INLINE void allocation::read_pods() {
 
 EDL_INLINE void allocation::read_worker(int j, int p) {
   pod const& w = view.pods[std::size_t(p)];
-  int const node = w.node.empty() ? -1 : node_called(w.node);
+  int const node = room.node_of_pod(p);
   if (node < 0)
     (w.replaces.empty() ? at(j).waiting : at(j).movers).push_back(p);
   else
-    at(j).workers.push_back({node, room.shape(*w.shape), p});
+    at(j).workers.push_back({node, room.shape_of_pod(p), p});
 }
 
 EDL_INLINE void allocation::put_in_order() {
@@ -126,11 +126,6 @@ EDL_INLINE void allocation::put_in_order() {
   for (std::size_t r = 0; r < order.size(); ++r) rank[std::size_t(order[r])] = int(r);
 }
 
-EDL_INLINE int allocation::node_called(std::string const& name) const {
-  auto const found = by_node_.find(name);
-  return found == by_node_.end() ? -1 : found->second;
-}
-
 EDL_INLINE bool allocation::frozen(job_state const& s) {
   if (!s.cooling || s.count() == 0) return false;
   double const until = *s.of->last_resized + s.of->change_cost / options.change_share;
@@ -138,31 +133,35 @@ EDL_INLINE bool allocation::frozen(job_state const& s) {
   return true;
 }
 
-EDL_INLINE void allocation::forget(int j) {
-  auto& listed = listed_[std::size_t(j)];
-  if (!listed) return;
-  removable_.erase({*listed, j});
-  listed.reset();
+EDL_INLINE void allocation::note(int j) {
+  failed.clear();
+  if (std::exchange(noted_[std::size_t(j)], 1) == 0) changed_.push_back(j);
 }
 
-EDL_INLINE void allocation::note(int j) {
-  forget(j);
-  job_state const& s = at(j);
-  if (s.count() <= s.who.min) return;
-  listed_[std::size_t(j)] = next(s, s.count() - 1);
-  removable_.insert({*listed_[std::size_t(j)], j});
+EDL_INLINE std::set<std::pair<claim, int>> const& allocation::removable() {
+  for (int j : changed_) {
+    noted_[std::size_t(j)] = 0;
+    job_state const& s = at(j);
+    auto& listed = listed_[std::size_t(j)];
+    std::optional<claim> const now =
+        s.count() > s.who.min ? std::optional(next(s, s.count() - 1)) : std::nullopt;
+    if (now == listed) continue;
+    if (listed) removable_.erase({*listed, j});
+    if (now) removable_.insert({*now, j});
+    listed = now;
+  }
+  changed_.clear();
+  return removable_;
 }
 
 EDL_INLINE void allocation::place(int j, worker w) {
   room.take(w.shape, w.node);
   if (w.old >= 0) {
-    pod const& old = view.pods[std::size_t(w.old)];
-    room.take(room.shape(*old.shape), node_called(old.node));
+    room.take(room.shape_of_pod(w.old), room.node_of_pod(w.old));
   }
   at(j).workers.push_back(w);
-  on_node_[std::size_t(w.node)].push_back(j);
+  on_node_[std::size_t(w.node)].push_back({j, w.shape});
   note(j);
-  failed.clear();
   steps.push_back({j, w, true});
 }
 
@@ -172,17 +171,15 @@ EDL_INLINE void allocation::remove(int j, worker w, cause why) {
   job_state& s = at(j);
   room.give_back(w.shape, w.node);
   if (w.old >= 0) {
-    pod const& old = view.pods[std::size_t(w.old)];
-    room.give_back(room.shape(*old.shape), node_called(old.node));
+    room.give_back(room.shape_of_pod(w.old), room.node_of_pod(w.old));
   }
   auto const found = std::find_if(s.workers.rbegin(), s.workers.rend(), [&](worker const& o) {
     return o.node == w.node && o.shape == w.shape && o.pod == w.pod;
   });
   s.workers.erase(std::next(found).base());
   auto& here = on_node_[std::size_t(w.node)];
-  here.erase(std::find(here.begin(), here.end(), j));
+  here.erase(std::find(here.begin(), here.end(), tenant{j, w.shape}));
   note(j);
-  failed.clear();
   steps.push_back({j, w, false, std::exchange(s.why, why)});
 }
 

@@ -78,87 +78,116 @@ EDL_INLINE bool allows(node const& on, pod_shape const& shape) {
 EDL_INLINE fitting::fitting(cluster_view const& view, std::vector<pod_shape const*> const& shapes,
                             double max_load)
     : nodes_(int(view.nodes.size())) {
-  std::vector<pod_shape const*> distinct;
-  std::set<std::string> asked{"metadata.name"};  // labels that make a difference
-  std::map<std::string, std::uint32_t> kinds{{pod_slots, 0}};
-  for (pod_shape const* s : shapes)
-    if (shapes_by_value_.try_emplace(s, int(distinct.size())).second) distinct.push_back(s);
-  bool by_name = false;
-  for (pod_shape const* s : distinct) {
+  for (pod_shape const* s : shapes) add(*s);
+  std::unordered_map<pod_shape const*, int> known;  // alike pods share a shape: few are compared by value
+  pods_.reserve(view.pods.size());
+  for (pod const& p : view.pods) {
+    auto const [at, fresh] = known.try_emplace(&*p.shape);
+    if (fresh) at->second = add(*p.shape);
+    pods_.push_back({at->second, -1});
+  }
+  kinds_ = kind_by_name_.size();
+  read_nodes(view, max_load);
+  read_pods(view);
+}
+
+EDL_INLINE int fitting::add(pod_shape const& s) {
+  auto const [at, fresh] = shapes_by_value_.try_emplace(&s, int(shapes_.size()));
+  if (!fresh) return at->second;
+  shapes_.push_back(&s);
+  for (auto const& [name, amount] : s.requests)
+    kind_by_name_.try_emplace(name, std::uint32_t(kind_by_name_.size()));
+  return at->second;
+}
+
+EDL_INLINE void fitting::read_nodes(cluster_view const& view, double max_load) {
+  std::set<std::string> asked;  // labels that make a difference
+  for (pod_shape const* s : shapes_) {
     for (auto const& [key, value] : s->node_selector) asked.insert(key);
     for (auto const& term : s->affinity)
-      for (requirement const& r : term) {
-        asked.insert(r.key);
-        by_name = by_name || r.key == "metadata.name";
-      }
-    for (auto const& [name, amount] : s->requests) kinds.try_emplace(name, std::uint32_t(kinds.size()));
+      for (requirement const& r : term) asked.insert(r.key);
   }
-  if (!by_name) asked.erase("metadata.name");
-  kinds_ = kinds.size();
-
-  // Room, and the classes of nodes that no shape can tell apart.
   free_.assign(std::size_t(nodes_) * kinds_, 0);
   leaving_.assign(free_.size(), 0);
   taken_.assign(kinds_, 0);
   allowed_load_.assign(kinds_, 0);
-  std::map<std::vector<std::string>, int> classes;
-  std::vector<node const*> example;
-  std::unordered_map<std::string, int> node_by_name;
+  class_of_.reserve(std::size_t(nodes_));
+  node_by_name_.reserve(std::size_t(nodes_));
+  std::unordered_map<std::string, int> classes;
+  std::string key;
+  auto const append = [&](std::string const& text) {
+    key += text;
+    key += '\0';
+  };
   for (int n = 0; n < nodes_; ++n) {
     node const& on = view.nodes[std::size_t(n)];
-    node_by_name.emplace(on.name, n);
-    std::vector<std::string> key{on.schedulable ? "1" : "0"};
-    for (taint const& t : on.taints) key.insert(key.end(), {t.key, t.value, t.effect});
+    node_by_name_.emplace(on.name, n);
+    key.assign(1, on.schedulable ? '1' : '0');
+    for (taint const& t : on.taints) append(t.key), append(t.value), append(t.effect);
     for (std::string const& a : asked) {
-      std::string const* has = detail::label_of(on, a);
-      key.push_back(has ? "=" + *has : "");
+      key += ',';
+      if (std::string const* has = detail::label_of(on, a)) append(*has);
     }
-    auto const [at, fresh] = classes.try_emplace(std::move(key), int(example.size()));
-    if (fresh) example.push_back(&on);
+    auto const [at, fresh] = classes.try_emplace(key, int(example_.size()));
+    if (fresh) example_.push_back(&on);
     class_of_.push_back(at->second);
     std::int64_t* const free = &free_[std::size_t(n) * kinds_];
     free[0] = std::numeric_limits<std::int64_t>::max() / 4;
     for (auto const& [name, amount] : on.allocatable)
-      if (auto const k = kinds.find(name); k != kinds.end()) free[k->second] = amount;
+      if (auto const k = kind_by_name_.find(name); k != kind_by_name_.end()) free[k->second] = amount;
     if (on.schedulable)
       for (std::size_t k = 0; k < kinds_; ++k) allowed_load_[k] += double(free[k]);
   }
-  classes_ = example.size();
-  for (pod_shape const* s : distinct) {
-    for (node const* on : example) classes_allowed_.push_back(allows(*on, *s));
-    need n;
-    auto const add = [&](std::string const& name, std::int64_t amount) {
-      std::uint32_t const k = kinds.at(name);
-      if (amount <= 0) return;
-      n.of.emplace_back(k, amount);
-      if (k != 0 && allowed_load_[k] > 0) n.share = std::max(n.share, double(amount) / allowed_load_[k]);
-    };
-    for (auto const& [name, amount] : s->requests)
-      if (name != pod_slots) add(name, amount);
-    if (n.share <= 0) n.share = 1.0 / std::max(1, nodes_);
-    add(pod_slots, 1000);
-    needs_.push_back(std::move(n));
-  }
-  for (auto const& [name, k] : kinds)
+  classes_ = example_.size();
+  needs_.reserve(shapes_.size());
+  for (std::size_t s = 0; s < shapes_.size(); ++s) measure(*shapes_[s]);
+  for (auto const& [name, k] : kind_by_name_)
     allowed_load_[k] =
         detail::has_headroom(name) ? allowed_load_[k] * max_load : std::numeric_limits<double>::max();
+  first_.assign(shapes_.size(), {});
+  classes_allowed_.assign(shapes_.size() * classes_, unknown);
+}
 
-  for (pod const& p : view.pods) {
-    auto const at = node_by_name.find(p.node);
-    if (p.node.empty() || at == node_by_name.end()) continue;
-    std::size_t const row = std::size_t(at->second) * kinds_;
-    auto const count = [&](std::uint32_t k, std::int64_t amount) {
+EDL_INLINE void fitting::measure(pod_shape const& s) {
+  need n;
+  for (auto const& [name, amount] : s.requests) {
+    std::uint32_t const k = kind_by_name_.at(name);
+    if (amount <= 0 || k == 0) continue;
+    n.of.emplace_back(k, amount);
+    if (allowed_load_[k] > 0) n.share = std::max(n.share, double(amount) / allowed_load_[k]);
+  }
+  if (n.share <= 0) n.share = 1.0 / std::max(1, nodes_);
+  n.of.emplace_back(0, 1000);
+  needs_.push_back(std::move(n));
+}
+
+EDL_INLINE void fitting::read_pods(cluster_view const& view) {
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    pod const& p = view.pods[i];
+    int const node = p.node.empty() ? -1 : node_called(p.node);
+    pods_[i].node = node;
+    if (node < 0) continue;
+    std::size_t const row = std::size_t(node) * kinds_;
+    for (auto const& [k, amount] : needs_[std::size_t(pods_[i].shape)].of) {
       free_[row + k] -= amount;
       if (p.leaving)
         leaving_[row + k] += amount;
-      else if (view.nodes[std::size_t(at->second)].schedulable)
+      else if (view.nodes[std::size_t(node)].schedulable)
         taken_[k] += double(amount);
-    };
-    for (auto const& [name, amount] : p.shape->requests)
-      if (auto const k = kinds.find(name); name != pod_slots && k != kinds.end()) count(k->second, amount);
-    count(0, 1000);
+    }
   }
-  first_.assign(distinct.size(), 0);
+}
+
+EDL_INLINE int fitting::node_called(std::string const& name) const {
+  auto const at = node_by_name_.find(name);
+  return at == node_by_name_.end() ? -1 : at->second;
+}
+
+EDL_INLINE bool fitting::find_out(int shape, int node) const {
+  auto const of = std::size_t(class_of_[std::size_t(node)]);
+  bool const yes = allows(*example_[of], *shapes_[std::size_t(shape)]);
+  classes_allowed_[std::size_t(shape) * classes_ + of] = yes;
+  return yes;
 }
 
 EDL_INLINE bool fitting::fits(int shape, int node, bool leaving) const {
@@ -177,23 +206,38 @@ EDL_INLINE std::size_t fitting::how_many(int shape, int node, std::size_t most) 
   return most;
 }
 
-EDL_INLINE bool fitting::fits_without(int shape, int node, std::vector<int> const& gone, bool leaving) const {
+EDL_INLINE bool fitting::missing(int shape, int node, bool leaving,
+                                 std::vector<std::int64_t>& missing) const {
+  missing.clear();
   if (!allowed(shape, node)) return false;
   std::size_t const row = std::size_t(node) * kinds_;
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of) {
-    std::int64_t room = free_[row + k] + (leaving ? leaving_[row + k] : 0);
-    for (int g : gone)
-      for (auto const& [of, more] : needs_[std::size_t(g)].of)
-        if (of == k) room += more;
-    if (room < amount) return false;
-  }
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+    missing.push_back(amount - free_[row + k] - (leaving ? leaving_[row + k] : 0));
   return true;
 }
 
+EDL_INLINE void fitting::cover(int shape, int gone, std::vector<std::int64_t>& missing) const {
+  auto const& of = needs_[std::size_t(shape)].of;
+  for (std::size_t i = 0; i < of.size(); ++i)
+    for (auto const& [k, more] : needs_[std::size_t(gone)].of)
+      if (k == of[i].first) missing[i] -= more;
+}
+
+EDL_INLINE bool fitting::fits_without(int shape, int node, std::vector<int> const& gone, bool leaving) const {
+  std::vector<std::int64_t> lacks;
+  if (!missing(shape, node, leaving, lacks)) return false;
+  for (int g : gone) cover(shape, g, lacks);
+  return std::all_of(lacks.begin(), lacks.end(), [](std::int64_t m) { return m <= 0; });
+}
+
 EDL_INLINE int fitting::first_fit(int shape) {
-  int& at = first_[std::size_t(shape)];  // nothing before it has room: room that comes back moves it
-  while (at < nodes_ && !fits(shape, at)) ++at;
-  return at < nodes_ ? at : -1;
+  front& at = first_[std::size_t(shape)];
+  auto const since = std::upper_bound(returned_.begin(), returned_.end(), at.when,
+                                      [](std::uint64_t when, returned const& r) { return when < r.when; });
+  if (since != returned_.end()) at.node = std::min(at.node, since->node);
+  at.when = now_;
+  while (at.node < nodes_ && !fits(shape, at.node)) ++at.node;
+  return at.node < nodes_ ? at.node : -1;
 }
 
 EDL_INLINE int fitting::first_fit_with_leaving(int shape) const {
@@ -216,7 +260,8 @@ EDL_INLINE void fitting::give_back(int shape, int node) {
   for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
     free_[std::size_t(node) * kinds_ + k] += amount;
   note_taken(needs_[std::size_t(shape)], -1);
-  for (int& at : first_) at = std::min(at, node);
+  while (!returned_.empty() && returned_.back().node >= node) returned_.pop_back();
+  returned_.push_back({++now_, node});
 }
 
 EDL_INLINE bool fitting::within_load(int shape, std::vector<int> const& gone) const {

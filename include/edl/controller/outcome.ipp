@@ -96,19 +96,17 @@ EDL_INLINE plan outcome_of(allocation& a) {
       out.fixed_nodes.push_back(node < 0 ? "" : a.view.nodes[std::size_t(node)].name);
     p.jobs.push_back(std::move(out));
   }
-  std::unordered_map<std::string, std::size_t> by_uid;
-  std::vector<std::set<int>> staying(a.jobs.size());
-  for (std::size_t i = 0; i < a.jobs.size(); ++i) {
-    by_uid.emplace(a.jobs[i].of->uid, i);
-    for (worker const& w : a.jobs[i].workers) staying[i].insert({w.pod, w.old});
-  }
-  for (std::size_t i = 0; i < a.view.pods.size(); ++i) {
-    pod const& w = a.view.pods[i];
-    if (w.job.empty() || w.leaving || w.node.empty()) continue;
-    auto const at = by_uid.find(w.job);
-    if (at != by_uid.end() && a.node_called(w.node) >= 0 && staying[at->second].count(int(i)) == 0)
-      p.jobs[at->second].leaving.push_back(w.name);
-  }
+  // Who works now and is in nobody's list any more leaves.
+  std::vector<char> staying(a.view.pods.size());
+  for (job_state const& s : a.jobs)
+    for (worker const& w : s.workers)
+      for (int pod : {w.pod, w.old})
+        if (pod >= 0) staying[std::size_t(pod)] = 1;
+  for (std::size_t i = 0; i < a.jobs.size(); ++i)
+    for (worker const& w : a.jobs[i].before)
+      for (int pod : {w.pod, w.old})
+        if (pod >= 0 && !staying[std::size_t(pod)])
+          p.jobs[i].leaving.push_back(a.view.pods[std::size_t(pod)].name);
   return p;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -12,12 +11,13 @@
 namespace edl::controller::detail {
 
 /// Of the first nodes with room, the one with the least that has enough for all that are wanted, or else with
-/// the most.
+/// the most. -1: none of those that are looked at.
 inline int best_node(allocation& a, int shape, std::size_t wanted) {
-  constexpr int looked_at = 64;
+  constexpr int with_room = 64, looked_at = 1024;
+  int const first = a.room.first_fit(shape), end = std::min(a.room.nodes(), first + looked_at);
   int best = -1, found = 0;
   std::size_t best_has = 0;
-  for (int node = a.room.first_fit(shape); node >= 0 && node < a.room.nodes() && found < looked_at; ++node) {
+  for (int node = first; node >= 0 && node < end && found < with_room; ++node) {
     std::size_t const has = a.room.how_many(shape, node, wanted + 1);
     if (has == 0) continue;
     ++found;
@@ -85,40 +85,66 @@ inline bool may_move(allocation const& a, job_state const& s) {
          a.view.now - *s.of->last_resized > 10 * s.of->change_cost / a.options.change_share;
 }
 
-/// Moves the job's workers from some of its nodes to one other, which is of its own or has room for all of
+/// A job's workers on one node, as indices.
+struct company {
+  int node;
+  std::vector<std::size_t> workers{};
+};
+
+/// The job's nodes, those with the fewest of its workers first.
+inline std::vector<company> companies(job_state const& s) {
+  std::vector<std::pair<int, std::size_t>> all;
+  for (std::size_t i = 0; i < s.workers.size(); ++i) all.emplace_back(s.workers[i].node, i);
+  std::sort(all.begin(), all.end());
+  std::vector<company> on;
+  for (auto const& [node, i] : all) {
+    if (on.empty() || on.back().node != node) on.push_back({node});
+    on.back().workers.push_back(i);
+  }
+  std::stable_sort(on.begin(), on.end(),
+                   [](company const& x, company const& y) { return x.workers.size() < y.workers.size(); });
+  return on;
+}
+
+/// Moves the workers of some of the job's nodes to one other, which is of its own or has room for all of
 /// them. True when that could be done: each time it needs fewer nodes.
-inline bool move_some(allocation& a, job_state& s) {
-  std::map<int, std::vector<std::size_t>> on;  // by node: its workers
-  for (std::size_t i = 0; i < s.workers.size(); ++i) on[s.workers[i].node].push_back(i);
-  std::vector<int> nodes;
-  for (auto const& [node, workers] : on) nodes.push_back(node);
-  std::stable_sort(nodes.begin(), nodes.end(), [&](int x, int y) { return on[x].size() < on[y].size(); });
-  auto const movable = [&](int node) {
-    return std::all_of(on[node].begin(), on[node].end(), [&](std::size_t i) {
+inline bool move_some(allocation& a, job_state& s, std::vector<company> const& on) {
+  auto const movable = [&](company const& c) {
+    return std::all_of(c.workers.begin(), c.workers.end(), [&](std::size_t i) {
       worker const& w = s.workers[i];
       return w.pod >= 0 && w.old < 0 && w.shape == s.shape;
     });
   };
-  auto const move = [&](int from, int to) {
-    for (std::size_t i : on[from]) {
+  auto const move = [&](company const& from, int to) {
+    for (std::size_t i : from.workers) {
       a.room.take(s.shape, to);
       s.workers[i] = {to, s.shape, -1, false, s.workers[i].pod};
     }
   };
-  auto const has_room = [&](int node, std::size_t n) {
-    return a.room.how_many(s.shape, node, n) >= n && a.room.within_load(s.shape, n);
-  };
-  for (int from : nodes) {
-    if (!movable(from)) continue;
-    for (auto to = nodes.rbegin(); to != nodes.rend(); ++to)
-      if (*to != from && has_room(*to, on[from].size())) return move(from, *to), true;
+  std::vector<std::pair<int, std::size_t>> own;  // with room for more
+  std::size_t most_room = 0;
+  for (auto c = on.rbegin(); c != on.rend(); ++c)
+    if (std::size_t const has = a.room.how_many(s.shape, c->node, s.workers.size()); has > 0) {
+      own.emplace_back(c->node, has);
+      most_room = std::max(most_room, has);
+    }
+  for (company const& from : on) {
+    if (from.workers.size() > most_room) break;
+    if (!movable(from) || !a.room.within_load(s.shape, from.workers.size())) continue;
+    for (auto const& [to, has] : own)
+      if (to != from.node && has >= from.workers.size()) return move(from, to), true;
   }
-  std::size_t most = 0, sum = 0, count = 0;
-  for (; most < nodes.size() && movable(nodes[most]); ++most) sum += on[nodes[most]].size();
-  for (count = most; count >= 2; sum -= on[nodes[--count]].size()) {
+  std::size_t many = 0, sum = 0;
+  for (; many < on.size() && movable(on[many]); ++many) sum += on[many].workers.size();
+  for (; many >= 2; sum -= on[--many].workers.size()) {
     int const to = best_node(a, s.shape, sum);
-    if (to < 0 || on.count(to) > 0 || !has_room(to, sum)) continue;
-    for (std::size_t n = 0; n < count; ++n) move(nodes[n], to);
+    if (to < 0) break;
+    std::size_t const has = a.room.how_many(s.shape, to, sum);
+    while (many >= 2 && has < sum) sum -= on[--many].workers.size();
+    if (many < 2) break;
+    bool const is_own = std::any_of(on.begin(), on.end(), [&](company const& c) { return c.node == to; });
+    if (is_own || !a.room.within_load(s.shape, sum)) continue;
+    for (std::size_t n = 0; n < many; ++n) move(on[n], to);
     return true;
   }
   return false;
@@ -128,8 +154,16 @@ EDL_INLINE void move_together(allocation& a) {
   for (int j : a.order) {
     job_state& s = a.at(j);
     if (!may_move(a, s)) continue;
-    while (move_some(a, s)) {
-    }
+    std::vector<company> on = companies(s);
+    std::size_t const before = on.size();
+    if (before < 2) continue;
+    std::vector<worker> const old = s.workers;
+    while (on.size() > 1 && move_some(a, s, on)) on = companies(s);
+    // A standstill for one node in ten is not worth it.
+    if (4 * on.size() <= 3 * before) continue;
+    for (worker const& w : s.workers)
+      if (w.pod < 0 && w.old >= 0) a.room.give_back(w.shape, w.node);
+    s.workers = old;
   }
 }
 

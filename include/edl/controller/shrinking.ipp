@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,32 +12,45 @@
 
 namespace edl::controller::detail {
 
-/// Workers on this node whose leaving makes room for the shape, each deserving less than `than`; none of
-/// them is below its job's min after it. Empty when there is no such choice.
-inline std::vector<std::pair<int, worker>> victims_on(allocation& a, int node, int shape, claim than,
-                                                      bool spare, int self) {
-  std::vector<int> here = a.on_node(node);
+/// What is looked for: room for one of the shape, from those who deserve less than `than`.
+struct wanted_room {
+  int shape;
+  claim than;
+  bool spare;
+  std::vector<char> gives{};  ///< by job: whether it has a worker that it could give
+};
+
+/// Whether the node would have the room if all workers left whose jobs could give one. Says quickly where it
+/// is no use to look closer.
+inline bool could_do(allocation const& a, wanted_room const& wanted, int node,
+                     std::vector<std::int64_t>& lacks) {
+  if (!a.room.missing(wanted.shape, node, !wanted.spare, lacks)) return false;
+  for (tenant const& t : a.on_node(node))
+    if (wanted.gives[std::size_t(t.job)]) a.room.cover(wanted.shape, t.shape, lacks);
+  return std::all_of(lacks.begin(), lacks.end(), [](std::int64_t m) { return m <= 0; });
+}
+
+/// Workers on this node whose leaving makes the room, those that deserve least first; none of them is below
+/// its job's min after it. Empty when there is no such choice.
+inline std::vector<std::pair<int, worker>> victims_on(allocation& a, wanted_room const& wanted, int node) {
+  std::vector<int> here;
+  for (tenant const& t : a.on_node(node))
+    if (wanted.gives[std::size_t(t.job)]) here.push_back(t.job);
   std::sort(here.begin(), here.end());
+  here.erase(std::unique(here.begin(), here.end()), here.end());
   std::vector<std::tuple<claim, int, worker>> can;
-  for (std::size_t i = 0; i < here.size();) {
-    int const j = here[i];
+  for (int j : here) {
     job_state const& s = a.at(j);
-    std::size_t end = i;
-    while (end < here.size() && here[end] == j) ++end;
-    if (!(spare && a.frozen(s)) && j != self) {
-      std::vector<worker> mine;
-      for (worker const& w : s.workers)
-        if (w.node == node) mine.push_back(w);
-      std::stable_sort(mine.begin(), mine.end(), [](auto& x, auto& y) { return (x.pod < 0) < (y.pod < 0); });
-      int n = s.count();
-      for (; i < end && n > s.who.min; ++i, --n) {
-        claim const has = a.next(s, n - 1);
-        if (!(has < than)) break;
-        can.emplace_back(has, j, mine.back());
-        mine.pop_back();
-      }
+    std::vector<worker> mine;
+    for (worker const& w : s.workers)
+      if (w.node == node) mine.push_back(w);
+    std::stable_sort(mine.begin(), mine.end(), [](auto& x, auto& y) { return (x.pod < 0) < (y.pod < 0); });
+    for (int n = s.count(); !mine.empty() && n > s.who.min; --n) {
+      claim const has = a.next(s, n - 1);
+      if (!(has < wanted.than)) break;
+      can.emplace_back(has, j, mine.back());
+      mine.pop_back();
     }
-    i = end;
   }
   std::stable_sort(can.begin(), can.end(), [](auto& x, auto& y) { return std::get<0>(x) < std::get<0>(y); });
   std::vector<std::pair<int, worker>> chosen;
@@ -44,26 +58,34 @@ inline std::vector<std::pair<int, worker>> victims_on(allocation& a, int node, i
   for (auto const& [has, j, w] : can) {
     chosen.emplace_back(j, w);
     gone.push_back(w.shape);
-    if (a.room.fits_without(shape, node, gone, !spare) && (!spare || a.room.within_load(shape, gone)))
+    if (a.room.fits_without(wanted.shape, node, gone, !wanted.spare) &&
+        (!wanted.spare || a.room.within_load(wanted.shape, gone)))
       return chosen;
   }
   return {};
 }
 
 EDL_INLINE int make_room(allocation& a, int shape, claim than, bool spare, cause why, int self) {
-  if (a.removable().empty() || !(a.removable().begin()->first < than)) return -1;
+  auto const& removable = a.removable();
+  if (removable.empty() || !(removable.begin()->first < than)) return -1;
   auto const known = a.failed.find({shape, spare});
   if (known != a.failed.end() && !(known->second < than)) return -1;
-  std::vector<char> seen(a.view.nodes.size());
-  for (auto const& [has, j] : a.removable()) {
+  wanted_room wanted{shape, than, spare, std::vector<char>(a.jobs.size())};
+  std::vector<int> givers;
+  for (auto const& [has, j] : removable) {
     if (!(has < than)) break;
-    job_state const& s = a.at(j);
-    if (spare && a.frozen(s)) continue;
-    for (auto w = s.workers.rbegin(); w != s.workers.rend(); ++w) {
+    if ((spare && a.frozen(a.at(j))) || j == self) continue;
+    givers.push_back(j);
+    wanted.gives[std::size_t(j)] = 1;
+  }
+  std::vector<char> seen(a.view.nodes.size());
+  std::vector<std::int64_t> lacks;
+  for (int j : givers) {
+    auto const& workers = a.at(j).workers;
+    for (auto w = workers.rbegin(); w != workers.rend(); ++w) {
       int const node = w->node;
-      if (seen[std::size_t(node)] || !a.room.allowed(shape, node)) continue;
-      seen[std::size_t(node)] = 1;
-      auto const chosen = victims_on(a, node, shape, than, spare, self);
+      if (std::exchange(seen[std::size_t(node)], 1) || !could_do(a, wanted, node, lacks)) continue;
+      auto const chosen = victims_on(a, wanted, node);
       if (chosen.empty()) continue;
       for (auto const& [who, what] : chosen) a.remove(who, what, why);
       return node;
