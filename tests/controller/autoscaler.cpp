@@ -505,3 +505,32 @@ TEST_CASE("two jobs of one name in two namespaces are two jobs") {
   CHECK(plan_of(p, "uid-1").leaving.size() == 3);
   CHECK(plan_of(p, "uid-2").leaving.empty());
 }
+
+TEST_CASE("no thrash: noisy speeds cost a job no more than its share of standstill") {
+  for (policy const& who : policies()) {
+    CAPTURE(who.name);
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> noise(0.9, 1.1);
+    cluster_view v = of({machine("n", 24)},
+                        {one("a", 1, 20, cores(1)), one("b", 1, 20, cores(1)), one("c", 1, 20, cores(1))});
+    std::map<std::string, int> resized;
+    constexpr int seconds = 600;
+    for (int t = 0; t < seconds; ++t, v.now += 1) {
+      plan const p = make_plan(v, {.who = who, .max_load = 1, .change_share = 0.1});
+      for (job_plan const& to : p.jobs)
+        if (t > 0 && to.workers != job_of(v, to.uid).workers) ++resized[to.uid];
+      apply(v, p);
+      for (job& j : v.jobs) {
+        j.records_left = 1e6;
+        std::erase_if(j.speeds, [&](measured_speed const& m) { return m.workers == j.workers; });
+        // Beyond six workers hardly anything is gained: noise decides whether more look useful.
+        j.speeds.push_back(
+            {j.workers, 100 * std::min(6.0 + 0.01 * j.workers, double(j.workers)) * noise(random)});
+      }
+    }
+    for (auto const& [uid, n] : resized) {
+      CAPTURE(uid);
+      CHECK(n * 1.0 <= 0.1 * seconds + 1);
+    }
+  }
+}

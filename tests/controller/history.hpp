@@ -100,6 +100,16 @@ inline std::string wrong(cluster_view const& v) {
     auto const on =
         std::find_if(v.nodes.begin(), v.nodes.end(), [&](node const& n) { return n.name == w.node; });
     if (on == v.nodes.end()) continue;
+    for (separation const& a : w.shape->apart)
+      for (pod const& o : v.pods) {
+        auto const there =
+            std::find_if(v.nodes.begin(), v.nodes.end(), [&](node const& n) { return n.name == o.node; });
+        std::string const *mine = on->labels.find(a.topology),
+                          *its = there == v.nodes.end() ? nullptr : there->labels.find(a.topology);
+        bool const marked = std::count(o.shape->marks.begin(), o.shape->marks.end(), a.mark) > 0;
+        if (&o != &w && marked && mine && its && *mine == *its)
+          return w.name + " is not apart from " + o.name;
+      }
     if (on->schedulable && !allows(*on, *w.shape)) return w.name + " may not be on " + w.node;
     for (auto const& [name, amount] : w.shape->requests) {
       auto const has = on->allocatable.find(name);
@@ -125,6 +135,7 @@ class world {
     for (int i = 0; i < n; ++i) {
       node m = machine("n" + std::to_string(i), upto(2, 16), chance(40) ? upto(1, 8) : 0);
       m.labels.set("zone", chance(50) ? "a" : "b");
+      m.labels.set("host", m.name);
       if (chance(20)) m.taints.push_back({"dedicated", "training", "NoSchedule"});
       if (chance(10)) m.allocatable[pod_slots] = upto(1, 6) * 1000;
       if (chance(20)) m.allocatable["example.com/fpga"] = upto(1, 3) * 1000;
@@ -194,6 +205,8 @@ class world {
     if (chance(10)) s.requests["example.com/fpga"] = 1000;
     if (chance(20)) s.node_selector["zone"] = chance(50) ? "a" : "b";
     if (chance(40)) s.tolerations.push_back({"dedicated", "", "", true});
+    if (chance(10)) s.apart = {{chance(50) ? "red" : "blue", chance(70) ? "host" : "zone"}};
+    if (chance(20)) s.marks = {chance(50) ? "red" : "blue"};
     if (chance(10)) s.affinity = {{{"zone", requirement::relation::not_in, {"b"}}}};
     return s;
   }

@@ -72,10 +72,11 @@ TEST_CASE(
 
 TEST_CASE("what can never run is told, with the reason") {
   scenario const s{.nodes = alike(1, "n", {{"cpu", "1"}}), .jobs = {work("a", 0, 10, 3, 3)}};
-  CHECK_THROWS_WITH_AS(simulate(s, {}),
-                       "job 'a' cannot run in this cluster: waits: there is no room for its 3 pods, even if "
-                       "all others shrink to their min",
-                       edl::error);
+  CHECK_THROWS_WITH_AS(
+      simulate(s, {}),
+      "job 'a' cannot run in this cluster: it waits: its 3 pods have no room, even if all others "
+      "shrink to their min",
+      edl::error);
   scenario card = s;
   card.jobs[0].worker.requests = {{"nvidia.com/gpu", 1000}};
   CHECK_THROWS_AS(simulate(card, {}), edl::error);

@@ -99,7 +99,9 @@ EDL_INLINE void allocation::read_pods() {
     job_state& s = jobs[i];
     s.in = !s.of->suspended && (s.in || s.count() > 0);
     s.before = s.workers;
-    int const most = s.of->suspended ? 0 : s.who.most;
+    // What is no use is taken away, but not from who was resized lately: measurements are noisy.
+    bool const spare = s.cooling && !s.of->manual;
+    int const most = s.of->suspended ? 0 : spare ? std::max(s.who.min, s.of->max) : s.who.most;
     note(int(i));
     while (s.count() > most) remove(int(i), s.workers.back());
   }

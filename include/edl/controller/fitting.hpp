@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "edl/controller/cluster_view.hpp"
+#include "edl/controller/neighbours.hpp"
 
 namespace edl::controller {
 
@@ -18,8 +19,8 @@ namespace edl::controller {
 bool allows(node const& on, pod_shape const& shape);
 
 /// The room on every node, and who may have it: what Kubernetes' scheduler checks of requests, pod slots,
-/// taints, selectors and required node affinity. Preferences, volumes and affinity between pods are not
-/// looked at.
+/// taints, selectors, required node affinity and required anti-affinity between pods. Not looked at are
+/// preferences, volumes, required affinity between pods and spread constraints.
 class fitting {
  public:
   /// With the room of all pods taken that have a node. Only these shapes and those of pods may be asked for.
@@ -126,6 +127,7 @@ class fitting {
   std::map<pod_shape const*, int, by_value> shapes_by_value_;
   std::unordered_map<std::string_view, int> node_by_name_;
   std::vector<pod_at> pods_;
+  neighbours neighbours_;
 };
 
 }  // namespace edl::controller

@@ -88,6 +88,7 @@ EDL_INLINE fitting::fitting(cluster_view const& view, std::vector<pod_shape cons
   }
   kinds_ = kind_by_name_.size();
   read_nodes(view, max_load);
+  neighbours_ = neighbours(view.nodes, shapes_);
   read_pods(view);
 }
 
@@ -167,6 +168,7 @@ EDL_INLINE void fitting::read_pods(cluster_view const& view) {
     int const node = p.node.empty() ? -1 : node_called(p.node);
     pods_[i].node = node;
     if (node < 0) continue;
+    neighbours_.add(pods_[i].shape, node);
     std::size_t const row = std::size_t(node) * kinds_;
     for (auto const& [k, amount] : needs_[std::size_t(pods_[i].shape)].of) {
       free_[row + k] -= amount;
@@ -195,11 +197,12 @@ EDL_INLINE bool fitting::fits(int shape, int node, bool leaving) const {
   std::size_t const row = std::size_t(node) * kinds_;
   for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
     if (free_[row + k] + (leaving ? leaving_[row + k] : 0) < amount) return false;
-  return true;
+  return neighbours_.allow(shape, node);
 }
 
 EDL_INLINE std::size_t fitting::how_many(int shape, int node, std::size_t most) const {
-  if (!allowed(shape, node)) return 0;
+  if (!allowed(shape, node) || !neighbours_.allow(shape, node)) return 0;
+  if (neighbours_.alone(shape)) most = std::min<std::size_t>(most, 1);
   for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
     most = std::min(most,
                     std::size_t(std::max<std::int64_t>(0, free_[std::size_t(node) * kinds_ + k] / amount)));
@@ -227,7 +230,8 @@ EDL_INLINE bool fitting::fits_without(int shape, int node, std::vector<int> cons
   std::vector<std::int64_t> lacks;
   if (!missing(shape, node, leaving, lacks)) return false;
   for (int g : gone) cover(shape, g, lacks);
-  return std::all_of(lacks.begin(), lacks.end(), [](std::int64_t m) { return m <= 0; });
+  return std::all_of(lacks.begin(), lacks.end(), [](std::int64_t m) { return m <= 0; }) &&
+         neighbours_.allow(shape, node, gone);
 }
 
 EDL_INLINE int fitting::first_fit(int shape) {
@@ -253,6 +257,7 @@ EDL_INLINE void fitting::note_taken(need const& n, double sign) {
 EDL_INLINE void fitting::take(int shape, int node) {
   for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
     free_[std::size_t(node) * kinds_ + k] -= amount;
+  neighbours_.add(shape, node);
   note_taken(needs_[std::size_t(shape)], 1);
 }
 
@@ -260,8 +265,10 @@ EDL_INLINE void fitting::give_back(int shape, int node) {
   for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
     free_[std::size_t(node) * kinds_ + k] += amount;
   note_taken(needs_[std::size_t(shape)], -1);
-  while (!returned_.empty() && returned_.back().node >= node) returned_.pop_back();
-  returned_.push_back({++now_, node});
+  neighbours_.remove(shape, node);
+  int const first = neighbours_.first_freed(shape, node);
+  while (!returned_.empty() && returned_.back().node >= first) returned_.pop_back();
+  returned_.push_back({++now_, first});
 }
 
 EDL_INLINE bool fitting::within_load(int shape, std::vector<int> const& gone) const {
