@@ -1,4 +1,0 @@
-#include "everything.hpp"
-#include "network.hpp"
-
-std::size_t a() { return edl::model<tiny, edl::cpu>::parameter_count; }
