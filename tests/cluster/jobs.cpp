@@ -212,6 +212,23 @@ TEST_CASE("a master that may not look after its pods says so, and what allows it
   CHECK(job::has(looked.text, "edl rbac --apply"));
 }
 
+TEST_CASE("a job outlasts an API server that refuses for a while what it has allowed") {
+  laboratory it;
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=40"}), 300).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  std::string const account = "system:serviceaccount:default:default";
+  it.cluster.forbid({{"*", "pods", "default", account}});
+  it.cluster.end_watches();
+  CHECK(it.says("master", "the API server refuses what it has allowed before: the job goes on"));
+  // Asked again, refused again, and no end: the second refusal comes after the time that a new job has.
+  std::size_t const steps = job::count(it.log("worker-0"), "Loss = ");
+  CHECK(it.says("master", "trying again"));
+  CHECK(job::eventually([&] { return job::count(it.log("worker-0"), "Loss = ") > steps; }));
+  it.cluster.forbid({});
+  CHECK(it.says("master", "going on"));
+  it.check_exact(40);
+}
+
 TEST_CASE("a node is drained: of a job only its master has no controller") {
   lab::options o = usual();
   o.nodes = {{.name = "a"}};

@@ -146,9 +146,15 @@ bool api::allowed(std::string const& verb, std::string const& resource, std::str
   auto const is = [](std::string const& pattern, std::string const& value) {
     return pattern == "*" || pattern == value;
   };
-  return std::ranges::none_of(options_.forbidden, [&](rule const& f) {
+  std::lock_guard const lock(mutex_);
+  return std::ranges::none_of(forbidden_, [&](rule const& f) {
     return is(f.verb, verb) && is(f.resource, resource) && is(f.space, space) && is(f.user, user);
   });
+}
+
+void api::forbid(std::vector<rule> rules) {
+  std::lock_guard const lock(mutex_);
+  forbidden_ = std::move(rules);
 }
 
 void api::authorize(request const& r, target const& t) const {

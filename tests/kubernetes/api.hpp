@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -59,7 +60,10 @@ using response = std::variant<answer, watch, log_request>;
 /// The server's verbs on its paths. Thread safety: safe.
 class api {
  public:
-  api(store& s, options const& o) : store_(s), options_(o) {}
+  api(store& s, options const& o) : store_(s), options_(o), forbidden_(o.forbidden) {}
+
+  /// From now on, instead of what was refused before. Thread safety: safe.
+  void forbid(std::vector<rule> rules);
 
   /// Refusals are answers.
   response handle(request const& r);
@@ -91,6 +95,8 @@ class api {
 
   store& store_;
   options const& options_;
+  mutable std::mutex mutex_;
+  std::vector<rule> forbidden_;  // under the mutex
 };
 
 /// Whether something has to happen before the object may go.

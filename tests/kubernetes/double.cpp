@@ -246,6 +246,9 @@ struct cluster::implementation {
       all.forget();
     else if (order == "end_watches")
       ++wrong.watch_generation, all.wake();
+    else if (order == "forbid")
+      server.forbid(r.asked("verb").empty() ? std::vector<rule>()
+                                            : std::vector<rule>{{r.asked("verb"), r.asked("resource")}});
     else if (order == "rotate_token")
       rotate(r.asked("to"));
     else
@@ -351,6 +354,7 @@ void cluster::end_watches() {
   ++self_->wrong.watch_generation;
   self_->all.wake();
 }
+void cluster::forbid(std::vector<rule> rules) { self_->server.forbid(std::move(rules)); }
 void cluster::rotate_token(std::string const& token) { self_->rotate(token); }
 std::size_t cluster::watches() const { return self_->door->watches(); }
 

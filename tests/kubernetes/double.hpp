@@ -108,6 +108,7 @@ class cluster {
   void fail_next(int requests, int code, int retry_after = 0);  ///< 429, 500, 503, …
   void expire_watches();  ///< forgets its history: open watches end with 410, later ones from before, too
   void end_watches();     ///< ends all watches as their timeouts would
+  void forbid(std::vector<rule> rules);  ///< from now on, instead of `options::forbidden`; empty: nothing
   void rotate_token(std::string const& token);  ///< the old one is refused; the pods' files get the new one
 
   std::size_t watches() const;  ///< that are open

@@ -206,7 +206,8 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
   if (cluster_)
     return std::make_unique<platform::kubernetes::cluster>(
         node_, platform::kubernetes::find_access(), *cluster_,
-        platform::kubernetes::owner{s.pod_name, s.pod_uid}, observer(), log_);
+        platform::kubernetes::owner{s.pod_name, s.pod_uid}, observer(), log_,
+        platform::kubernetes::patience{.allowed_before = before_ && before_->members > 0});
   if (s.launcher.empty()) return nullptr;
   return std::make_unique<platform::launched>(
       node_, s.launcher, net::token(s.launcher_token),

@@ -48,6 +48,15 @@ TEST_CASE("access reviews answer for who asks, and for others") {
   CHECK(may("create", account));
 }
 
+TEST_CASE("rights are taken and given back while the server runs") {
+  cluster c;
+  CHECK(c.get(pods)["kind"] == "PodList");
+  c.forbid({{"list", "pods"}});
+  CHECK(c.get(pods)["code"] == 403);
+  c.forbid({});
+  CHECK(c.get(pods)["kind"] == "PodList");
+}
+
 TEST_CASE("a pod of an account that there is not is refused in the server's words") {
   cluster c;
   json p = pod("w", "true");

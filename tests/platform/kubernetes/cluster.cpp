@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "platform/kubernetes/support.hpp"
@@ -96,6 +98,80 @@ TEST_CASE("a wish for another size is answered though more notes wait than are k
     CHECK(asked.wait());
     answer_may_go.set();
     CHECK(answered.wait());
+    node.stop();
+  }
+}
+
+TEST_CASE("who was allowed to follow its pods goes on while that is refused, and ends when it lasts") {
+  enum { allowed, refused, again } stage = allowed;
+  bool resumed = false;
+  SUBCASE("this master was allowed") {}
+  SUBCASE("the master before this one was") { resumed = true; }
+  std::mutex mutex;
+  std::condition_variable changed;
+  int refusals = 0, watches = 0;
+  auto const reach = [&](int const& counter, int n) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, 60s, [&] { return counter >= n; });
+  };
+  auto const set = [&](auto to) {
+    std::lock_guard const lock(mutex);
+    stage = to;
+    changed.notify_all();
+  };
+  if (resumed) stage = refused;
+  test::wire_server server(nullptr, [&](test::request const& r, test::wire& w) {
+    if (r.method != "GET") return w.json(200, "{}");
+    std::unique_lock lock(mutex);
+    changed.notify_all();
+    if (stage == refused) {
+      ++refusals;
+      return w.json(403, json{{"kind", "Status"}, {"reason", "Forbidden"}, {"message", "no"}}.dump());
+    }
+    if (r.target.find("watch=1") == r.target.npos)
+      return w.json(200, json{{"kind", "PodList"},
+                              {"metadata", {{"resourceVersion", "1"}}},
+                              {"items", {master_pod(1, json::object())}}}
+                             .dump());
+    ++watches;
+    w.begin();
+    w.piece(json{{"type", "MODIFIED"}, {"object", master_pod(2, json::object())}}.dump() + "\n");
+    auto const now = stage;
+    changed.wait_for(lock, 60s, [&] { return stage != now; });
+    w.close();
+  });
+  edl::net::node node(node_options());
+  std::atomic<int> ended{0};
+  event gone;
+  std::string why;
+  edl::platform::observer hears{.ended = {},
+                                .leaving = {},
+                                .found = [](auto const&) {},
+                                .scale = {},
+                                .refused =
+                                    [&](std::string const& text) {
+                                      if (++ended == 1) why = text;
+                                      gone.set();
+                                    }};
+  {
+    // An hour at the start would be too long to wait for; the outage's time is what the test waits for.
+    k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
+                    edl::logger(edl::severity::critical),
+                    {.allowed_before = resumed, .right = 0ms, .outage = 4s});
+    if (!resumed) {
+      CHECK(reach(watches, 1));
+      set(refused);
+    }
+    CHECK(reach(refusals, 1));
+    CHECK(ended == 0);
+    set(again);
+    CHECK(reach(watches, resumed ? 1 : 2));
+    CHECK(ended == 0);
+    set(refused);
+    CHECK(gone.wait());
+    CHECK(why.find("may not look after its pods: refused for ") != why.npos);
+    CHECK(why.find("edl rbac --apply") != why.npos);
+    set(allowed);
     node.stop();
   }
 }

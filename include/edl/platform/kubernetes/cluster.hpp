@@ -26,19 +26,27 @@
 
 namespace edl::platform::kubernetes {
 
+/// How long a master puts up with an API server that refuses to list and to watch its pods.
+struct patience {
+  bool allowed_before = false;  ///< the master before this one has had pods: its rights may come back
+  std::chrono::milliseconds right{3'000};      ///< 403 at the start: one just given is there a moment later
+  std::chrono::milliseconds identity{30'000};  ///< 401 and 404 at the start: who one is may take longer
+  std::chrono::milliseconds outage{300'000};   ///< of what has been allowed before
+};
+
 /// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
 /// know becomes a log line and an Event of the master's pod; the pod's label `status` and annotation
 /// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long. Annotations
 /// `elasticdl/num-workers` and `elasticdl/num-ps-pods` wish for another size: the answer stands in
 /// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the wish is removed. A
-/// master that may not do its work tells its observer within seconds, and one whose pod is being deleted
-/// creates no more pods.
+/// master that may not do its work tells its observer within seconds; one that has been allowed to do it
+/// once goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
 ///
 /// Thread safety: as `platform`; the constructor on any thread.
 class cluster final : public platform {
  public:
   /// `self`: the master's own pod. Its memory is raised when the container before this one has used it up.
-  cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log);
+  cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log, patience p = {});
   ~cluster() override;
 
   void start(instance who, std::optional<std::uint32_t> instead_of) override;
@@ -63,6 +71,7 @@ class cluster final : public platform {
   void changed(std::string const& type, nlohmann::json const& object);
   void see_self(nlohmann::json const& pod);
   void refused(std::string const& why);
+  void refused(api_error const& why, std::chrono::milliseconds since, bool before);
   std::string way_out() const;
   void scale(size_wish const& wish);
   bool answer(size_wish const& wish, std::string const& text, std::string const& size);
@@ -82,6 +91,7 @@ class cluster final : public platform {
   owner self_;
   observer to_;
   logger log_;
+  patience patience_;
   pods pods_;                    // on the node's thread
   bool looked_at_self_ = false;  // on the watcher's thread
   std::mutex wish_mutex_;

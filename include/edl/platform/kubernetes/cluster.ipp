@@ -31,11 +31,6 @@ inline client::options impatient() {
 inline constexpr std::uint64_t most_notes = 1000;  // that wait to be written
 inline constexpr int most_conflicts = 20;          // others write to the master's pod, too
 
-/// Rights that have just been given reach an API server a moment later; who one is may take longer.
-inline std::chrono::seconds patience_with(api_error const& why) {
-  return std::chrono::seconds(why.code() == 403 ? 3 : 30);
-}
-
 /// For the last requests, where the API server is away at the job's end.
 inline constexpr std::chrono::seconds last_patience{60};
 
@@ -53,13 +48,15 @@ inline pods::options options_of(job_spec const& spec) {
 
 }  // namespace detail
 
-EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log)
+EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log,
+                            patience p)
     : node_(on),
       client_(std::move(via), detail::impatient()),
       spec_(std::move(spec)),
       self_(std::move(self)),
       to_(std::move(to)),
       log_(std::move(log)),
+      patience_(p),
       pods_(detail::options_of(spec_)),
       size_{spec_.num_workers, spec_.num_servers} {
   watcher_ = std::make_unique<watcher>(
@@ -67,12 +64,8 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       watcher::callbacks{
           .listed = [this](nlohmann::json const& items) { listed(items); },
           .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
-          .refused =
-              [this](api_error const& why, std::chrono::milliseconds since) {
-                if (since < detail::patience_with(why)) return;
-                node_.post(
-                    [this, text = why.message() + (why.code() == 403 ? way_out() : "")] { refused(text); });
-              }},
+          .refused = [this](api_error const& why, std::chrono::milliseconds since,
+                            bool before) { refused(why, since, before); }},
       log_);
   net::carry(
       node_, [this] { return tick(); },
@@ -163,6 +156,20 @@ EDL_INLINE std::string cluster::way_out() const {
 
 EDL_INLINE void cluster::refused(std::string const& why) {
   to_.refused(fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why));
+}
+
+EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds since, bool before) {
+  bool const outage = before || patience_.allowed_before;
+  auto const limit = outage ? patience_.outage : why.code() == 403 ? patience_.right : patience_.identity;
+  if (outage && since.count() == 0)
+    log_.warning(
+        fmt::format("the API server refuses what it has allowed before: the job goes on without news of its "
+                    "pods, and ends when that lasts for {:.3g} s",
+                    double(limit.count()) / 1000));
+  if (since < limit) return;
+  std::string text = why.message() + (why.code() == 403 ? way_out() : "");
+  if (outage) text = fmt::format("refused for {:.0f} s: {}", double(since.count()) / 1000, text);
+  node_.post([this, text] { refused(text); });
 }
 
 EDL_INLINE asio::awaitable<void> cluster::tick() {

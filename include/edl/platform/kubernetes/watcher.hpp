@@ -30,9 +30,9 @@ class watcher {
     std::function<void(nlohmann::json const& items)> listed;
     /// "ADDED", "MODIFIED" or "DELETED", and the object.
     std::function<void(std::string const& type, nlohmann::json const& object)> changed;
-    /// It has been refused since the start, for so long, to list or to watch, by what time does not mend
-    /// (401, 403, 404). May be empty.
-    std::function<void(api_error const& why, std::chrono::milliseconds since)> refused{};
+    /// It has been refused for so long to list or to watch, by what time does not mend (401, 403, 404).
+    /// `before`: it has been allowed to watch, at some time before that. Told at each refusal; may be empty.
+    std::function<void(api_error const& why, std::chrono::milliseconds since, bool before)> refused{};
   };
   struct options {
     std::chrono::milliseconds idle{330'000};     ///< bookmarks come each minute; a server ends watches itself
@@ -55,7 +55,7 @@ class watcher {
 
   void run();
   void list();
-  bool follow();
+  bool follow(trouble& t);
   bool event(std::string_view line);
   bool pause(std::chrono::milliseconds time);
   std::string page(query const& q);

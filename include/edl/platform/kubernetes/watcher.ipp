@@ -85,7 +85,7 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 EDL_INLINE void watcher::run() {
   backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
-  std::optional<std::chrono::steady_clock::time_point> refused;  // since when, before the first watch
+  std::optional<std::chrono::steady_clock::time_point> refused;  // since when
   int fruitless = 0;  // watches in a row that have brought nothing and ended at once
   while (!stopped_) {
     auto time = std::chrono::milliseconds(0);
@@ -96,8 +96,9 @@ EDL_INLINE void watcher::run() {
         continue;
       }
       auto const began = std::chrono::steady_clock::now();
-      bool const good = follow();
+      bool const good = follow(t);
       followed_ = true;
+      refused.reset();
       fruitless =
           moved_ || std::chrono::steady_clock::now() - began > detail::short_watch ? 0 : fruitless + 1;
       if (good || fruitless == 0) t.over();
@@ -110,21 +111,22 @@ EDL_INLINE void watcher::run() {
     } catch (stopped_error const&) {
       return;
     } catch (api_error const& e) {
+      if (moved_) refused.reset();
       time = std::max<std::chrono::milliseconds>(pauses.next(), e.retry_after());
       bool const gone = detail::expired(e.code(), e.reason());
       if (gone && !version_.empty() && fruitless++ == 0) time = time.zero();
       if (gone) version_.clear();
-      if (detail::lasting(e.code())) time = options_.longest_pause;
-      if (detail::lasting(e.code()) && !followed_) {
-        time = std::min(time, detail::early_pause);
+      if (detail::lasting(e.code())) {
+        time = followed_ ? options_.longest_pause : std::min(options_.longest_pause, detail::early_pause);
         auto const now = std::chrono::steady_clock::now();
         if (!refused) refused = now;
         if (to_.refused)
-          to_.refused(e, std::chrono::duration_cast<std::chrono::milliseconds>(now - *refused));
+          to_.refused(e, std::chrono::duration_cast<std::chrono::milliseconds>(now - *refused), followed_);
       }
       if (!gone) t.is(e.what(), detail::lasting(e.code()) ? severity::error : severity::warning);
     } catch (unreachable const& e) {
       if (moved_) pauses.reset();
+      if (followed_) refused.reset();  // it may have been watching until then
       time = pauses.next();
       t.is(e.what(), severity::warning);
     } catch (std::exception const& e) {
@@ -176,7 +178,7 @@ EDL_INLINE void watcher::list() {
 }
 
 // Returns whether its place is still there.
-EDL_INLINE bool watcher::follow() {
+EDL_INLINE bool watcher::follow(trouble& t) {
   bool expired = false;
   // The server is to end the watch before it counts as silent.
   auto const time = std::chrono::duration_cast<std::chrono::seconds>(options_.idle * 9 / 10);
@@ -193,6 +195,7 @@ EDL_INLINE bool watcher::follow() {
           if (stopped_) return false;
           begun.append(part.substr(0, end));
           if (expired = !event(begun); expired) return false;
+          t.over();
           begun.clear();
         }
         begun.append(part);
