@@ -134,7 +134,9 @@ TEST_CASE("a job without evaluation and checkpoints is finished with its last ta
   CHECK(m.ask().kind == task_kind::finished);
   CHECK(m.it.heartbeat(role::worker, 0, 1, {}, m.now).finished);
   CHECK(m.it.progress().done.records_done == 20);
-  CHECK(!m.join(role::worker, 9));
+  auto const late = m.it.join({role::worker, 9, 1, {}, 5}, m.now);
+  CHECK(!late.accepted);
+  CHECK(late.over);
 }
 
 TEST_CASE("a worker that waits gets what is recovered later") {
@@ -325,6 +327,7 @@ TEST_CASE("processes of another model, and servers too many, are refused") {
   CHECK(!m.it.join({role::worker, 5, 1, {}, 6}, m.now).accepted);
   auto const reply = m.it.join({role::server, 2, 1, {}, 5}, m.now);
   CHECK(!reply.accepted);
+  CHECK(!reply.over);
   CHECK(reply.reason == "the job has 2 servers, give --num_ps_pods=3");
   CHECK(!m.it.join({role::worker, 0xffffffffu, 1, {}, 5}, m.now).accepted);
 }

@@ -36,10 +36,10 @@ class member {
   /// Stops the node: nothing that it runs may outlive what it tells of.
   ~member() { node_.stop(); }
 
-  /// `layout`: digest of the model's layout; `listening`: where servers are reached. Throws error when the
-  /// master does not take this process, master_away when there is none in time, and worker::interrupted when
-  /// `stopping`, which is asked meanwhile, is true.
-  void join(std::uint64_t layout, std::vector<net::address> const& listening,
+  /// `layout`: digest of the model's layout; `listening`: where servers are reached. False: the job has ended
+  /// already, which is logged. Throws error when the master does not take this process, master_away when
+  /// there is none in time, and worker::interrupted when `stopping`, which is asked meanwhile, is true.
+  bool join(std::uint64_t layout, std::vector<net::address> const& listening,
             std::function<bool()> const& stopping = {});
 
   /// Where the heartbeats' numbers come from; `of` stays until the node is stopped.

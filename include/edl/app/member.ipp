@@ -86,7 +86,7 @@ EDL_INLINE void member::explain_loss(std::string const& who) const {
   throw error(fmt::format("the master has given this {} up", who));
 }
 
-EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> const& listening,
+EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> const& listening,
                              std::function<bool()> const& stopping) {
   layout_ = layout;
   listening_ = listening;
@@ -97,6 +97,11 @@ EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> con
       while (!call.wait_for(std::chrono::milliseconds(100)))
         if (stopping && stopping()) throw worker::interrupted("told to stop before there was a master");
       auto const reply = wire::unpack<wire::JoinReply>(call.get().message, master_.name());
+      if (reply.over()) {
+        node_.options().log.info("the job is over: it takes nobody any more");
+        finished_ = true;
+        return false;
+      }
       if (!reply.accepted())
         throw error(fmt::format("the master does not take this process: {}", reply.reason()));
       break;
@@ -119,6 +124,7 @@ EDL_INLINE void member::join(std::uint64_t layout, std::vector<net::address> con
       node_, [this] { return beat(); }, failed);
   net::carry(
       node_, [this] { return keep_watch(); }, failed);
+  return true;
 }
 
 // The master is another than the one that was joined.
@@ -126,7 +132,10 @@ EDL_INLINE asio::awaitable<void> member::join_again() {
   net::outgoing const what = join_call(worker::master_try);
   net::reply const answer = co_await master_.call(what);
   auto const reply = wire::unpack<wire::JoinReply>(answer.message, master_.name());
-  if (!reply.accepted()) lost_ = true;
+  if (reply.over())
+    finished_ = true;
+  else if (!reply.accepted())
+    lost_ = true;
 }
 
 EDL_INLINE void member::leave() {
@@ -164,7 +173,7 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
       if (finished_) co_return;
       // With what the master before it has told: what this one tells is no news of another.
       if (reply.stranger()) co_await join_again();
-      if (lost_) co_return;
+      if (lost_ || finished_) co_return;
       told_ = reply.generation();
       if (changed_ && told_ > known_()) changed_(told_);
       continue;

@@ -114,8 +114,9 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
   self.hold([&server] { return server.held(); }, [&server] { return server.heard(); });
   std::optional<int> signal;
-  self.join(wire::layout_digest(p.layout), listener.addresses(),
-            [&] { return (signal = signal ? signal : stop.wait(0ms)).has_value(); });
+  if (!self.join(wire::layout_digest(p.layout), listener.addresses(),
+                 [&] { return (signal = signal ? signal : stop.wait(0ms)).has_value(); }))
+    return 0;
   log.info(
       fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
   while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
@@ -199,7 +200,9 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
       net::listener_options{.streams = meeting.handler()});
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
-  self.join(wire::layout_digest(p.layout), listener.addresses(), [&] { return stop.wait(0ms).has_value(); });
+  if (!self.join(wire::layout_digest(p.layout), listener.addresses(),
+                 [&] { return stop.wait(0ms).has_value(); }))
+    return 0;
   log.info(
       fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
   return work_as(self, node, master, parameters, trainer, r, p, j, s.id, log, stop);
@@ -226,7 +229,7 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
-  self.join(wire::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); });
+  if (!self.join(wire::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); })) return 0;
   log.info(fmt::format("joined the job (process {})", ::getpid()));
   return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
 }

@@ -127,7 +127,7 @@ EDL_INLINE std::vector<command> coordinator::take_commands() { return std::excha
 EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   auto const refuse = [&](std::string why) {
     say(severity::warning, fmt::format("{} {} is refused: {}", detail::name(r.of), r.id, why));
-    return join_reply{false, std::move(why)};
+    return join_reply{false, std::move(why), over()};
   };
   if (over()) return refuse("the job is over");
   if (r.of == role::server && r.id >= wanted_servers_)

@@ -82,6 +82,7 @@ struct join_request {
 struct join_reply {
   bool accepted = false;
   std::string reason;  ///< why not
+  bool over = false;   ///< because the job has ended
 };
 
 /// How many processes there are to be; nothing: as many as there are.

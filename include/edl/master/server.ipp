@@ -96,6 +96,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       wire::JoinReply out;
       out.set_accepted(answer.accepted);
       out.set_reason(answer.reason);
+      out.set_over(answer.over);
       reply = wire::pack(out);
       break;
     }
