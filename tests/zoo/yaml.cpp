@@ -43,13 +43,15 @@ TEST_CASE("JSON is read, too") {
 }
 
 TEST_CASE("what cannot be read is one line that says where") {
-  for (auto const& [text, part] :
-       std::vector<std::pair<std::string, std::string>>{{"a: [1", "line"},
-                                                        {"a: 1\na: 2", "line 2: 'a' stands there twice"},
-                                                        {"a: 1\n---\nb: 2", "line 2: several documents"},
-                                                        {"{a: 1},", "a comma too many"},
-                                                        {"{a: 1}\n,\n", "line 2"},
-                                                        {"[1, 2],\nb: 3", "a comma too many"}}) {
+  for (auto const& [text, part] : std::vector<std::pair<std::string, std::string>>{
+           {"a: [1", "line"},
+           {"a: 1\na: 2", "line 2: 'a' stands there twice"},
+           {"a: 1\n---\nb: 2", "line 2: several documents"},
+           {"a: 1\nb: tru\x9f", "line 2: its bytes are no UTF-8"},
+           {"a: 1\n\xff: 2\n", "line 2: its bytes are no UTF-8"},
+           {"{a: 1},", "a comma too many"},
+           {"{a: 1}\n,\n", "line 2"},
+           {"[1, 2],\nb: 3", "a comma too many"}}) {
     std::string const said = refusal([&] { from_yaml(text, "--file=x"); });
     CAPTURE(said);
     CHECK(has(said, "--file=x"));

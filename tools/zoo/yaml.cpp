@@ -6,6 +6,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -68,6 +69,21 @@ json convert(YAML::Node const& n, std::string const& origin, int depth, int& lef
     }
     default:
       return nullptr;
+  }
+}
+
+/// A value with other bytes could be neither shown nor sent.
+void check_encoding(std::string const& text, std::string const& origin) {
+  std::size_t line = 1;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    std::size_t const end = std::min(text.find('\n', at), text.size());
+    try {
+      json(text.substr(at, end - at)).dump();
+    } catch (json::type_error const&) {
+      throw usage_error(
+          fmt::format("{}: line {}: its bytes are no UTF-8: save the file as UTF-8", origin, line));
+    }
+    at = end + 1;
   }
 }
 
@@ -179,6 +195,7 @@ std::string to_yaml(json const& value) {
 }
 
 json from_yaml(std::string const& text, std::string const& origin) {
+  check_encoding(text, origin);
   auto const first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') {
     if (nested_too_deeply(text))
