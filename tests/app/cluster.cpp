@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "app/job.hpp"
+#include "app/kept_port.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/manifest.hpp"
 
@@ -276,8 +277,10 @@ TEST_CASE("members outlast a master that is away, whatever becomes of its journa
     job::scratch const dir;
     job::environment const common{{"EDL_JOB_NAME", "by-hand"},
                                   {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"}};
-    auto command =
-        cluster(2, 1, {"--use_async", "--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints"});
+    job::kept_port const port;
+    auto const command = cluster(2, 1,
+                                 {"--use_async", "--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints",
+                                  "--port=" + std::to_string(port.number())});
     auto const role = [&](job::environment more) {
       more.insert(more.end(), common.begin(), common.end());
       more.insert(more.end(), slow.env.begin(), slow.env.end());
@@ -285,9 +288,7 @@ TEST_CASE("members outlast a master that is away, whatever becomes of its journa
     };
     auto master = role({{"EDL_ROLE", "master"}});
     REQUIRE(master->says("listens at "));
-    std::string log = master->log();
-    auto const at = log.find("tcp:", log.find("listens at ")) + 4;
-    std::string const where = log.substr(at, log.find_first_of("\n!,", at) - at);
+    std::string const where = "127.0.0.1:" + std::to_string(port.number());
     auto const ps0 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "0"}, {"MASTER_ADDR", where}});
     auto const ps1 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "1"}, {"MASTER_ADDR", where}});
     auto const worker = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}});
@@ -305,10 +306,9 @@ TEST_CASE("members outlast a master that is away, whatever becomes of its journa
       std::filesystem::remove(journal);
       std::filesystem::remove(journal + ".before");
     }
-    command.push_back("--port=" + where.substr(where.find(':') + 1));  // which is free again
     auto const next = role({{"EDL_ROLE", "master"}});
     for (auto const* r : {&next, &ps0, &ps1, &worker}) CHECK((*r)->wait() == 0);
-    log = next->log();
+    std::string const log = next->log();
     CAPTURE(log);
     CAPTURE(ps0->log());
     CAPTURE(worker->log());

@@ -2,26 +2,13 @@
 
 #include <doctest/doctest.h>
 
-#include "edl/core/error.hpp"
+#include "app/refusal.hpp"
 
 using edl::app::parse;
 
 namespace {
 
 edl::job job(std::vector<std::string> line) { return parse("mnist", line).run.value().job; }
-
-std::string refusal(std::vector<std::string> line) {
-  try {
-    parse("mnist", line);
-  } catch (edl::usage_error const& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

@@ -4,27 +4,9 @@
 
 #include <set>
 
-#include "edl/app/flags.hpp"
-#include "edl/core/error.hpp"
+#include "app/refusal.hpp"
 
 using edl::app::foreign_flags, edl::app::why_not_here;
-
-namespace {
-
-std::string refusal(std::vector<std::string> line) {
-  try {
-    edl::app::parse("mnist", line);
-  } catch (edl::usage_error const& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("a flag of another system is refused with its reason, wherever it stands") {
   std::set<std::string_view> names;

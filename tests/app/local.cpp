@@ -86,6 +86,19 @@ TEST_CASE("a run goes on where its checkpoints left off: the second epoch only, 
   CHECK_FALSE(has(third.log(), " completed, "));
 }
 
+TEST_CASE("of the checkpoints of one process only the newest stay, where that is asked for") {
+  job::scratch const dir;
+  CHECK(job::run(train({"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=4", "--keep_checkpoint_max=2"}))
+            .wait() == 0);
+  std::size_t kept = 0;
+  for (auto const& entry : std::filesystem::directory_iterator(dir / "c")) {
+    CAPTURE(entry.path().string());
+    kept += entry.path().filename().string().starts_with("version-");
+  }
+  CHECK(kept == 2);
+  CHECK(edl::wire::newest_valid(dir / "c") == dir / "c/version-64");
+}
+
 TEST_CASE("another job's checkpoints are refused") {
   job::scratch const dir;
   std::string const checkpoints = "--checkpoint_dir=" + dir / "checkpoints";

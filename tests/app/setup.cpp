@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "app/job.hpp"
+#include "edl/app/flags.hpp"
 #include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/manifest.hpp"
 #include "edl/wire/model_file.hpp"
@@ -226,6 +227,22 @@ TEST_CASE("profiles of an earlier run with more workers do not lie beside the ne
   CHECK(job::run(train(with({"--profile=" + dir / "p"}, several))).wait() == 0);
   CHECK(names_in(dir / "p") == lines{"worker-0.json", "worker-0.txt", "worker-x.txt"});
   CHECK(slurp(dir / "p/worker-0.txt") != "old");
+}
+
+TEST_CASE("one gradient for a step: none is too old, unless a tolerance is given; N are for N workers") {
+  auto const old_by = [](lines const& flags, std::uint64_t behind) {
+    auto const j = edl::app::parse("tiny", with({"train", "--training_data=d", "--num_workers=4"}, flags))
+                       .run.value()
+                       .job;
+    auto const when = edl::app::policy_of(j);
+    CHECK(when->group() == std::uint32_t(j.grads_to_wait));
+    return when->stale(1000, 1000 - behind);
+  };
+  for (lines const& one : {lines{}, lines{"--grads_to_wait=1"}}) CHECK_FALSE(old_by(one, 900));
+  CHECK(old_by({"--grads_to_wait=1", "--sync_version_tolerance=3"}, 4));
+  CHECK_FALSE(old_by({"--grads_to_wait=1", "--sync_version_tolerance=3"}, 3));
+  CHECK(old_by({"--grads_to_wait=4"}, 1));
+  CHECK_FALSE(old_by({"--grads_to_wait=4"}, 0));
 }
 
 TEST_CASE("records without labels are predicted") {
