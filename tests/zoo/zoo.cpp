@@ -53,6 +53,16 @@ TEST_CASE("init makes every file of a zoo, and a Dockerfile in the folder where 
   CHECK(has(w.said, "made    model_zoo/mnist/mnist_functional_api.cpp\n"));
 }
 
+// So that what the example's tests show, such as predictions of records without labels, holds for it, too.
+TEST_CASE("a new zoo's model is the MNIST example, but for its first comment") {
+  workplace w;
+  w({"init"});
+  auto const model = [](std::string const& text) { return text.substr(text.find("#include")); };
+  std::string const made = w.file("mnist/mnist_functional_api.cpp");
+  CHECK(model(made) == model(support::read(EDL_MNIST_EXAMPLE)));
+  CHECK(has(made, "if (m != edl::mode::prediction) into.label"));
+}
+
 TEST_CASE("without a folder the zoo is made on the spot") {
   workplace w;
   CHECK(w({"init"}) == 0);
