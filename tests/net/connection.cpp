@@ -2,7 +2,12 @@
 #include "edl/net/connection.hpp"
 
 #include <doctest/doctest.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <deque>
 #include <future>
 
 #include "edl/core/random.hpp"
@@ -232,6 +237,48 @@ TEST_CASE("a peer that stands still in the middle of a frame is lost") {
   std::this_thread::sleep_for(150ms);
   idle.send_frame({.kind = frame_kind::request, .method = echo, .call = 2}, "here");
   CHECK(idle.read_frame().message == "here");
+}
+
+// The record that waited was taken before: what sends it then is a write of nothing.
+TEST_CASE("over TLS a connection lives on when what waited for the socket has left") {
+  asio::io_context io;
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+  auto const wrap = [&](int fd) {
+    edl::net::secure_socket::plain_socket s(io);
+    s.assign(asio::generic::stream_protocol(AF_UNIX, 0), fd);
+    return edl::net::secure_socket(std::move(s));
+  };
+  auto near = wrap(ends[0]), far = wrap(ends[1]);
+  edl::net::tls_context const with(secret(), "test");
+  asio::co_spawn(io, near.secure(with, edl::net::tls_session::side::client), asio::detached);
+  asio::co_spawn(io, far.secure(with, edl::net::tls_session::side::server), asio::detached);
+  io.run();
+  io.restart();
+  bool closed = false;
+  auto const c = edl::net::connection::open(std::move(near), "the peer", {.stall = 2s},
+                                            edl::logger(edl::severity::critical), {}, [&] { closed = true; });
+  std::deque<outgoing> calls;
+  auto const unread = [&] {
+    int n = 0;
+    REQUIRE(::ioctl(ends[0], SIOCOUTQ, &n) == 0);
+    return n;
+  };
+  // Each is a record of its own. The first that does not change what the peer has not read waits.
+  for (int before = -1; before != unread();) {
+    REQUIRE(calls.size() < 10'000);
+    before = unread();
+    calls.push_back({.method = 1, .message = std::string(12'000, 'x')});
+    asio::co_spawn(io, c->call(calls.back(), std::chrono::steady_clock::now() + 1h),
+                   [](std::exception_ptr, edl::net::reply) {});
+    io.poll();
+  }
+  std::vector<char> rest(1 << 20);
+  while (::recv(ends[1], rest.data(), rest.size(), 0) > 0) io.poll();
+  io.run_for(3s);
+  CHECK_FALSE(closed);
+  c->close(status::unavailable, "the test is over");
+  io.run();
 }
 
 TEST_CASE("a handler that does not take its payload loses it, and holds up the others no longer") {
