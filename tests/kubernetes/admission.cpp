@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "kubernetes/quantity.hpp"
+#include "kubernetes/structural.hpp"
 
 namespace edl::testing::kubernetes {
 namespace {
@@ -154,6 +155,9 @@ void check_quota(store const& in, type const& of, json const& pod) {
 
 void default_pod(store const& in, type const& of, json& pod) {
   json& spec = pod["spec"];
+  if (spec.value("priorityClassName", "").empty())
+    for (object const& c : in.list(in.kind("priorityclasses")))
+      if (c->value("globalDefault", false)) spec["priorityClassName"] = (*c)["metadata"]["name"];
   std::string const priority = spec.value("priorityClassName", "");
   object const its_class = priority.empty() ? nullptr : in.find(in.kind("priorityclasses"), "", priority);
   if (its_class)
@@ -296,29 +300,25 @@ std::string base64(std::string const& text) {
   return out;
 }
 
-// As far as custom resources here need it: types, minimum, required.
-void check_schema(json const& schema, json const& value, std::string const& field,
-                  std::vector<cause>& wrongs) {
-  std::string const wanted = schema.value("type", "");
-  bool const fits = wanted.empty() || (wanted == "object" && value.is_object()) ||
-                    (wanted == "array" && value.is_array()) || (wanted == "string" && value.is_string()) ||
-                    (wanted == "integer" && value.is_number_integer()) ||
-                    (wanted == "number" && value.is_number()) || (wanted == "boolean" && value.is_boolean());
-  if (!fits)
-    return wrongs.push_back({"FieldValueTypeInvalid", field,
-                             fmt::format("Invalid value: \"{}\": {} in body must be of type {}: \"{}\"",
-                                         value.type_name(), field, wanted, value.type_name())});
-  if (schema.contains("minimum") && value.is_number() && value < schema["minimum"])
-    wrongs.push_back(wrong(
-        field, value,
-        fmt::format("{} in body should be greater than or equal to {}", field, schema["minimum"].dump())));
-  json const members = schema.value("properties", json::object());
-  for (auto const& [name, of_member] : members.items())
-    if (value.is_object() && value.contains(name))
-      check_schema(of_member, value[name], field.empty() ? name : field + "." + name, wrongs);
-  for (json const& name : schema.value("required", json::array()))
-    if (value.is_object() && !value.contains(name.get<std::string>()))
-      wrongs.push_back(missing((field.empty() ? "" : field + ".") + name.get<std::string>()));
+void admit_definition(type const& of, json& crd, json const* before) {
+  json& spec = crd["spec"];
+  std::string const name = crd["metadata"]["name"], group = spec.value("group", "");
+  default_to(spec["names"], "listKind", spec["names"].value("kind", "") + "List");
+  default_to(spec, "conversion", {{"strategy", "None"}});
+  std::vector<cause> wrongs;
+  if (name != spec["names"].value("plural", "") + "." + group)
+    wrongs.push_back(wrong("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
+  std::size_t i = 0;
+  for (json const& version : spec.value("versions", json::array())) {
+    std::string const field = fmt::format("spec.versions[{}].schema.openAPIV3Schema", i++);
+    json const schema = version.value("schema", json::object()).value("openAPIV3Schema", json());
+    if (schema.is_object())
+      std::ranges::copy(schema_errors(schema, field), std::back_inserter(wrongs));
+    else
+      wrongs.push_back({"FieldValueRequired", field, "Required value: schemas are required"});
+  }
+  if (!wrongs.empty()) throw invalid(of, name, wrongs);
+  if (!before) crd["status"] = {{"storedVersions", {"v1"}}};
 }
 
 }  // namespace
@@ -343,16 +343,10 @@ void admit(store const& in, type const& of, json& o, json const* before) {
   }
   if (of.plural == "resourcequotas") default_to(o, "spec", json::object());
   if (of.plural == "deployments") admit_deployment(of, o);
-  if (of.plural == "customresourcedefinitions") {
-    default_to(o["spec"]["names"], "listKind", o["spec"]["names"].value("kind", "") + "List");
-    default_to(o["spec"], "conversion", {{"strategy", "None"}});
-    if (!before) o["status"] = {{"storedVersions", {"v1"}}};
-  }
-  if (!of.schema.is_null()) {
-    std::vector<cause> wrongs;
-    check_schema(of.schema, o, "", wrongs);
-    if (!wrongs.empty()) throw invalid(of, name, wrongs);
-  }
+  if (of.plural == "customresourcedefinitions") admit_definition(of, o, before);
+  if (of.is_custom())
+    if (auto const wrongs = object_errors(of.schema, o, before); !wrongs.empty())
+      throw invalid(of, name, wrongs);
 }
 
 }  // namespace edl::testing::kubernetes

@@ -8,6 +8,7 @@
 #include "kubernetes/custom.hpp"
 #include "kubernetes/patch.hpp"
 #include "kubernetes/quantity.hpp"
+#include "kubernetes/structural.hpp"
 #include "kubernetes/table.hpp"
 #include "kubernetes/types.hpp"
 
@@ -53,6 +54,33 @@ json scale_for(type const& of, json const& d, bool strict = false) {
   for (char const* same : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"})
     out["metadata"][same] = meta[same];
   return out;
+}
+
+// Drops what the schema of a custom resource does not know, which is an error if the request is strict, and
+// fills in defaults.
+void shape(request const& r, type const& of, json& o) {
+  if (!of.is_custom()) return;
+  std::vector<std::string> const gone = prune(of.schema, o);
+  if (!gone.empty() && r.asked("fieldValidation") == "Strict") {
+    std::string all;
+    for (std::string const& path : gone)
+      all += fmt::format("{}unknown field \"{}\"", all.empty() ? "" : ", ", path);
+    throw bad_request(
+        fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: strict decoding error: {2}", of.kind,
+                    of.version, all));
+  }
+  fill_defaults(of.schema, o);
+}
+
+// Custom resources are selected by name and namespace, and by no field besides.
+void check_fields(request const& r, type const& of) {
+  std::string const selector = r.asked("fieldSelector");
+  if (!of.is_custom() || selector.empty()) return;
+  std::istringstream in(selector);
+  for (std::string one; std::getline(in, one, ',');)
+    if (std::string const field = one.substr(0, one.find_first_of("!="));
+        field != "metadata.name" && field != "metadata.namespace")
+      throw bad_request("field label not supported: " + field);
 }
 
 // What counts for the generation: of a custom resource all but metadata and status.
@@ -220,6 +248,7 @@ response api::read(request const& r, target const& t) {
 }
 
 answer api::list(request const& r, target const& t) {
+  check_fields(r, *t.of);
   std::string const at = r.asked("resourceVersion"), match = r.asked("resourceVersionMatch");
   std::string const place = r.asked("continue"), limit = r.asked("limit");
   if (match == "Exact" && number(at) <= store_.oldest() && number(at) != store_.version())
@@ -265,6 +294,7 @@ answer api::list(request const& r, target const& t) {
 }
 
 watch api::follow(request const& r, target const& t) {
+  check_fields(r, *t.of);
   filter which = r.selector();
   if (!t.name.empty())
     which = [which, name = t.name](json const& o) { return o["metadata"]["name"] == name && which(o); };
@@ -313,7 +343,8 @@ answer api::create(request const& r, target const& t) {
     meta["name"] = prefix + random_suffix(5);
   }
   if (t.of->has_status) o.erase("status");
-  if (o.contains("spec") && t.of->plural != "services") meta["generation"] = 1;
+  shape(r, *t.of, o);
+  if (t.of->is_custom() || (o.contains("spec") && t.of->plural != "services")) meta["generation"] = 1;
   if (store_.find(*t.of, t.space, meta["name"])) throw already_exists(*t.of, meta["name"]);
   admit(store_, *t.of, o, nullptr);
   if (r.is_dry()) {
@@ -349,13 +380,13 @@ answer api::change(request const& r, target const& t) {
   if (scale) {
     json const wanted = o.value("spec", json::object()).value("replicas", json(0));
     if (t.of->is_custom())
-      set_scale(*t.of, next, wanted), admit(store_, *t.of, next, is.get());
+      set_scale(*t.of, next, wanted), shape(r, *t.of, next), admit(store_, *t.of, next, is.get());
     else
       next["spec"]["replicas"] = wanted;
   } else if (t.subresource == "status") {
     next.erase("status");
     if (o.contains("status")) next["status"] = o["status"];
-    if (t.of->is_custom()) admit(store_, *t.of, next, is.get());
+    if (t.of->is_custom()) shape(r, *t.of, next), admit(store_, *t.of, next, is.get());
   } else if (t.subresource == "resize") {
     for (std::size_t i = 0; i < next["spec"]["containers"].size(); ++i)
       next["spec"]["containers"][i]["resources"] =
@@ -378,6 +409,7 @@ answer api::change(request const& r, target const& t) {
     if (t.of->has_status) o.erase("status");
     if (t.of->has_status && is->contains("status")) o["status"] = (*is)["status"];
     next = o;
+    shape(r, *t.of, next);
     keep_finalizers_falling(*t.of, *is, next);
     admit(store_, *t.of, next, is.get());
   }

@@ -166,8 +166,11 @@ struct cluster::implementation {
       auto const next_kind = kinds.pass();
       garbage.pass();
       keep_deployments(all);
-      schedule(all, with);
-      auto next = std::min(next_kind, nodes->pass());
+      auto next = next_kind;
+      if (with.run_pods) {
+        schedule(all, with);
+        next = std::min(next, nodes->pass());
+      }
       keep_times(next);
       std::vector<pollfd> handles = nodes->handles();
       handles.push_back({wake, POLLIN, 0});
@@ -215,6 +218,23 @@ struct cluster::implementation {
     for (pid_t p : nodes->processes(space, pod)) ::kill(p, signal);
   }
 
+  // What goes wrong on a path; made when it is first asked for.
+  void on_path(std::string const& path, std::function<void(faults::on_path&)> const& how) {
+    std::lock_guard const held(wrong.mutex);
+    auto it = std::ranges::find(wrong.paths, path, &faults::on_path::path);
+    if (it == wrong.paths.end()) it = wrong.paths.insert(it, {path});
+    how(*it);
+  }
+
+  void delay_path(std::string const& path, milliseconds each) {
+    on_path(path, [&](faults::on_path& f) { f.delay = each; });
+  }
+
+  void fail_path(std::string const& path, int requests, int code, int retry_after) {
+    on_path(path,
+            [&](faults::on_path& f) { f.failures = requests, f.code = code, f.retry_after = retry_after; });
+  }
+
   void fail_next(int requests, int code, int retry_after) {
     std::lock_guard const held(wrong.mutex);
     wrong.failures = requests, wrong.code = code, wrong.retry_after = retry_after;
@@ -238,6 +258,12 @@ struct cluster::implementation {
       open_at = at, close_now = true;
     else if (order == "hang")
       hang(true), answer_at = at;
+    else if (order == "delay" && !r.asked("path").empty())
+      delay_path(r.asked("path"), milliseconds(number("ms", 0)));
+    else if (order == "fail" && !r.asked("path").empty())
+      fail_path(r.asked("path"), number("requests", 1), number("code", 503), number("retry_after", 0));
+    else if (order == "events")
+      wrong.events_late_ms = number("late_ms", 0), wrong.events_twice = r.is_set("twice");
     else if (order == "delay")
       wrong.delay_ms = number("ms", 0);
     else if (order == "fail")
@@ -349,6 +375,12 @@ void cluster::delay(milliseconds each) { self_->wrong.delay_ms = each.count(); }
 void cluster::fail_next(int requests, int code, int retry_after) {
   self_->fail_next(requests, code, retry_after);
 }
+void cluster::delay_path(std::string const& path, milliseconds each) { self_->delay_path(path, each); }
+void cluster::fail_path(std::string const& path, int requests, int code, int retry_after) {
+  self_->fail_path(path, requests, code, retry_after);
+}
+void cluster::events_late(milliseconds each) { self_->wrong.events_late_ms = each.count(); }
+void cluster::events_twice(bool yes) { self_->wrong.events_twice = yes; }
 void cluster::expire_watches() { self_->all.forget(); }
 void cluster::end_watches() {
   ++self_->wrong.watch_generation;

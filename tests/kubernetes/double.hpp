@@ -48,7 +48,8 @@ struct options {
   std::size_t history = 1000;                        ///< changes that are kept for watches
   std::chrono::milliseconds second{1000};        ///< in grace periods and pauses: less makes time run faster
   std::chrono::milliseconds establish_delay{0};  ///< between a CustomResourceDefinition and its kind
-  std::chrono::milliseconds image_start{0};      ///< between the scheduling of a pod and its processes
+  bool run_pods = true;  ///< false: no pod is placed or run, for tests with thousands of them
+  std::chrono::milliseconds image_start{0};     ///< between the scheduling of a pod and its processes
   std::chrono::milliseconds report_delay{0};    ///< between the end of a process and the kubelet's word of it
   std::chrono::milliseconds bookmarks{60'000};  ///< between bookmarks
   std::chrono::milliseconds longest_watch{1'800'000};  ///< of those that ask for no timeoutSeconds
@@ -106,6 +107,11 @@ class cluster {
   void hang(bool yes);  ///< while it hangs, requests are taken and not answered, and watches say nothing
   void delay(std::chrono::milliseconds each);                   ///< before each answer
   void fail_next(int requests, int code, int retry_after = 0);  ///< 429, 500, 503, …
+  /// The same for requests whose path contains `path`; those without delay and failures are as before.
+  void delay_path(std::string const& path, std::chrono::milliseconds each);
+  void fail_path(std::string const& path, int requests, int code, int retry_after = 0);
+  void events_late(std::chrono::milliseconds each);  ///< watches tell of changes that much later
+  void events_twice(bool yes);                       ///< and each of them twice
   void expire_watches();  ///< forgets its history: open watches end with 410, later ones from before, too
   void end_watches();     ///< ends all watches as their timeouts would
   void forbid(std::vector<rule> rules);  ///< from now on, instead of `options::forbidden`; empty: nothing

@@ -152,20 +152,28 @@ std::string front::user(httplib::Request const& r) const {
   throw refusal{401, failure(401, "Unauthorized", "Unauthorized")};
 }
 
-bool front::trip(httplib::Response& to) {
-  store_.wait(clock::now() + std::chrono::milliseconds(faults_.delay_ms), [this] { return !open_; });
+bool front::trip(std::string const& path, httplib::Response& to) {
+  std::chrono::milliseconds late(faults_.delay_ms);
+  int code = 0, retry_after = 0;
+  {
+    std::lock_guard const held(faults_.mutex);
+    for (faults::on_path& f : faults_.paths) {
+      if (path.find(f.path) == path.npos) continue;
+      late = std::max(late, f.delay);
+      if (f.failures > 0) --f.failures, code = f.code, retry_after = f.retry_after;
+    }
+    if (code == 0 && faults_.failures > 0)
+      --faults_.failures, code = faults_.code, retry_after = faults_.retry_after;
+  }
+  store_.wait(clock::now() + late, [this] { return !open_; });
   store_.wait(clock::now() + std::chrono::hours(1), [this] { return !faults_.hanging || !open_; });
-  std::lock_guard const held(faults_.mutex);
-  if (faults_.failures == 0) return false;
-  --faults_.failures;
-  std::string const reason = faults_.code == 429   ? "TooManyRequests"
-                             : faults_.code == 503 ? "ServiceUnavailable"
-                                                   : "InternalError";
-  std::string const message = faults_.code == 429 ? "too many requests, please try again later"
-                                                  : "the server is "
-                                                    "currently unable to handle the request";
-  send(to, {faults_.code, failure(faults_.code, reason, message).dump(), "application/json",
-            faults_.retry_after});
+  if (code == 0) return false;
+  std::string const reason = code == 429   ? "TooManyRequests"
+                             : code == 503 ? "ServiceUnavailable"
+                                           : "InternalError";
+  std::string const message = code == 429 ? "too many requests, please try again later"
+                                          : "the server is currently unable to handle the request";
+  send(to, {code, failure(code, reason, message).dump(), "application/json", retry_after});
   return true;
 }
 
@@ -174,7 +182,7 @@ void front::take(httplib::Request const& r, httplib::Response& to) try {
   request asked{
       r.method, r.path, r.params, r.body, r.get_header_value("Content-Type"), r.get_header_value("Accept")};
   if (r.path.starts_with("/double/")) return send(to, from_.control(asked));
-  if (trip(to)) return;
+  if (trip(r.path, to)) return;
   asked.user = user(r);
   response what = api_.handle(asked);
   if (auto* a = std::get_if<answer>(&what)) send(to, *a);
@@ -205,12 +213,16 @@ void front::stream(watch w, httplib::Response& to) {
     store_.wait(until, [&] {
       return is_over() || (!faults_.hanging && (!w.first.empty() || store_.version() > w.from));
     });
+    if (auto const late = std::chrono::milliseconds(faults_.events_late_ms); late.count() > 0)
+      store_.wait(clock::now() + late, is_over);
     if (!open_) return false;
     std::string out;
     auto const write = [&](json event) {
       if (w.as_table && event["type"] != "ERROR")
         event["object"] = table(*w.of, {std::make_shared<json const>(event["object"])});
       out += event.dump() + "\n";
+      if (faults_.events_twice && event["type"] != "ERROR" && event["type"] != "BOOKMARK")
+        out += event.dump() + "\n";
     };
     auto const bookmark = [&] {
       write({{"type", "BOOKMARK"},

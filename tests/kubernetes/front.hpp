@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "kubernetes/api.hpp"
 
@@ -28,6 +29,15 @@ struct faults {
   std::atomic<std::uint64_t> watch_generation{0};  ///< a watch ends when this is no longer what it began with
   std::mutex mutex{};
   int failures = 0, code = 503, retry_after = 0;
+
+  struct on_path {
+    std::string path;  ///< a part of it
+    std::chrono::milliseconds delay{0};
+    int failures = 0, code = 503, retry_after = 0;
+  };
+  std::vector<on_path> paths{};                 ///< what goes wrong on some paths only
+  std::atomic<std::int64_t> events_late_ms{0};  ///< before events are written to a watch
+  std::atomic<bool> events_twice{false};
 };
 
 /// The HTTP or HTTPS server: who asks, faults, and answers that come as they happen.
@@ -53,7 +63,7 @@ class front {
 
  private:
   void take(httplib::Request const& r, httplib::Response& to);
-  bool trip(httplib::Response& to);
+  bool trip(std::string const& path, httplib::Response& to);
   void stream(watch w, httplib::Response& to);
   void stream(log_request const& l, httplib::Response& to);
   std::string user(httplib::Request const& r) const;  ///< throws refusal

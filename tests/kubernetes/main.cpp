@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   app.add_option("--claim", claims, "CLAIM=DIRECTORY");
   app.add_option("--env", environment, "NAME=VALUE of every container");
   app.add_option("--forbid", forbidden, "VERB,RESOURCE[,NAMESPACE[,USER]]: refused with 403");
+  app.add_flag("!--no-pods", o.run_pods, "No pod is placed or run");
   app.add_option("--history", o.history, "Changes that are kept for watches");
   app.add_option("--second-ms", second, "Length of a second of grace periods and pauses, in milliseconds");
   app.add_option("--image-start-ms", image_start, "Between the scheduling of a pod and its processes");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "kubernetes/custom.hpp"
 #include "kubernetes/quantity.hpp"
 
 namespace edl::testing::kubernetes {
@@ -139,9 +140,24 @@ std::string status_in_words(json const& pod) {
   return word;
 }
 
+namespace {
+
+// The cells of a custom resource, by the paths of its definition. A date is told as how long ago it was.
+json custom_row(type const& of, json const& o) {
+  json row{o["metadata"]["name"]};
+  for (json const& c : of.columns) {
+    json const v = at_path(o, c["jsonPath"]);
+    row.push_back(c["type"] == "date" && !v.is_null() ? json(ago(v)) : v);
+  }
+  return row;
+}
+
+}  // namespace
+
 json table(type const& of, std::vector<object> const& objects) {
-  layout const l = layout_of(of);
+  layout l = layout_of(of);
   json columns = json::array(), rows = json::array();
+  if (!of.columns.empty()) l = {{"Name"}, [&](json const& o) { return custom_row(of, o); }};
   for (std::string const& c : l.columns) {
     bool const wide = c.starts_with('+');
     columns.push_back({{"name", c.substr(wide)},
@@ -150,6 +166,12 @@ json table(type const& of, std::vector<object> const& objects) {
                        {"description", ""},
                        {"priority", int(wide)}});
   }
+  for (json const& c : of.columns)
+    columns.push_back({{"name", c["name"]},
+                       {"type", c["type"]},
+                       {"format", c.value("format", "")},
+                       {"description", c.value("description", "")},
+                       {"priority", c.value("priority", 0)}});
   for (object const& o : objects)
     rows.push_back({{"cells", l.row(*o)},
                     {"object",

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/custom.hpp"
+
 #include <doctest/doctest.h>
 
+#include "kubernetes/table.hpp"
 #include "kubernetes/test/support.hpp"
+#include "kubernetes/test/transcript.hpp"
 #include "kubernetes/yaml.hpp"
 
 // Kinds that a CustomResourceDefinition defines, by the one of TrainingJobs.
@@ -118,6 +122,107 @@ TEST_CASE("kubectl scale: the subresource is a Scale by the definition's paths")
   CHECK(c.call("PUT", path + "/scale", scale)["reason"] == "Conflict");
 }
 
+TEST_CASE("TrainingJobs are shaped and checked by the schema and the rules of their definition") {
+  cluster c;
+  define(c);
+  json job = example();
+  job["spec"]["workrs"] = 1;
+  json const strict = c.post(jobs + "?fieldValidation=Strict", job);
+  CHECK(strict["code"] == 400);
+  CHECK(
+      strict["message"].get<std::string>().ends_with("strict decoding error: unknown field \"spec.workrs\""));
+  job["spec"]["workers"]["template"]["spec"]["hostname"] = "kept";
+  json const made = c.post(jobs, job);
+  CHECK_FALSE(made["spec"].contains("workrs"));
+  CHECK(made["spec"]["workers"]["template"]["spec"]["hostname"] == "kept");
+  CHECK(made["spec"]["command"] == "train");
+  CHECK(made["spec"]["managedBy"] == "elasticdl.org/edl-controller");
+  CHECK(made["spec"]["backoffLimit"] == 3);
+  CHECK(made["spec"]["suspend"] == false);
+  std::string const path = jobs + "/mnist";
+
+  auto const refused = [&](json const& answer) {
+    CHECK(answer.value("code", 0) == 422);
+    return answer.value("message", answer.dump());
+  };
+  std::string const invalid = "TrainingJob.elasticdl.org \"mnist\" is invalid: ";
+  auto const patched = [&](json const& spec) { return refused(c.call("PATCH", path, {{"spec", spec}})); };
+  CHECK(patched({{"workers", {{"min", 11}}}}) == invalid +
+                                                     "spec.workers.min: Invalid value: \"object\": "
+                                                     "workers.min is greater than workers.max: lower min or "
+                                                     "raise max");
+  CHECK(
+      refused(c.call("PATCH", path + "/scale", {{"spec", {{"replicas", 11}}}})) ==
+      invalid +
+          "spec.workers.replicas: Invalid value: \"object\": workers.replicas is outside of workers.min and "
+          "workers.max: choose a size between them");
+  CHECK(patched({{"model", "other"}})
+            .starts_with(invalid + "spec.model: Invalid value: \"string\": model is immutable"));
+  CHECK(patched({{"managedBy", nullptr}, {"command", "predict"}}).find("command is immutable") !=
+        std::string::npos);
+  CHECK(patched({{"flags", json::array()}}).find("flags are immutable") != std::string::npos);
+  CHECK(patched({{"strategy", nullptr}}).find("strategy is immutable") != std::string::npos);
+  CHECK(patched({{"servers", {{"replicas", 0}}}}).find("ParameterServerStrategy needs servers") !=
+        std::string::npos);
+  CHECK(
+      patched({{"servers", {{"template", nullptr}}}}) ==
+      invalid +
+          "spec.servers.template: Required value: servers.template is missing: servers need a pod template");
+  CHECK(patched({{"workers", {{"min", 0}}}}).find("greater than or equal to 1") != std::string::npos);
+  CHECK(patched({{"workers", {{"max", nullptr}}}}).find("spec.workers.max: Required value") !=
+        std::string::npos);
+  CHECK(patched({{"workers", {{"template", {{"spec", {{"overhead", {{"cpu", "much"}}}}}}}}}})
+            .find("spec.workers.template.spec.overhead.cpu in body should match") != std::string::npos);
+  CHECK(refused(c.call("PATCH", path + "/status", {{"status", {{"phase", "odd"}}}}))
+            .find("Unsupported value") != std::string::npos);
+  CHECK(c.call("PATCH", path, {{"spec", {{"workers", {{"max", 20}}}}}})["metadata"]["generation"] == 2);
+
+  for (auto const& [name, said] :
+       {std::pair{std::string(41, 'a'), "room for 40 characters"}, {"a.b", "has a dot"}}) {
+    job["metadata"]["name"] = name;
+    CHECK(refused(c.post(jobs, job)).find(said) != std::string::npos);
+  }
+  json local = example();
+  local["metadata"]["name"] = "local";
+  local["spec"]["strategy"] = "Local";
+  std::string const both = refused(c.post(jobs, local));
+  CHECK(both.find("this strategy has no servers") != std::string::npos);
+  CHECK(both.find("Local is a job of one worker") != std::string::npos);
+  local["spec"].erase("servers");
+  local["spec"]["workers"].update({{"min", 1}, {"max", 1}});
+  CHECK(c.post(jobs, local)["kind"] == "TrainingJob");
+  json broken = definition();
+  broken["metadata"]["name"] = "others.elasticdl.org";
+  CHECK(refused(c.post(crds, broken)).find("must be spec.names.plural") != std::string::npos);
+}
+
+TEST_CASE("jobs are listed by page over all namespaces, by label and name, and as a table") {
+  cluster c({.namespaces = {"default", "team"}});
+  define(c);
+  std::string const everywhere = "/apis/elasticdl.org/v1alpha1/trainingjobs";
+  for (int i = 0; i < 5; ++i) {
+    json job = example();
+    job["metadata"]["name"] = fmt::format("job-{}", i);
+    job["metadata"]["labels"]["parity"] = i % 2 ? "odd" : "even";
+    std::string const space = i < 2 ? "default" : "team";
+    REQUIRE(c.post("/apis/elasticdl.org/v1alpha1/namespaces/" + space + "/trainingjobs", job)["kind"] ==
+            "TrainingJob");
+  }
+  std::vector<std::string> names;
+  std::string next;
+  do {
+    json const page = c.get(everywhere + "?limit=2&continue=" + next);
+    REQUIRE(page["kind"] == "TrainingJobList");
+    for (json const& j : page["items"]) names.push_back(j["metadata"]["name"]);
+    next = page["metadata"].value("continue", "");
+  } while (!next.empty());
+  CHECK(names == std::vector<std::string>{"job-0", "job-1", "job-2", "job-3", "job-4"});
+  CHECK(c.get(everywhere + "?labelSelector=parity%3Dodd")["items"].size() == 2);
+  CHECK(c.get(everywhere + "?fieldSelector=metadata.name%3Djob-3")["items"].size() == 1);
+  CHECK(c.get(everywhere + "?fieldSelector=spec.model%3Dmnist")["message"] ==
+        "field label not supported: spec.model");
+}
+
 TEST_CASE("what belongs to a job goes with it, before it, or stays, as its deletion says") {
   cluster c;
   define(c);
@@ -182,6 +287,83 @@ TEST_CASE("a lease is replaced by who has seen its newest version") {
   CHECK(c.call("PUT", leases + "/l", lease)["reason"] == "Conflict");
   lease["metadata"].erase("resourceVersion");
   CHECK(c.call("PUT", leases + "/l", lease)["code"] == 422);
+}
+
+TEST_CASE("kubectl get shows the columns of the definition") {
+  json job = example();
+  job["metadata"].update({{"creationTimestamp", timestamp()}, {"resourceVersion", "1"}});
+  job["status"] = {{"phase", "running"},
+                   {"replicas", 3},
+                   {"workers", {{"desired", 4}}},
+                   {"scaleRecords", {{{"reason", "There is room."}}}}};
+  json const t = table(defined_by(definition()), {std::make_shared<json const>(job)});
+  std::vector<std::string> names;
+  for (json const& c : t["columnDefinitions"])
+    if (c["priority"] == 0) names.push_back(c["name"]);
+  CHECK(names == std::vector<std::string>{"Name", "Phase", "Workers", "Desired", "Min", "Max", "Records",
+                                          "Total", "Age"});
+  json cells = t["rows"][0]["cells"];
+  CHECK(cells[8].get<std::string>().ends_with('s'));  // its age
+  cells.erase(8);
+  CHECK(cells == json{"mnist", "running", 3, 4, 2, 10, nullptr, nullptr, "mnist", nullptr, "There is room."});
+}
+
+TEST_CASE("faults of one path, and watches that tell late and twice") {
+  cluster c;
+  define(c);
+  c.post(jobs, example());
+  caller client(c);
+  auto const get = [&](std::string const& path) {
+    return client.Get(path, {{"Authorization", "Bearer " + c.token()}});
+  };
+  c.fail_path("trainingjobs/mnist", 2, 429, 3);
+  CHECK(get("/api/v1/namespaces/default/pods")->status == 200);
+  auto const no = get(jobs + "/mnist");
+  CHECK(no->status == 429);
+  CHECK(no->get_header_value("Retry-After") == "3");
+  CHECK(get(jobs + "/mnist")->status == 429);
+  CHECK(get(jobs + "/mnist")->status == 200);
+
+  c.events_twice(true);
+  c.events_late(std::chrono::milliseconds(50));
+  std::string const version = c.get(jobs)["metadata"]["resourceVersion"];
+  watching const w(c, jobs + "?watch=1&resourceVersion=" + version);
+  REQUIRE(c.wait([&] { return c.watches() == 1; }));
+  auto const begun = std::chrono::steady_clock::now();
+  c.call("PATCH", jobs + "/mnist", {{"spec", {{"suspend", true}}}});
+  REQUIRE(c.wait([&] { return w.events().size() == 2; }));
+  CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::milliseconds(50));
+  CHECK(w.events()[0] == w.events()[1]);
+}
+
+TEST_CASE("a pod without a priority class has the cluster's default") {
+  cluster c({.run_pods = false});
+  CHECK(c.post(pods, pod("before", "true"))["spec"]["priority"] == 0);
+  c.post("/apis/scheduling.k8s.io/v1/priorityclasses",
+         {{"metadata", {{"name", "usual"}}}, {"value", 7}, {"globalDefault", true}});
+  json const spec = c.post(pods, pod("after", "true"))["spec"];
+  CHECK(spec["priority"] == 7);
+  CHECK(spec["priorityClassName"] == "usual");
+}
+
+TEST_CASE("without pods that run, a thousand jobs and their masters' pods are soon there") {
+  cluster c({.history = 10'000, .run_pods = false});
+  define(c);
+  json job = example(), master = pod("m", "true");
+  auto const begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) {
+    job["metadata"]["name"] = fmt::format("job-{}", i);
+    json const made = c.post(jobs, job);
+    REQUIRE(made["kind"] == "TrainingJob");
+    master["metadata"] = owned(fmt::format("job-{}-master", i), made)["metadata"];
+    REQUIRE(c.post(pods, master)["kind"] == "Pod");
+  }
+  auto const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  MESSAGE("2,000 objects a ", took, " s");
+  CHECK(c.get(pods)["items"].size() == 1000);
+  CHECK(c.get(pods + "/job-7-master")["status"]["phase"] == "Pending");
+  c.remove(jobs + "/job-7");
+  REQUIRE(c.wait([&] { return gone(c, pods + "/job-7-master"); }));
 }
 
 }  // namespace edl::testing::kubernetes
