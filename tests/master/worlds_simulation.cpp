@@ -601,6 +601,7 @@ class simulated {
   void execute(evaluation_done const& c) { results.push_back(c.result); }
   void execute(fail_job const& c) { failure = c.reason; }
   void execute(finish_job const&) {}
+  void execute(suspend_job const&) {}
   void execute(log_line const&) {}
 
   struct event {

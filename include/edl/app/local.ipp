@@ -179,6 +179,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     log_.info(evaluation_line(program_, c.result));
   }
   void execute(master::finish_job const&) {}
+  void execute(master::suspend_job const&) {}
   void execute(master::fail_job const&) {}
   void execute(master::log_line const& c) {
     view_.clear();

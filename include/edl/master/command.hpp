@@ -78,6 +78,9 @@ struct evaluation_done {
 /// Everything is done; processes are told so with their next heartbeat or request.
 struct finish_job {};
 
+/// What is trained is kept, as far as it can be; processes are told as by `finish_job`.
+struct suspend_job {};
+
 /// The job cannot be completed.
 struct fail_job {
   std::string reason;
@@ -91,6 +94,6 @@ struct log_line {
 /// What the master's decisions ask of the world around them.
 using command = std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint,
                              release_frozen, replace_process, start_process, stop_process, evaluation_done,
-                             finish_job, fail_job, log_line>;
+                             finish_job, suspend_job, fail_job, log_line>;
 
 }  // namespace edl::master

@@ -17,6 +17,7 @@
 #include "edl/master/membership.hpp"
 #include "edl/master/placement.hpp"
 #include "edl/master/roll_call.hpp"
+#include "edl/master/speed_log.hpp"
 #include "edl/master/task_queue.hpp"
 
 namespace edl::master {
@@ -122,6 +123,15 @@ class coordinator {
   /// they have handed over what they hold. Returns why not; empty: it is being done.
   std::string scale(scale_request const& r, time_point now);
 
+  /// The platform has found what runs, of a job whose master has left no journal: it goes on, with the ids
+  /// that it has. Before any member has joined.
+  void adopt(found_processes const& those, time_point now);
+
+  /// Ends the job so that it can go on later: nothing is leased any more, the state that all have in common
+  /// is written where there are checkpoints, then comes `suspend_job`. What is trained that cannot be had in
+  /// time, or cannot be written, is left to the checkpoint before, and a log line says so.
+  void suspend(time_point now);
+
   /// Begins no more tasks; what has been begun is finished, then the job ends as usual.
   void stop(time_point now);
 
@@ -144,7 +154,9 @@ class coordinator {
   bool ready() const { return phase_ != phase::forming && phase_ != phase::configuring; }
   bool finished() const { return phase_ == phase::finished; }
   bool failed() const { return phase_ == phase::failed; }
-  bool over() const { return finished() || failed(); }
+  bool suspending() const { return suspending_.has_value(); }
+  bool suspended() const { return phase_ == phase::suspended; }
+  bool over() const { return finished() || failed() || suspended(); }
   std::string const& reason() const { return reason_; }  ///< of a job that failed
   membership const& workers() const { return workers_; }
   membership const& servers() const { return servers_; }
@@ -157,6 +169,12 @@ class coordinator {
   /// What the next step waits for, in words, as far as is known here; empty: nothing that is known.
   std::string waits_for(time_point now) const;
 
+  /// Records a second at each number of workers that the job had.
+  std::map<std::uint32_t, double> const& speeds() const { return speeds_.all(); }
+
+  /// How long nothing was leased when the members of a generation changed the last time.
+  duration standstill() const { return standstill_; }
+
   /// Training's or prediction's tasks; null for a job that only evaluates.
   task_queue const* tasks() const { return tasks_ ? &*tasks_ : nullptr; }
   evaluation const& evaluations() const { return evaluation_; }
@@ -165,7 +183,7 @@ class coordinator {
   static constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a stranger's id can do
   static constexpr std::uint64_t newest_generation = std::uint64_t{1} << 62, longest_leap = 1u << 20;
 
-  enum class phase { forming, configuring, running, closing, finished, failed };
+  enum class phase { forming, configuring, running, closing, finished, suspended, failed };
 
   bool trains() const {
     return options_.type == job_type::training_only || options_.type == job_type::training_with_evaluation;
@@ -194,7 +212,7 @@ class coordinator {
   void configure();
   std::set<std::uint32_t> servers_there() const;
   std::uint32_t ranges() const { return options_.ranges ? options_.ranges : options_.num_servers; }
-  void scale_workers(std::uint32_t wanted);
+  void scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave);
   void scale_servers(std::uint32_t wanted, time_point now);
   void stop_spare_servers(time_point now);
   void server_lost(std::uint32_t id, time_point now);
@@ -205,6 +223,9 @@ class coordinator {
   void advance();
   void close();
   void finish();
+  void keep_state(time_point now);
+  void suspended_with(std::string const& lacks);
+  bool state_may_come(time_point now) const;
   void evaluate(evaluated_version v, time_point now);
   void enqueue(write_checkpoint const& c);
   void recover_slow(time_point now);
@@ -254,6 +275,10 @@ class coordinator {
   std::optional<std::uint64_t> last_version_;   // told in the closing phase
   std::optional<std::uint64_t> written_;        // version of the last checkpoint
   std::optional<std::uint64_t> final_written_;  // version of the final checkpoint
+  std::optional<time_point> suspending_;        // since when
+  speed_log speeds_;
+  std::optional<time_point> stood_since_;
+  duration standstill_{};
   std::string reason_;
   std::vector<command> commands_;
 };
@@ -265,6 +290,7 @@ class coordinator {
 #include "edl/master/dispatch.ipp"
 #include "edl/master/generations.ipp"
 #include "edl/master/scale.ipp"
+#include "edl/master/suspend.ipp"
 #include "edl/master/waits.ipp"
 #include "edl/master/worlds.ipp"
 #endif

@@ -193,6 +193,7 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
     return server_lost(id, now);
   }
   training_first_.erase(id);
+  speeds_.gone(id);
   std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
   say(severity::warning, fmt::format("worker {} is lost: {}; {} tasks go to others", id, how, n));
   if (options_.replicas) {
@@ -271,6 +272,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
   if (options_.replicas) find_absent(now);
   if (recovering_ != 0) recover_servers(now);
   recover_slow(now);
+  if (suspending_) keep_state(now);
   if (!over()) advance();
 }
 
@@ -389,6 +391,8 @@ EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::u
   if (generation != generation_ || !leasing() || !writing_ || writing_->version != version) return;
   bool const final = writing_->final;
   writing_.reset();
+  if (final && !error.empty() && suspending_)
+    return suspended_with(fmt::format("the newest state cannot be written: {}", error));
   if (final && !error.empty()) return fail(fmt::format("the final checkpoint cannot be written: {}", error));
   if (final) final_written_ = version;
   if (error.empty()) written_ = version;
@@ -405,8 +409,10 @@ EDL_INLINE void coordinator::version_told(std::uint64_t generation, std::uint64_
   if (generation != generation_ || phase_ != phase::closing || last_version_) return;
   last_version_ = version_ = version;
   if (options_.final_checkpoint && final_written_ != version) enqueue({generation_, version, true});
-  evaluation_.rests(version);
-  evaluate({version, false}, now);
+  if (!suspending_) {
+    evaluation_.rests(version);
+    evaluate({version, false}, now);
+  }
   advance();
 }
 
@@ -417,8 +423,12 @@ EDL_INLINE void coordinator::advance() {
     held_.erase(of.version);
     if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
   }
-  if (phase_ == phase::running && (tasks_ ? tasks_->finished() : evaluation_.idle())) close();
-  if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !writing_) finish();
+  if (phase_ == phase::running && (suspending_ || (tasks_ ? tasks_->finished() : evaluation_.idle())))
+    close();
+  if (phase_ == phase::closing && last_version_ && !writing_ && suspending_)
+    suspended_with({});
+  else if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !writing_)
+    finish();
 }
 
 EDL_INLINE void coordinator::close() {

@@ -31,7 +31,7 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   task_reply nothing;
   nothing.generation = generation_;
   if (over()) nothing.kind = task_kind::finished;
-  if (over() || !workers_.seen(worker, incarnation, now) || !leasing()) return nothing;
+  if (over() || !workers_.seen(worker, incarnation, now) || !leasing() || suspending_) return nothing;
   // A frozen version is complete once every push that made it has reached every server. The push that a lost
   // worker left half done is completed by who takes over its task, so that task may not wait behind the
   // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
@@ -49,6 +49,7 @@ EDL_INLINE std::optional<task_reply> coordinator::lease_evaluation(std::uint32_t
                                                                    time_point now) {
   auto const l = evaluation_.lease(worker, incarnation, now);
   if (!l) return std::nullopt;
+  speeds_.interrupted();
   task_reply reply = detail::reply_of(task_kind::evaluation, l->task, generation_);
   reply.version = l->of.version;
   reply.frozen = l->of.frozen;
@@ -100,7 +101,9 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
            tasks_->reason());
     return true;
   }
+  std::uint64_t const before = tasks_->done().records_done;
   tasks_->complete(r.lease, now, r.skipped);
+  speeds_.completed(r.worker, tasks_->done().records_done - before, now);
   say(severity::debug, fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
   return true;
 }

@@ -14,6 +14,7 @@ namespace edl::master {
 
 EDL_INLINE void coordinator::void_leases() {
   phase_ = phase::forming;
+  speeds_.interrupted();
   configured_.clear();
   training_first_.clear();
   for (auto const& c : {writing_, to_write_})
@@ -74,7 +75,8 @@ EDL_INLINE void coordinator::server_joined(join_request const& r, time_point now
 
 // Who is there goes on with what they have; who has not everything that is his takes it from who has.
 // If something is nowhere any more, all go back.
-EDL_INLINE void coordinator::regroup_servers(time_point) {
+EDL_INLINE void coordinator::regroup_servers(time_point now) {
+  if (!stood_since_ && leasing()) stood_since_ = now;
   if (!covered(ranges(), servers_there(), holders_)) return new_generation();
   ++generation_;
   void_leases();
@@ -224,6 +226,7 @@ EDL_INLINE void coordinator::backup_cut_off(std::uint32_t server, std::uint64_t 
 
 EDL_INLINE void coordinator::begin(time_point now) {
   phase_ = phase::running;
+  if (auto const since = std::exchange(stood_since_, std::nullopt)) standstill_ = now - *since;
   if (options_.type == job_type::evaluation_only && evaluation_.idle())
     evaluation_.version_reached({point_->version, false}, now);
   advance();

@@ -61,7 +61,10 @@ struct job_options {
   duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after
   /// The master itself may be cut off when no member at all is heard: so long it blames nobody.
   duration isolation = std::chrono::seconds(60);
-  restore_point start;  ///< where to begin, and what to fall back to
+  duration adoption =
+      std::chrono::seconds(60);  ///< found processes that do not join for so long are replaced
+  duration suspension = std::chrono::seconds(30);  ///< the newest state is waited for so long
+  restore_point start;                             ///< where to begin, and what to fall back to
 
   std::vector<shard> const& shards(task_kind k) const {
     return k == task_kind::training ? training : k == task_kind::evaluation ? validation : prediction;
@@ -85,9 +88,17 @@ struct join_reply {
   bool over = false;   ///< because the job has ended
 };
 
-/// How many processes there are to be; nothing: as many as there are.
+/// How many processes there are to be; nothing: as many as there are. Workers of `leave` are among those that
+/// go; who is none goes unnoticed.
 struct scale_request {
   std::optional<std::uint32_t> workers, servers;
+  std::vector<std::uint32_t> leave = {};
+};
+
+/// What runs of a job whose master has left no journal.
+struct found_processes {
+  std::vector<std::uint32_t> workers, servers;  ///< ids
+  std::uint32_t next_worker = 0;                ///< all ids of workers that have been used are below
 };
 
 struct heartbeat_reply {

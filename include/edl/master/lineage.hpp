@@ -66,6 +66,9 @@ class lineages {
   /// Ends the newest lineage: its process is to be stopped, and nobody follows. Its id.
   std::uint32_t drop_newest();
 
+  /// The same of the lineage whose newest process is `id`. False: there is none.
+  bool drop(std::uint32_t id);
+
   std::size_t size() const { return lines_.size(); }
 
   /// The process is in contact; an unknown id begins a lineage, unless they are closed.

@@ -37,13 +37,19 @@ EDL_INLINE std::uint32_t lineages::add() {
 }
 
 EDL_INLINE std::uint32_t lineages::drop_newest() {
-  ++changes_;
-  auto const last = std::prev(lines_.end());
-  std::uint32_t const id = last->first;
-  ended_ -= last->second.ended;
-  lines_.erase(last);
+  std::uint32_t const id = std::prev(lines_.end())->first;
+  drop(id);
   if (options_.same_id) next_id_ = id;
   return id;
+}
+
+EDL_INLINE bool lineages::drop(std::uint32_t id) {
+  auto const it = lines_.find(id);
+  if (it == lines_.end()) return false;
+  ++changes_;
+  ended_ -= it->second.ended;
+  lines_.erase(it);
+  return true;
 }
 
 EDL_INLINE void lineages::joined(std::uint32_t id) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
 
@@ -10,6 +12,7 @@ namespace edl::master {
 
 EDL_INLINE std::string coordinator::scale(scale_request const& r, time_point now) {
   if (over()) return "the job is over";
+  if (suspending_) return "the job is being suspended";
   if (r.workers && (*r.workers == 0 || *r.workers > most_workers))
     return fmt::format("--num_workers={}: expected 1 to {}", *r.workers, most_workers);
   if (r.servers && options_.num_servers == 0) return "--num_ps_pods: this job has no servers";
@@ -19,18 +22,48 @@ EDL_INLINE std::string coordinator::scale(scale_request const& r, time_point now
         "(--ps_ranges)",
         *r.servers, options_.server_copies, ranges());
   if (r.servers) scale_servers(*r.servers, now);
-  if (r.workers) scale_workers(*r.workers);
+  if (r.workers) scale_workers(*r.workers, r.leave);
   return {};
 }
 
-EDL_INLINE void coordinator::scale_workers(std::uint32_t wanted) {
+EDL_INLINE void coordinator::scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave) {
   std::size_t const before = worker_lines_.size();
+  for (std::uint32_t const id : leave)
+    if (worker_lines_.drop(id)) commands_.emplace_back(stop_process{role::worker, id});
   while (worker_lines_.size() < wanted)
     commands_.emplace_back(start_process{role::worker, worker_lines_.add()});
   while (worker_lines_.size() > wanted)
     commands_.emplace_back(stop_process{role::worker, worker_lines_.drop_newest()});
   expected_ = wanted;
   say(severity::info, fmt::format("Scaling from {} to {} workers", before, wanted));
+}
+
+EDL_INLINE void coordinator::adopt(found_processes const& those, time_point now) {
+  if (those.workers.empty() && those.servers.empty()) return;
+  recovered_ = true;
+  auto const lines = [&](lineages const& like, std::vector<std::uint32_t> const& ids, std::uint32_t next) {
+    lineages::record r{.next = next, .lines = {}};
+    for (std::uint32_t const id : ids) r.lines.push_back({id, 0, false});
+    // Who does not come within the patience is replaced.
+    return lineages(like.of(), r, now + options_.adoption - like.of().grace);
+  };
+  if (!those.workers.empty()) {
+    auto const newest = *std::ranges::max_element(those.workers);
+    worker_lines_ = lines(worker_lines_, those.workers, std::max(those.next_worker, newest + 1));
+    expected_ = std::uint32_t(those.workers.size());
+    while (worker_lines_.size() < options_.num_workers) worker_lines_.add();
+  }
+  if (!those.servers.empty() && options_.num_servers > 0) {
+    std::uint32_t const newest = *std::ranges::max_element(those.servers);
+    wanted_servers_ = std::min(std::max(options_.num_servers, newest + 1), ranges());
+    server_lines_ = lines(server_lines_, those.servers, 0);
+    for (std::uint32_t id = 0; id < wanted_servers_; ++id)
+      if (std::ranges::find(those.servers, id) == those.servers.end()) server_lines_.joined(id);
+  }
+  say(severity::info,
+      fmt::format("this master has no journal: it goes on with {} workers and {} servers that it "
+                  "finds running",
+                  those.workers.size(), those.servers.size()));
 }
 
 // Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.

@@ -57,7 +57,7 @@ struct callbacks {
   std::function<void(role of, std::uint32_t id, std::optional<std::uint32_t> instead_of)> start;
   std::function<void(role of, std::uint32_t id)> stop;
   std::function<void(evaluation_result const&)> evaluated;
-  std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete
+  std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete, or suspended
   /// What the job has been waiting for too long; empty: nothing any more. Told once at the start.
   std::function<void(std::string const& what)> waits = {};
 };
@@ -84,6 +84,10 @@ class server {
   /// A user wants another size: empty, or why not.
   std::string scale(scale_request const& r);
 
+  /// What the platform has found, and that the job is to end so that it can go on: as the coordinator's.
+  void adopt(found_processes const& those);
+  void suspend();
+
   /// Ends the job with a reason that the process around it has.
   void fail(std::string const& reason);
 
@@ -106,6 +110,7 @@ class server {
   void execute(stop_process const& c) { around_.stop(c.of, c.id); }
   void execute(evaluation_done const& c);
   void execute(finish_job const&);
+  void execute(suspend_job const&);
   void execute(fail_job const& c);
   void execute(log_line const& c);
 

@@ -323,6 +323,16 @@ EDL_INLINE std::string server::scale(scale_request const& r) {
   return refused;
 }
 
+EDL_INLINE void server::adopt(found_processes const& those) {
+  coordinator_.adopt(those, std::chrono::steady_clock::now());
+  obey();
+}
+
+EDL_INLINE void server::suspend() {
+  coordinator_.suspend(std::chrono::steady_clock::now());
+  obey();
+}
+
 EDL_INLINE void server::obey() {
   // Before anybody hears of it.
   auto const time = std::chrono::steady_clock::now();
@@ -370,6 +380,10 @@ EDL_INLINE void server::execute(evaluation_done const& c) { around_.evaluated(c.
 
 EDL_INLINE void server::execute(finish_job const&) {
   carry("the job cannot be finished", [this] { return finish(); });
+}
+
+EDL_INLINE void server::execute(suspend_job const&) {
+  if (!std::exchange(ended_, true)) around_.ended({});
 }
 
 EDL_INLINE void server::execute(fail_job const& c) {

@@ -68,6 +68,7 @@ EDL_INLINE std::string coordinator::waits_for(time_point now) const {
     case phase::finished:
       add("the trained model to be taken from where it is");
       break;
+    case phase::suspended:
     case phase::failed:
       break;
   }

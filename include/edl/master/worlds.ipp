@@ -42,6 +42,7 @@ EDL_INLINE void coordinator::regroup(time_point now) {
     asked_point_ = false;
     return form_world(now);
   }
+  if (!stood_since_) stood_since_ = now;
   ++generation_;
   forming_since_ = awaited_since_ = now;
   asked_point_ = false;
@@ -92,10 +93,12 @@ EDL_INLINE void coordinator::begin_world(time_point now) {
 EDL_INLINE void coordinator::find_absent(time_point now) {
   if (phase_ != phase::forming || asked_point_) return;
   // When the last of them is lost the world begins, and its roll is empty: so they are found first.
+  // A suspension waits for no longer than all of it may take.
+  duration const patience = suspending_ ? options_.suspension / 2 : options_.absence;
   std::vector<std::uint32_t> absent;
   if (awaited_since_ && !roll_.empty())
     for (auto const& [id, m] : workers_.all())
-      if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > options_.absence)
+      if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > patience)
         absent.push_back(id);
   for (std::uint32_t const id : absent)
     if (!over() && workers_.find(id)) give_up(role::worker, id, "it does not come to the next world", now);
