@@ -376,6 +376,10 @@ answer api::change(request const& r, target const& t) {
   json o = r.method == "PUT" ? r.object() : patched(base, r.content_type, r.body);
   std::string const seen = o.value("metadata", json::object()).value("resourceVersion", "");
   if (!seen.empty() && seen != (*is)["metadata"]["resourceVersion"]) throw stale(*t.of, t.name);
+  // Another object of that name is not what was meant.
+  if (std::string const uid = o.value("/metadata/uid"_json_pointer, "");
+      !uid.empty() && uid != (*is)["metadata"]["uid"])
+    throw stale(*t.of, t.name);
   json next = *is;
   if (scale) {
     json const wanted = o.value("spec", json::object()).value("replicas", json(0));

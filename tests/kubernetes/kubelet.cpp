@@ -125,10 +125,14 @@ void kubelet::advance(pod& p, json const& o) {
     for (container& c : p.containers)
       if (clock::now() >= c.again) {
         if (!p.sandbox) {
+          std::string const ip = new_address(p);
+          if (ip.empty()) {
+            c.again = clock::now() + std::chrono::milliseconds(20);
+            continue;
+          }
           p.sandbox = true;
           publish(p);
-          int const n = next_address_++;
-          p.ip = fmt::format("127.{}.{}.{}", loopback_, n / 250 % 250, n % 250 + 1);
+          p.ip = ip;
         }
         start(p, c, o);
       }
@@ -293,6 +297,18 @@ std::string kubelet::address(std::string const& space, json const& selector) con
       return p.ip;
   }
   return "";
+}
+
+// No name is resolved here but when a process starts. So that others find the successor of a pod behind a
+// service, it has the address of the one before. Nothing: that one's processes still have it.
+std::string kubelet::new_address(pod const& p) {
+  std::string& last = addresses_[{p.space, p.name}];
+  auto const runs = [](container const& c) { return c.process != 0; };
+  for (auto const& [uid, other] : pods_)
+    if (other.ip == last && std::ranges::any_of(other.containers, runs)) return {};
+  if (!last.empty()) return last;
+  int const n = next_address_++;
+  return last = fmt::format("127.{}.{}.{}", loopback_, n / 250 % 250, n % 250 + 1);
 }
 
 kubelet::pod const* kubelet::find(std::string const& space, std::string const& name) const {

@@ -65,6 +65,7 @@ class kubelet {
   void finish(pod& p, json const& object);
   void publish(pod const& p, std::string const& phase = "");
   std::string address(std::string const& space, json const& selector) const;
+  std::string new_address(pod const& p);
   pod const* find(std::string const& space, std::string const& name) const;
   void write_account(pod const& p, std::string const& token) const;
 
@@ -73,7 +74,8 @@ class kubelet {
   options const& options_;
   std::string url_, token_;
   int loopback_, next_address_ = 1;
-  std::map<std::string, pod> pods_;  // by uid
+  std::map<std::string, pod> pods_;                                       // by uid
+  std::map<std::pair<std::string, std::string>, std::string> addresses_;  // last, by namespace and name
 };
 
 }  // namespace edl::testing::kubernetes

@@ -55,9 +55,9 @@ struct master {
                 },
             .leaving = {},
             .found =
-                [this](std::vector<instance> const& r) {
+                [this](findings const& f) {
                   std::lock_guard const lock(mutex);
-                  running = r;
+                  running = f.running;
                   changed.notify_all();
                 },
             .scale = {}}) {}

@@ -35,17 +35,21 @@ class master_role {
   master_role(program& p, job const& j, surroundings const& s, logger const& log);
   ~master_role();
 
-  /// To the end of the job, or of this process: the exit code. Throws edl::error when the job has failed.
+  /// To the end of the job, or of this process: the exit code. A job that is suspended ends with
+  /// `platform::suspended`. Where another object than the master's pod owns the job, its members outlive a
+  /// master that is told to stop. Throws edl::error when the job has failed.
   int run(signals const& stop);
 
  private:
   master::callbacks callbacks();
   platform::observer observer();
   std::unique_ptr<platform::platform> make_platform();
+  bool owned() const { return cluster_ && !cluster_->by.empty(); }
   bool relaunch() const { return !cluster_ || cluster_->relaunch; }
   void start(platform::instance who, std::optional<std::uint32_t> instead_of = {});
   void ended(platform::ending const& e, std::uint64_t number);
-  void found(std::vector<platform::instance> const& running);
+  void found(platform::findings const& what);
+  void report();
   asio::awaitable<void> watch();
   asio::awaitable<void> handle(net::request& q);
   void look_round();
@@ -63,8 +67,14 @@ class master_role {
   master::journal journal_;
   std::optional<master::memory> before_;
   progress_view view_;
-  std::string failure_;  // published by `over_`
+  std::string failure_;     // published by `over_`
+  std::string superseded_;  // why; published by `over_`
   std::atomic<bool> over_{false}, alone_{false};
+  // On the node's thread: nobody takes part before it is known who runs of a job that is older than this
+  // master.
+  bool adopting_ = false;
+  master::time_point reported_{};
+  std::size_t reported_workers_ = 0;
   std::set<platform::instance> started_;  // by this master
   // On the node's thread: when who was heard of last, at the last look; and who has left by itself since.
   std::map<platform::instance, master::time_point> present_;

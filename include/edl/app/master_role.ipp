@@ -14,6 +14,7 @@
 #include <future>
 #include <thread>
 
+#include "edl/app/job_report.hpp"
 #include "edl/app/master_role.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -84,6 +85,7 @@ inline master::job_options options_of(job const& j, records const& r, surroundin
   master::job_options o = master_options(j, r, log);
   o.starts_all = cluster || !s.launcher.empty();
   if (cluster && !cluster->relaunch) o.worker_failures = 0;
+  if (cluster && cluster->initial_workers) o.num_workers = cluster->initial_workers;
   return o;
 }
 
@@ -109,7 +111,8 @@ inline std::optional<master::memory> read_journal(master::journal& from, logger 
     }
 }
 
-inline constexpr std::chrono::seconds goodbye{30};   // for who is told to leave
+inline constexpr std::chrono::seconds report_pause{10}, resize_pause{1};  // between two, after another size
+inline constexpr std::chrono::seconds goodbye{30};                        // for who is told to leave
 inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was heard of a moment before
 
 }  // namespace detail
@@ -143,6 +146,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
                      if (lock_) lock_->check();
                    }},
               callbacks(), log) {
+  adopting_ = owned() && !before_;
   clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
   auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port, s.directory);
@@ -190,15 +194,25 @@ EDL_INLINE platform::observer master_role::observer() {
   return {.ended = [this](platform::ending const& e, std::uint64_t number) { ended(e, number); },
           .leaving =
               [this](platform::instance who, std::string const& why) {
-                if (relaunch()) server_.leaving(who.id, why);
+                if (relaunch() && !adopting_) server_.leaving(who.id, why);
               },
-          .found = [this](std::vector<platform::instance> const& running) { found(running); },
+          .found = [this](platform::findings const& what) { found(what); },
           .scale =
-              [this](std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers) {
-                return server_.scale({workers, servers});
+              [this](platform::size_request const& r) {
+                return server_.scale({r.workers, r.servers, r.leave});
               },
           .refused = [this](std::string const& why) { server_.fail(why); },
-          .failed = [this](std::string const& why) { server_.fail(why); }};
+          .failed = [this](std::string const& why) { server_.fail(why); },
+          .suspend =
+              [this] {
+                if (!server_.decisions().suspending()) server_.suspend();
+              },
+          .superseded =
+              [this](std::string const& why) {
+                if (over_) return;
+                superseded_ = why;
+                over_ = true;
+              }};
 }
 
 EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
@@ -220,6 +234,7 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
 }
 
 EDL_INLINE void master_role::start(platform::instance who, std::optional<std::uint32_t> instead_of) {
+  if (server_.decisions().suspending()) return;  // it would only have to leave again
   started_.insert(who);
   platform_->start(who, instead_of);
 }
@@ -227,14 +242,23 @@ EDL_INLINE void master_role::start(platform::instance who, std::optional<std::ui
 EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
   // A server that was killed to be replaced has its successor: that it ended is no news.
   if (e.asked && e.who.what == platform::role::server && !over_) return;
+  if (adopting_) return;  // what has ended before was not of this master's doing
   if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
   server_.exited(detail::master_role_of(e.who.what), e.who.id,
                  relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e),
                  number);
 }
 
-// At the start nothing runs; a master that takes another's place starts and stops what that one could not.
-EDL_INLINE void master_role::found(std::vector<platform::instance> const& running) {
+// At the start nothing runs; a master that takes another's place starts and stops what that one could not. It
+// may have nothing of that one's memory but what runs.
+EDL_INLINE void master_role::found(platform::findings const& what) {
+  std::vector<platform::instance> const& running = what.running;
+  if (std::exchange(adopting_, false)) {
+    master::found_processes those{.workers = {}, .servers = {}, .next_worker = what.next_worker};
+    for (platform::instance const who : running)
+      (who.what == platform::role::server ? those.servers : those.workers).push_back(who.id);
+    server_.adopt(those);
+  }
   master::memory const now = server_.decisions().remembered();
   auto const settle = [&](platform::role of, master::lineages::record const& lines) {
     std::set<platform::instance> wanted;
@@ -251,6 +275,8 @@ EDL_INLINE void master_role::found(std::vector<platform::instance> const& runnin
 }
 
 EDL_INLINE asio::awaitable<void> master_role::handle(net::request& q) {
+  if (adopting_)
+    throw net::call_error(net::status::unavailable, "this master does not know yet which processes run");
   // A short job is over before the next look round: who says goodbye is noted at once.
   std::optional<platform::instance> leaving;
   if (cluster_ && q.method() == wire::method::leave) {
@@ -295,12 +321,24 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
       if (std::string const line = view_.update(decisions.progress(), std::chrono::steady_clock::now());
           !line.empty())
         show("Running", line);
+    if (!over_) report();
     // Servers of this machine are ended by the launcher.
     alone_ = over_ && decisions.workers().all().empty() &&
              (!around_.launcher.empty() || decisions.servers().all().empty());
     timer.expires_after(std::chrono::milliseconds(over_ ? 10 : 200));
     co_await timer.async_wait(asio::use_awaitable);
   }
+}
+
+EDL_INLINE void master_role::report() {
+  if (!cluster_ || !platform_) return;
+  auto const now = std::chrono::steady_clock::now();
+  auto const workers = server_.decisions().workers().all().size();
+  auto const pause = workers == reported_workers_ ? detail::report_pause : detail::resize_pause;
+  if (reported_ != master::time_point{} && now - reported_ < pause) return;
+  reported_ = now;
+  reported_workers_ = workers;
+  platform_->report(job_report(server_.decisions(), job_.num_epochs));
 }
 
 EDL_INLINE void master_role::show(std::string const& status, std::string const& line) {
@@ -333,6 +371,14 @@ EDL_INLINE int master_role::run(signals const& stop) {
     if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
       node_.post([this, why = *lost] { server_.fail(why); });
   }
+  bool const replaced = over_ && !superseded_.empty();
+  if ((signal && owned()) || replaced) {
+    log_.warning(fmt::format("this master leaves: {}{}",
+                             signal ? fmt::format("it was stopped by {}", ::strsignal(*signal)) : superseded_,
+                             owned() ? "; the others go on with the next" : ""));
+    node_.stop();
+    return signal ? 128 + *signal : platform::gave_up_waiting;
+  }
   // The others ask once more, hear that the job is finished, and leave by themselves.
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
   bool const good = failure_.empty();
@@ -349,6 +395,14 @@ EDL_INLINE int master_role::run(signals const& stop) {
     return 128 + *signal;
   }
   master::job_progress const end = server_.decisions().progress();
+  if (server_.decisions().suspended()) {
+    std::string const how = way_on(job_);
+    show("Suspended", how);
+    // The next begins with what is written, by all that this one knows.
+    journal_.remove();
+    log_.warning(fmt::format("job '{}' is suspended; {}", around_.job_name, how));
+    return platform::suspended;
+  }
   show(failure_.empty() ? "Finished" : "Failed",
        failure_.empty() ? fmt::format("version {}, loss {:.4g}", end.version, end.loss) : failure_);
   if (!failure_.empty()) throw error(failure_);

@@ -176,7 +176,7 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
       if (std::exchange(first, false)) {
         std::vector<instance> running;
         for (auto const& who : m.running()) running.push_back(detail::from_message(who));
-        to_.found(running);
+        to_.found({.running = running});
       }
       continue;
     } catch (net::call_error const&) {

@@ -26,6 +26,9 @@ std::string name(instance const& who);
 /// Exit code of a process that has given up waiting for others: for its master, as a rule. Nobody's fault.
 inline constexpr int gave_up_waiting = 75;  // EX_TEMPFAIL
 
+/// Exit code of a master whose job is suspended: what is trained is kept, and another master goes on with it.
+inline constexpr int suspended = 79;
+
 /// How a process ended.
 struct ending {
   instance who;
@@ -42,6 +45,18 @@ std::string describe(ending const& e);
 
 using environment = std::vector<std::pair<std::string, std::string>>;
 
+/// What runs when a master begins.
+struct findings {
+  std::vector<instance> running;
+  std::uint32_t next_worker = 0;  ///< all ids of workers that the platform knows of are below
+};
+
+/// Another size that a user wants; nothing: as it is.
+struct size_request {
+  std::optional<std::uint32_t> workers, servers;
+  std::vector<std::uint32_t> leave = {};  ///< workers that are to be among those that go
+};
+
 /// What the master hears of its platform. All are called on the node's thread.
 struct observer {
   /// A process has ended. `number`: of the event, where the platform counts them; otherwise 0.
@@ -49,14 +64,17 @@ struct observer {
   /// A process is told to leave by others than the master, and will end.
   std::function<void(instance who, std::string const& why)> leaving;
   /// At the start, once all earlier endings have been told: what runs.
-  std::function<void(std::vector<instance> const& running)> found;
+  std::function<void(findings const& what)> found;
   /// A user wants another number of workers or servers: empty, or why not.
-  std::function<std::string(std::optional<std::uint32_t> workers, std::optional<std::uint32_t> servers)>
-      scale;
+  std::function<std::string(size_request const& wanted)> scale;
   /// The platform refuses what every job needs, and time does not mend it: in words, with the way out.
   std::function<void(std::string const& why)> refused;
   /// The platform cannot tell any more what happens, because of `why`: the job cannot go on.
   std::function<void(std::string const& why)> failed = {};
+  /// The job is to end so that it can go on later. Told again and again.
+  std::function<void()> suspend = {};
+  /// This master is the job's no more: another takes, or has taken, its place.
+  std::function<void(std::string const& why)> superseded = {};
 };
 
 /// What starts and stops the processes of a job for its master: this machine, or a cluster. It only does as
@@ -79,6 +97,9 @@ class platform {
   /// Shows users how the job does, where the platform has a place for it. On any thread.
   virtual void show(std::string const& /*status: "Running", "Finished", "Failed"*/,
                     std::string const& /*line*/) {}
+
+  /// Shows programs how the job does, as JSON, in the same place. On any thread.
+  virtual void report(std::string const& /*json*/) {}
 
   /// Shows users what the job has been waiting for too long, in the same place; empty: nothing any more. On
   /// any thread.

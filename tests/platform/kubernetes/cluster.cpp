@@ -84,7 +84,7 @@ TEST_CASE("a wish for another size is answered though more notes wait than are k
                                 .leaving = {},
                                 .found = [](auto const&) {},
                                 .scale =
-                                    [&](auto, auto) {
+                                    [&](auto const&) {
                                       // After this call the answer has been noted, or is lost.
                                       node.post([&] { asked.set(); });
                                       return std::string();

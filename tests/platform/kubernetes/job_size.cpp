@@ -30,4 +30,29 @@ TEST_CASE("A wish is what its annotations say") {
   CHECK(wish == size_wish{"3", ""});
   CHECK_FALSE(wish.empty());
   CHECK_FALSE(wish_of(pod({{"elasticdl/num-ps-pods", "x"}})).empty());
+  CHECK(wish_of(pod({{"elasticdl/num-workers", "3"}, {"elasticdl/leave", "1,2"}})) ==
+        size_wish{"3", "", "1,2"});
+  // Who is to leave is no wish of its own.
+  CHECK(wish_of(pod({{"elasticdl/leave", "1,2"}})).empty());
+}
+
+TEST_CASE("Workers that are to leave are a list of ids") {
+  using ids = std::vector<std::uint32_t>;
+  CHECK(ids_of("") == ids{});
+  CHECK(ids_of("3") == ids{3});
+  CHECK(ids_of("3,5,0") == ids{3, 5, 0});
+  for (char const* bad : {",", "3,", "3,,5", "a", "-1", "3 5", "99999999999"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(ids_of(bad));
+  }
+  std::string many = "1";
+  for (int i = 0; i < 10'000; ++i) many += ",1";
+  CHECK_FALSE(ids_of(many));
+}
+
+TEST_CASE("A job is to be suspended when its master's pod says true") {
+  CHECK(is_suspended(pod({{"elasticdl/suspend", "true"}})));
+  CHECK_FALSE(is_suspended(pod({{"elasticdl/suspend", "false"}})));
+  CHECK_FALSE(is_suspended(pod({{"elasticdl/suspend", true}})));
+  CHECK_FALSE(is_suspended(json::object()));
 }

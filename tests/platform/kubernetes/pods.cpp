@@ -341,8 +341,9 @@ TEST_CASE("A master that takes another's place finds the pods, and hears what it
   leaves.who = worker(2), leaves.uid = "3", leaves.terminating = true;
   d.all.listed({runs, failed, leaves}, d.now);
   auto const commands = d.all.take_commands();
-  auto const& found = std::get<pods_found>(commands.back());
+  auto const& found = std::get<pods_found>(commands.back()).what;
   CHECK(found.running == std::vector{worker(1)});
+  CHECK(found.next_worker == 3);
   CHECK(std::ranges::count_if(commands, [](auto const& c) { return std::holds_alternative<pod_ended>(c); }) ==
         1);
   CHECK(std::ranges::count_if(commands,
@@ -456,6 +457,45 @@ TEST_CASE(
   d.all.refused(worker(1), {409, "AlreadyExists", "already exists"}, d.now);
   d.all.tick(d.now + 60s);
   CHECK(d.all.take_commands().empty());
+}
+
+TEST_CASE("A pod whose other containers outlive the program is deleted, and its end told once") {
+  drive d;
+  auto s = d.run(worker(0));
+  s.others = true;
+  s.ended = {0, "Completed", {}};
+  d.all.changed(s, d.now);
+  auto commands = d.all.take_commands();
+  auto const count = [&](auto is) { return std::ranges::count_if(commands, is); };
+  CHECK(count([](auto const& c) { return std::holds_alternative<pod_ended>(c); }) == 1);
+  CHECK(count([](auto const& c) { return std::holds_alternative<delete_pod>(c); }) == 1);
+  s.terminating = true;
+  d.all.changed(s, d.now);
+  d.all.deleted(s, d.now);
+  CHECK(d.all.take_commands().empty());
+  // One that has ended as a whole stays to be looked at.
+  auto t = d.run(worker(1));
+  t.others = true;
+  d.take<pod_ended>();
+  t.at = phase::succeeded;
+  t.ended = {0, "Completed", {}};
+  d.all.changed(t, d.now);
+  CHECK(d.take<delete_pod>().empty());
+}
+
+TEST_CASE(
+    "Of several containers the first in the spec is the program's, whatever the order of their statuses") {
+  auto const pod = nlohmann::json::parse(R"({
+    "metadata": {"labels": {"elasticdl-replica-type": "worker", "elasticdl-replica-index": "3"}},
+    "spec": {"containers": [{"name": "train"}, {"name": "log"}]},
+    "status": {"phase": "Running", "containerStatuses": [
+      {"name": "log", "state": {"running": {}}},
+      {"name": "train", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}})");
+  auto const s = read_pod(pod);
+  REQUIRE(s);
+  REQUIRE(s->ended);
+  CHECK(s->ended->code == 3);
+  CHECK(s->lingers());
 }
 
 TEST_CASE("Who has given up waiting has not failed") {

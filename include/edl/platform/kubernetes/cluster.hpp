@@ -41,6 +41,10 @@ struct patience {
 /// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the wish is removed. A
 /// master that may not do its work tells its observer within seconds; one that has been allowed to do it
 /// once goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
+/// `elasticdl/suspend` asks it to end so that it can go on; `elasticdl/report` is how it does, for programs.
+///
+/// Where the spec names an owner of the job, its members are that owner's, and outlive the master's pod. A
+/// master whose pod is gone, as after its node was given up, is told so.
 ///
 /// Thread safety: as `platform`; the constructor on any thread.
 class cluster final : public platform {
@@ -54,6 +58,7 @@ class cluster final : public platform {
   void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) override;
   void show(std::string const& status, std::string const& line) override;
   void waits(std::string const& what) override;
+  void report(std::string const& json) override;
 
  private:
   void obey();
@@ -61,7 +66,7 @@ class cluster final : public platform {
   void execute(delete_pod const& c);
   void execute(pod_ended const& c) { to_.ended(c.how, 0); }
   void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
-  void execute(pods_found const& c) { to_.found(c.running); }
+  void execute(pods_found const& c) { to_.found(c.what); }
   void execute(pod_note const& c);
   void execute(not_allowed const& c) { refused(c.why); }
 
@@ -77,6 +82,10 @@ class cluster final : public platform {
   bool answer(size_wish const& wish, std::string const& text, std::string const& size);
   void raise_memory(nlohmann::json const& pod);
   void record(pod_note const& n);
+  void record(pod_note const& n, owner const& of);
+  std::string const& members_owner() const { return spec_.by.empty() ? self_.uid : spec_.by.uid; }
+  void self_is_gone();
+  void mark_self(nlohmann::json metadata);
 
   /// Tells the API server something that the job does not depend on, some time later; nothing where too much
   /// waits already.

@@ -58,7 +58,7 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       log_(std::move(log)),
       patience_(p),
       pods_(detail::options_of(spec_)),
-      size_{spec_.num_workers, spec_.num_servers} {
+      size_{spec_.initial_workers ? spec_.initial_workers : spec_.num_workers, spec_.num_servers} {
   watcher_ = std::make_unique<watcher>(
       client_, pod_path(""), job_selector(spec_.name),
       watcher::callbacks{
@@ -86,28 +86,45 @@ EDL_INLINE std::string cluster::pod_path(std::string const& name) const {
 
 EDL_INLINE void cluster::listed(nlohmann::json const& items) {
   std::vector<pod_status> all;
+  nlohmann::json const* self = nullptr;
   for (nlohmann::json const& one : items)
     if (auto s = read_pod(one)) {
-      if (s->who.what == role::master)
-        see_self(one);
-      else if (s->owner == self_.uid)  // others are left from a job of that name, and about to go
-        all.push_back(std::move(*s));
+      if (s->uid == self_.uid)
+        self = &one;
+      else if (s->who.what != role::master && s->owner == members_owner())
+        all.push_back(std::move(*s));  // others are left from a job of that name, and about to go
     }
+  if (!self) return self_is_gone();
   node_.post([this, all = std::move(all)] {
     pods_.listed(all, std::chrono::steady_clock::now());
     obey();
   });
+  see_self(*self);  // what is wished is wished of those that run
 }
 
 EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& object) {
   auto s = read_pod(object);
   if (!s) return;
-  if (s->who.what == role::master) return see_self(object);
-  if (s->owner != self_.uid) return;
+  if (s->who.what == role::master) {
+    if (type == "DELETED" && s->uid == self_.uid) return self_is_gone();
+    return see_self(object);
+  }
+  if (s->owner != members_owner()) return;
   node_.post([this, gone = type == "DELETED", s = std::move(*s)] {
     auto const now = std::chrono::steady_clock::now();
     gone ? pods_.deleted(s, now) : pods_.changed(s, now);
     obey();
+  });
+}
+
+// The members go with it, or are the next master's.
+EDL_INLINE void cluster::self_is_gone() {
+  node_.post([this] {
+    pods_.close();
+    obey();
+    if (to_.superseded)
+      to_.superseded(
+          fmt::format("pod {} (uid {}) is gone from namespace {}", self_.name, self_.uid, spec_.space));
   });
 }
 
@@ -273,23 +290,25 @@ EDL_INLINE void cluster::note_surely(std::function<void()> what) {
   });
 }
 
-EDL_INLINE void cluster::record(pod_note const& n) {
+EDL_INLINE void cluster::record(pod_note const& n) { record(n, self_); }
+
+EDL_INLINE void cluster::record(pod_note const& n, owner const& of) {
   auto const now = std::chrono::system_clock::now();
-  note([this, n, now] {
+  note([this, n, now, of] {
     std::string const at = detail::stamp(now);
     client_.create(fmt::format("/api/v1/namespaces/{}/events", spec_.space),
                    {{"apiVersion", "v1"},
                     {"kind", "Event"},
                     {"metadata",
-                     {{"name", fmt::format("{}.{:x}", self_.name, now.time_since_epoch().count())},
+                     {{"name", fmt::format("{}.{:x}", of.name, now.time_since_epoch().count())},
                       {"namespace", spec_.space},
                       {"labels", {{"elasticdl-job-name", spec_.name}}}}},
                     {"involvedObject",
-                     {{"apiVersion", "v1"},
-                      {"kind", "Pod"},
-                      {"name", self_.name},
+                     {{"apiVersion", of.api_version},
+                      {"kind", of.kind},
+                      {"name", of.name},
                       {"namespace", spec_.space},
-                      {"uid", self_.uid}}},
+                      {"uid", of.uid}}},
                     {"type", n.level >= severity::warning ? "Warning" : "Normal"},
                     {"reason", n.reason},
                     {"message", n.text.substr(0, 1000)},
@@ -300,21 +319,26 @@ EDL_INLINE void cluster::record(pod_note const& n) {
   });
 }
 
-EDL_INLINE void cluster::show(std::string const& status, std::string const& line) {
-  note([this, status, line] {
-    client_.patch(
-        pod_path(self_.name),
-        {{"metadata", {{"labels", {{"status", status}}}, {"annotations", {{"elasticdl/progress", line}}}}}});
+EDL_INLINE void cluster::mark_self(nlohmann::json metadata) {
+  metadata["uid"] = self_.uid;  // not of a successor, which has the same name
+  note([this, patch = nlohmann::json{{"metadata", std::move(metadata)}}] {
+    client_.patch(pod_path(self_.name), patch);
   });
+}
+
+EDL_INLINE void cluster::show(std::string const& status, std::string const& line) {
+  mark_self({{"labels", {{"status", status}}}, {"annotations", {{"elasticdl/progress", line}}}});
   if (status != "Running") record({status == "Failed" ? severity::warning : severity::info, status, line});
 }
 
 EDL_INLINE void cluster::waits(std::string const& what) {
   nlohmann::json value = what;
   if (what.empty()) value = nullptr;  // takes the annotation away
-  note([this, value] {
-    client_.patch(pod_path(self_.name), {{"metadata", {{"annotations", {{"elasticdl/waits", value}}}}}});
-  });
+  mark_self({{"annotations", {{"elasticdl/waits", value}}}});
+}
+
+EDL_INLINE void cluster::report(std::string const& json) {
+  mark_self({{"annotations", {{"elasticdl/report", json}}}});
 }
 
 EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
@@ -330,6 +354,10 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
       pods_.close();  // what it made now would only be deleted with it
       obey();
     });
+  if (is_suspended(pod))
+    node_.post([this] {
+      if (to_.suspend) to_.suspend();
+    });
   size_wish const wish = wish_of(pod);
   if (wish.empty()) return;
   {
@@ -343,12 +371,15 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
 
 EDL_INLINE void cluster::scale(size_wish const& wish) {
   auto const workers = number(wish.workers), servers = number(wish.servers);
+  auto const leave = ids_of(wish.leave);
   std::string refused;
-  if ((!wish.workers.empty() && !workers) || (!wish.servers.empty() && !servers))
+  if (!leave)
+    refused = fmt::format("leave={}: expected ids of workers, as 3,5", wish.leave.substr(0, 50));
+  else if ((!wish.workers.empty() && !workers) || (!wish.servers.empty() && !servers))
     refused = fmt::format("workers={},servers={}: expected numbers", wish.workers.substr(0, 50),
                           wish.servers.substr(0, 50));
   else
-    refused = to_.scale(workers, servers);
+    refused = to_.scale({workers, servers, workers ? *leave : std::vector<std::uint32_t>{}});
   if (refused.empty()) size_ = {workers.value_or(size_.workers), servers.value_or(size_.servers)};
   bool const good = refused.empty();
   std::string const text =
@@ -363,7 +394,10 @@ EDL_INLINE void cluster::scale(size_wish const& wish) {
         if (of.wish_ == wish) of.wish_.reset();  // the next, which may be the same, is another question
       }
     } const forget{*this, wish};
-    if (answer(wish, text, size)) record({good ? severity::info : severity::warning, "Scaled", text});
+    if (!answer(wish, text, size)) return;
+    pod_note const told{good ? severity::info : severity::warning, "Scaled", text};
+    record(told);
+    if (!spec_.by.empty()) record(told, spec_.by);
   });
 }
 
@@ -380,6 +414,7 @@ EDL_INLINE bool cluster::answer(size_wish const& wish, std::string const& text, 
                         {{"elasticdl/scaled", text},
                          {"elasticdl/size", size},
                          {"elasticdl/num-workers", nullptr},
+                         {"elasticdl/leave", nullptr},
                          {"elasticdl/num-ps-pods", nullptr}}}}}});
       return true;
     } catch (api_error const& e) {
@@ -389,7 +424,7 @@ EDL_INLINE bool cluster::answer(size_wish const& wish, std::string const& text, 
 }
 
 EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {
-  auto const& container = first(field(pod, {"status", "containerStatuses"}));
+  auto const& container = program_status(pod);
   if (text(field(container, {"lastState", "terminated", "reason"})) != "OOMKilled") return;
   std::string const had =
       text(field(first(field(pod, {"spec", "containers"})), {"resources", "limits", "memory"}));

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace edl::platform::kubernetes {
 
@@ -20,14 +21,21 @@ std::string to_text(job_size const& size);
 /// The size that a master's pod shows; nothing where it shows none.
 std::optional<job_size> shown_size(nlohmann::json const& master);
 
-/// What the annotations `elasticdl/num-workers` and `elasticdl/num-ps-pods` of a master's pod wish for, as
-/// texts that nobody has checked; empty: nothing is said of it.
+/// What the annotations `elasticdl/num-workers`, `elasticdl/num-ps-pods` and `elasticdl/leave` of a master's
+/// pod wish for, as texts that nobody has checked; empty: nothing is said of it.
 struct size_wish {
-  std::string workers, servers;
+  std::string workers, servers, leave = {};
   bool empty() const { return workers.empty() && servers.empty(); }
   friend bool operator==(size_wish const&, size_wish const&) = default;
 };
 size_wish wish_of(nlohmann::json const& master);
+
+/// The ids of `elasticdl/leave`: "3,5"; an empty text has none. Nothing when it is no such list, or has more
+/// than 10,000.
+std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text);
+
+/// Whether the annotation `elasticdl/suspend` of a master's pod is "true".
+bool is_suspended(nlohmann::json const& master);
 
 }  // namespace edl::platform::kubernetes
 

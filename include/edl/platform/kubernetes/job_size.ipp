@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -13,6 +14,8 @@
 
 namespace edl::platform::kubernetes {
 namespace detail {
+
+inline constexpr std::size_t most_ids = 10'000;  // of a list of workers, which are as many as a job may have
 
 /// The number after `name`, which `text` must begin with; takes both off.
 inline std::optional<std::uint32_t> take_count(std::string_view& text, std::string_view name) {
@@ -43,7 +46,23 @@ EDL_INLINE std::optional<job_size> shown_size(nlohmann::json const& master) {
 EDL_INLINE size_wish wish_of(nlohmann::json const& master) {
   auto const& annotations = field(master, {"metadata", "annotations"});
   return {text(field(annotations, {"elasticdl/num-workers"})),
-          text(field(annotations, {"elasticdl/num-ps-pods"}))};
+          text(field(annotations, {"elasticdl/num-ps-pods"})), text(field(annotations, {"elasticdl/leave"}))};
+}
+
+EDL_INLINE std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text) {
+  std::vector<std::uint32_t> ids;
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    auto const end = std::min(text.find(',', at), text.size());
+    auto const id = number(text.substr(at, end - at));
+    if (!id || ids.size() == detail::most_ids) return std::nullopt;
+    ids.push_back(*id);
+    at = end + 1;
+  }
+  return ids;
+}
+
+EDL_INLINE bool is_suspended(nlohmann::json const& master) {
+  return text(field(master, {"metadata", "annotations", "elasticdl/suspend"})) == "true";
 }
 
 }  // namespace edl::platform::kubernetes

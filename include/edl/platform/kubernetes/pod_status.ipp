@@ -43,6 +43,15 @@ inline std::string joined(std::string const& reason, std::string const& message)
 
 }  // namespace detail
 
+EDL_INLINE nlohmann::json const& program_status(nlohmann::json const& pod) {
+  auto const& all = field(pod, {"status", "containerStatuses"});
+  std::string const name = text(field(first(field(pod, {"spec", "containers"})), {"name"}));
+  if (all.is_array())
+    for (auto const& one : all)
+      if (text(field(one, {"name"})) == name) return one;
+  return first(all);
+}
+
 EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
   using namespace detail;
   auto const& labels = field(pod, {"metadata", "labels"});
@@ -72,7 +81,9 @@ EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
       if (type == "DisruptionTarget" && status == "True")
         s.disruption = joined(text(field(c, {"reason"})), text(field(c, {"message"})));
     }
-  auto const& container = first(field(pod, {"status", "containerStatuses"}));
+  auto const& all = field(pod, {"spec", "containers"});
+  s.others = all.is_array() && all.size() > 1;
+  auto const& container = program_status(pod);
   if (auto const& waiting = field(container, {"state", "waiting"}); waiting.is_object()) {
     s.waiting = text(field(waiting, {"reason"}));
     s.waiting_why = text(field(waiting, {"message"}));

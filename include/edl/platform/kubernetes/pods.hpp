@@ -42,7 +42,7 @@ struct pod_leaving {
 
 /// The first listing has been dealt with: these run, or are about to.
 struct pods_found {
-  std::vector<instance> running;
+  findings what;
 };
 
 /// Something that a user would want to know: a log line, and an Event of the master's pod.
@@ -69,6 +69,7 @@ using pod_command =
 ///   long that is nobody's fault.
 /// - What the API server refuses for want of room (quota) or for being busy is asked again, after pauses that
 ///   grow; what it refuses for good, and a pod whose image or command is wrong, is a failed process.
+/// - A pod whose program has ended, but not its other containers, is deleted: it would keep its room.
 /// - A right to create pods that is missing before there was any pod ends the job. A right that is taken away
 ///   later may be given back: it is waited for, with the same pauses.
 /// - A pod that cannot be placed or pulled is told of, with the API server's words, once per reason.
@@ -84,6 +85,7 @@ class pods {
     role_spec server, worker;
     std::uint32_t most_doublings = 3;
     std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between tries to create
+    std::chrono::seconds farewell{30};        ///< for the containers beside a program that has ended
     std::chrono::seconds pull_patience{300};  ///< with an image or a volume that does not come
   };
   explicit pods(options o) : options_(std::move(o)) {}

@@ -167,8 +167,10 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now)
   for (pod_status const& s : all) changed(s, now);
   if (std::exchange(found_, true)) return;
   pods_found found;
-  for (auto const& [who, p] : pods_)
-    if (!p.over && !p.leaving) found.running.push_back(who);
+  for (auto const& [who, p] : pods_) {
+    if (!p.over && !p.leaving) found.what.running.push_back(who);
+    if (who.what == role::worker) found.what.next_worker = std::max(found.what.next_worker, who.id + 1);
+  }
   commands_.emplace_back(std::move(found));
 }
 
@@ -192,6 +194,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   if (s.over()) {
     ending e = ending_of(s);
     if (s.out_of_memory() && !e.outside && !p.asked) out_of_memory(s, e);
+    if (s.lingers() && !s.terminating) discard(s.who, p, options_.farewell);
     return end(s.who, p, std::move(e));
   }
   if (s.terminating && !p.asked && !std::exchange(p.leaving, true) && s.who.what == role::worker) {
