@@ -138,11 +138,12 @@ TEST_CASE("what a TrainingJob has no place for is refused") {
 
 TEST_CASE("a manifest is checked before a cluster sees it") {
   CHECK(wrong(json::object()) == "accepted");
-  CHECK(has(wrong({{"spec", {{"workers", {{"min", 5}}}}}}), "job.yaml: spec.workers.min: 5 is above max, 4"));
-  CHECK(has(wrong({{"spec", {{"workers", {{"replicas", 9}}}}}}), "spec.workers.replicas: 9: expected"));
+  CHECK(has(wrong({{"spec", {{"workers", {{"min", 5}}}}}}),
+            "spec.workers.min is 5: expected at most spec.workers.max, which is 4"));
+  CHECK(has(wrong({{"spec", {{"workers", {{"replicas", 9}}}}}}), "spec.workers.replicas is 9"));
   CHECK(has(wrong({{"spec", {{"servers", {{"replicas", 0}}}}}}), "spec.servers.replicas"));
   CHECK(has(wrong({{"spec", {{"strategy", "AllreduceStrategy"}}}}), "has no servers"));
-  CHECK(has(wrong({{"metadata", {{"name", "Big"}}}}), "metadata.name: 'Big'"));
+  CHECK(has(wrong({{"metadata", {{"name", "Big"}}}}), "metadata.name is 'Big'"));
   CHECK(has(wrong({{"metadata", {{"name", std::string(41, 'a')}}}}), "at most 40"));
   CHECK(has(wrong({{"spec", {{"flags", {"--training_data=/d", "--num_epoch=2"}}}}}),
             "did you mean --num_epochs?"));
@@ -150,7 +151,7 @@ TEST_CASE("a manifest is checked before a cluster sees it") {
             "spec.flags[1]: --num_workers follows"));
   CHECK(has(wrong({{"spec", {{"flags", json::array()}}}}), "--training_data"));
   CHECK(has(wrong({{"spec", {{"flags", {"--help"}}}}}), "start no job"));
-  CHECK(has(wrong({{"spec", {{"workers", {{"template", nullptr}}}}}}), "spec.workers.template: is missing"));
+  CHECK(has(wrong({{"spec", {{"workers", {{"template", nullptr}}}}}}), "spec.workers.template"));
   CHECK(has(wrong({{"apiVersion", "elasticdl.org/v1"}}), "expected elasticdl.org/v1alpha1"));
   json job = made({});
   job["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1500m";
@@ -158,5 +159,5 @@ TEST_CASE("a manifest is checked before a cluster sees it") {
       has(refusal([&] { check_training_job(job, "f"); }),
           "f: spec.workers.template.spec.containers[0].resources.requests.cpu: 1500m is above its limit, 1"));
   job["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much";
-  CHECK(has(refusal([&] { check_training_job(job, "f"); }), "'much' is no amount"));
+  CHECK(has(refusal([&] { check_training_job(job, "f"); }), "resources.requests.cpu: \"much\": expected"));
 }

@@ -15,6 +15,7 @@
 #include "edl/core/error.hpp"
 #include "pods.hpp"
 #include "submission_flags.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -83,11 +84,25 @@ class passing_pod {
   std::string job_, path_;
 };
 
+/// The master's pod; of a TrainingJob whose pods are gone, what it would be made from.
+json pod_of_master(cluster& c, std::string const& job) {
+  auto const above = find_training_job(c, job);
+  if (!above) return c.master_of(job);
+  for (json const& pod : own_pods(c.pods_of(job), above->is.uid))
+    if (role_name(pod) == "master") return pod;
+  if (!above->fault.empty()) throw error(above->fault);
+  json pod = json::parse(above->is.spec.master);
+  json& command = pod["spec"]["containers"][0]["command"] =
+      json::array({above->is.spec.model, above->is.spec.command});
+  for (std::string const& flag : above->is.spec.flags) command.push_back(flag);
+  return pod;
+}
+
 int audit_job(command_line const& l) {
   std::string const& job = l.arguments()[0];
   auto const limit = std::chrono::seconds(l.number("timeout", 1, 86'400));
   cluster c = connect(l);
-  json const master = c.master_of(job);
+  json const master = pod_of_master(c, job);
   std::string const directory =
       l.text("checkpoint_dir").empty() ? checkpoint_dir_of(master) : l.text("checkpoint_dir");
   if (directory.empty())

@@ -10,6 +10,7 @@
 #include "edl/core/error.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "pods.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -43,9 +44,123 @@ std::string without_blanks(std::string const& answer) {
 
 char const* const scaled_at = "/metadata/annotations/elasticdl~1scaled";
 
+/// Until `limit` from now.
+auto after(std::chrono::seconds limit) { return std::chrono::steady_clock::now() + limit; }
+
+/// What the controller makes of a change: waits until it has read it, and the job is as `reached` asks.
+/// Throws error that says `what` it did not do.
+live_job await_controller(cluster& c, std::string const& job, std::int64_t generation,
+                          std::chrono::seconds limit,
+                          std::function<bool(controller::training_job const&)> const& reached,
+                          std::string const& what) {
+  for (auto const until = after(limit);;) {
+    live_job now = training_job_again(c, job, until);
+    bool const seen = now.is.status.observed_generation >= generation;
+    if (seen && (now.is.finished() || reached(now.is))) return now;
+    if (std::chrono::steady_clock::now() > until)
+      throw error(fmt::format("{0} within {1} s: {2}; the wish stays", what, limit.count(),
+                              seen ? fmt::format("`edl explain {}` tells why", job)
+                                   : "no controller has read it; `edl doctor` says whether there is one"));
+    std::this_thread::sleep_for(200ms);
+  }
+}
+
+[[noreturn]] void refuse_ended(controller::training_job const& job, char const* what) {
+  throw error(
+      fmt::format("job '{}' has ended ({}): nothing of it can be {}", job.name, status_of(job), what));
+}
+
+/// Whether it has no size to change now, because it is suspended or not admitted.
+bool waits_for_room(controller::training_job const& job) {
+  auto const* const admitted = controller::find_condition(job.status, controller::condition_type::admitted);
+  return job.spec.suspend || (admitted != nullptr && admitted->status == controller::truth::no);
+}
+
+/// Writes how many workers and servers it is to have, and waits until the controller has told its master.
+int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
+  controller::training_job const& job = of.is;
+  if (!of.fault.empty()) throw error(of.fault);
+  if (job.finished()) refuse_ended(job, "scaled");
+  json change = json::object();
+  auto const& w = job.spec.workers;
+  std::uint32_t workers = w.replicas.value_or(0), servers = job.spec.servers;
+  if (l.given("num_workers")) {
+    bool const chosen = l.text("num_workers") != "auto";
+    if (chosen) {
+      workers = std::uint32_t(l.number("num_workers", 1, 10'000));
+      if (workers < w.min || workers > w.max)
+        throw usage_error(
+            fmt::format("--num_workers={0}: job '{1}' may have {2} to {3} workers; `kubectl edit tj {1}` "
+                        "changes workers.min and workers.max",
+                        workers, job.name, w.min, w.max));
+    } else {
+      workers = 0;
+    }
+    change["workers"]["replicas"] = chosen ? json(workers) : json();
+  }
+  if (l.given("num_ps_pods")) {
+    if (job.spec.servers == 0)
+      throw usage_error(
+          fmt::format("--num_ps_pods: job '{}' trains without servers ({})", job.name, job.spec.strategy));
+    servers = std::uint32_t(l.number("num_ps_pods", 1, 1000));
+    change["servers"]["replicas"] = servers;
+  }
+  live_job const changed = change_training_job(c, job.name, {{"spec", change}});
+  auto const told = [&](controller::training_job const& now) {
+    return waits_for_room(now) || ((workers == 0 || now.status.workers.desired == workers) &&
+                                   (!l.given("num_ps_pods") || now.status.servers.desired == servers));
+  };
+  live_job const now =
+      await_controller(c, job.name, changed.is.generation, std::chrono::seconds(l.number("timeout", 1, 3600)),
+                       told, fmt::format("job '{}' was not told its new size", job.name));
+  if (waits_for_room(now.is))
+    fmt::print("job {}: has the new size when it starts: {}\n", job.name,
+               now.is.spec.suspend ? fmt::format("`edl resume {}` lets it", job.name) : hindrance_of(now.is));
+  else if (l.given("num_workers") && workers == 0)
+    fmt::print("job {}: workers={}, and the autoscaler decides from {} to {}\n", job.name,
+               now.is.status.workers.desired, w.min, w.max);
+  else
+    fmt::print("job {}: workers={}, servers={}\n", job.name, now.is.status.workers.desired,
+               now.is.status.servers.desired);
+  return done;
+}
+
+/// Removes a TrainingJob, whose pods the cluster removes with it.
+bool delete_training_job(cluster& c, std::string const& job) {
+  return find_training_job(c, job) && remove_one(c, training_jobs_path(c.space, job));
+}
+
+int set_suspended(command_line const& l, bool yes) {
+  std::string const& name = l.arguments()[0];
+  char const* const what = yes ? "suspended" : "resumed";
+  cluster c = connect(l);
+  auto const of = find_training_job(c, name);
+  if (!of) {
+    c.master_of(name);  // says that there is no such job
+    throw error(fmt::format("job '{}' is no TrainingJob and cannot be {}: `edl submit` makes jobs that can",
+                            name, what));
+  }
+  if (of->fault.empty() && of->is.finished()) refuse_ended(of->is, what);
+  live_job const changed = change_training_job(c, name, {{"spec", {{"suspend", yes}}}});
+  fmt::print("job {} is {}{}\n", name, yes ? "being suspended" : "resumed",
+             yes ? fmt::format("; `edl resume {}` lets it go on", name) : "; it starts when there is room");
+  std::fflush(stdout);
+  if (!l.truth("wait")) return done;
+  await_controller(
+      c, name, changed.is.generation, std::chrono::seconds(l.number("timeout", 1, 86'400)),
+      [&](controller::training_job const& job) {
+        return controller::is_true(
+            job.status, yes ? controller::condition_type::suspended : controller::condition_type::running);
+      },
+      fmt::format("job '{}' was not {}", name, what));
+  fmt::print("job {} {}\n", name, yes ? "is suspended" : "runs");
+  return done;
+}
+
 }  // namespace
 
 bool delete_job(cluster& c, std::string const& job) {
+  if (delete_training_job(c, job)) return true;
   k8s::job_spec const spec{.name = job, .space = c.space};
   bool const master = remove_one(c, c.path("pods", k8s::pod_name(job, {platform::role::master, 0})));
   bool any = master;
@@ -83,10 +198,14 @@ int remove(words const& line) {
     for (;;) {
       json pods;
       if (!answered([&] { pods = c.pods_of(job); }, until, told)) continue;
-      if (pods.empty()) break;
+      if (pods.empty() && !find_training_job(c, job)) break;
       if (std::chrono::steady_clock::now() > until)
-        throw error(fmt::format("{} pods of job '{}' are still there after {} s, {} among them", pods.size(),
-                                job, limit.count(), text_at(pods[0], "/metadata/name")));
+        throw error(
+            pods.empty()
+                ? fmt::format("job '{}' is still there after {} s, without pods: a finalizer holds it", job,
+                              limit.count())
+                : fmt::format("{} pods of job '{}' are still there after {} s, {} among them", pods.size(),
+                              job, limit.count(), text_at(pods[0], "/metadata/name")));
       std::this_thread::sleep_for(500ms);
     }
   return done;
@@ -94,23 +213,34 @@ int remove(words const& line) {
 
 std::vector<flag> scale_flags() {
   auto all = cluster_flags();
-  all.push_back({.name = "num_workers", .help = "workers that there are to be"});
+  all.push_back(
+      {.name = "num_workers",
+       .help = "workers that there are to be; auto: as many as the autoscaler gives a TrainingJob"});
   all.push_back({.name = "num_ps_pods", .help = "servers that there are to be"});
-  all.push_back({.name = "timeout", .fallback = "30", .help = "seconds to wait for the master's answer"});
+  all.push_back({.name = "timeout",
+                 .fallback = "30",
+                 .help = "seconds to wait for the master's answer, or the controller's"});
   return all;
 }
 
 int scale(words const& line) {
   command_line const l("scale", scale_flags(), line, 1, 1, "the job's name");
   std::string const& job = l.arguments()[0];
+  if (!l.given("num_workers") && !l.given("num_ps_pods"))
+    throw usage_error("scale: how many? give --num_workers or --num_ps_pods");
+  bool const by_autoscaler = l.text("num_workers") == "auto";
   json wanted{{"elasticdl/scaled", nullptr}};  // an older answer is none to this question
   for (auto const& [name, annotation] :
        {std::pair{"num_workers", "elasticdl/num-workers"}, {"num_ps_pods", "elasticdl/num-ps-pods"}})
-    if (l.given(name)) wanted[annotation] = std::to_string(l.number(name, 1, 10'000));
-  if (wanted.size() == 1) throw usage_error("scale: how many? give --num_workers or --num_ps_pods");
+    if (l.given(name) && l.text(name) != "auto")
+      wanted[annotation] = std::to_string(l.number(name, 1, 10'000));
   auto const limit = std::chrono::seconds(l.number("timeout", 1, 3600));
   cluster c = connect(l);
+  if (auto const above = find_training_job(c, job)) return scale_training_job(l, c, *above);
   json pod = c.master_of(job);
+  if (by_autoscaler)
+    throw usage_error(
+        fmt::format("--num_workers=auto: job '{}' is no TrainingJob, so no autoscaler looks after it", job));
   if (pod_state const state = state_of(pod); state.ended)
     throw error(fmt::format("job '{}' has ended ({}): nothing of it can be scaled", job, state.status));
   std::string const path = c.path("pods", text_at(pod, "/metadata/name"));
@@ -128,6 +258,24 @@ int scale(words const& line) {
           limit.count()));
     std::this_thread::sleep_for(200ms);
   }
+}
+
+std::vector<flag> suspend_flags() {
+  auto all = cluster_flags();
+  all.push_back({.name = "wait",
+                 .fallback = "false",
+                 .help = "return when it has no pods any more, or runs again",
+                 .what = flag::kind::truth});
+  all.push_back({.name = "timeout", .fallback = "600", .help = "seconds to wait at most"});
+  return all;
+}
+
+int suspend(words const& line) {
+  return set_suspended(command_line("suspend", suspend_flags(), line, 1, 1, "the job's name"), true);
+}
+
+int resume(words const& line) {
+  return set_suspended(command_line("resume", suspend_flags(), line, 1, 1, "the job's name"), false);
 }
 
 }  // namespace edl::tool

@@ -20,4 +20,9 @@ std::vector<flag> remove_flags();
 int scale(words const& line);
 std::vector<flag> scale_flags();
 
+/// `edl suspend` and `edl resume`: a TrainingJob has no pods for a while, and goes on from its checkpoint.
+int suspend(words const& line);
+int resume(words const& line);
+std::vector<flag> suspend_flags();
+
 }  // namespace edl::tool

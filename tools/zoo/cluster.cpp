@@ -12,6 +12,7 @@
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/version.hpp"
 #include "pods.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -57,6 +58,7 @@ error cluster::no_such_job(std::string const& job) {
   json const all = api.get(path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
   for (json const& pod : all.at("items"))
     names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
+  for (live_job const& one : list_training_jobs(*this, false).list) names.push_back(one.is.name);
   std::string const near = app::nearest(job, names);
   return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, space,
                            !near.empty()   ? "; did you mean " + near + "?"

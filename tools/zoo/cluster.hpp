@@ -29,7 +29,7 @@ struct cluster {
   /// The pod of a job's master. Throws error that names the job, the namespace and a similar job's name.
   nlohmann::json master_of(std::string const& job);
 
- private:
+  /// What is said of a job that is not there: names the job, the namespace and a similar job's name.
   error no_such_job(std::string const& job);
 };
 

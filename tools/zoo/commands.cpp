@@ -13,6 +13,7 @@
 #include "change.hpp"
 #include "cluster.hpp"
 #include "completion.hpp"
+#include "controller.hpp"
 #include "convert.hpp"
 #include "data.hpp"
 #include "doctor.hpp"
@@ -26,6 +27,7 @@
 #include "simulate.hpp"
 #include "submission_flags.hpp"
 #include "submit.hpp"
+#include "submit_training_job.hpp"
 #include "zoo.hpp"
 
 namespace edl::tool {
@@ -139,6 +141,16 @@ std::vector<command> const& commands() {
        "    --prediction_outputs=/data/out --checkpoint_dir_for_init=/data/out/version-1876 \\\n"
        "    --volume=claim_name=data,mount_path=/data",
        job_flags_of<predict>, as<submit, predict>},
+      {"submit",
+       "[train|evaluate|predict] [-f FILE] [flags]",
+       "make a TrainingJob, which shares the cluster with others",
+       "edl submit -f k8s/trainingjob-example.yaml --follow\n"
+       "edl submit --job_name=mnist --image_name=zoo:1 --model_def=mnist --training_data=/data/train \\\n"
+       "    --min_workers=2 --max_workers=16 --num_ps_pods=2 --volume=claim_name=data,mount_path=/data\n"
+       "edl submit -f job.yaml --dry_run=server",
+       submit_training_job_flags,
+       submit_training_job,
+       {"train", "evaluate", "predict"}},
       {"convert", "FILE [flags of edl train]",
        "print a job of PaddlePaddle's EDL, or a file of flags, as a TrainingJob",
        "edl convert examplejob.yaml --model_def=fit_a_line --training_data=/data/housing -o job.yaml\n"
@@ -176,11 +188,27 @@ std::vector<command> const& commands() {
        {},
        true},
       {"scale",
-       "JOB [--num_workers=N] [--num_ps_pods=M] [flags]",
+       "JOB [--num_workers=N|auto] [--num_ps_pods=M] [flags]",
        "change how many pods a running job has",
        "edl scale mnist --num_workers=8",
        scale_flags,
        scale,
+       {},
+       true},
+      {"suspend",
+       "JOB [flags]",
+       "stop a TrainingJob, so that it can go on later",
+       "edl suspend mnist --wait",
+       suspend_flags,
+       suspend,
+       {},
+       true},
+      {"resume",
+       "JOB [flags]",
+       "let a suspended TrainingJob go on, from its checkpoint",
+       "edl resume mnist",
+       suspend_flags,
+       resume,
        {},
        true},
       {"delete",
@@ -216,6 +244,10 @@ std::vector<command> const& commands() {
        "edl simulate --generate=100 --nodes=50 --policy=completion\n"
        "edl simulate workload-1.csv --applications=traces --batch=changing",
        simulate_flags, simulate},
+      {"controller install", "[flags]", "make TrainingJobs known to a cluster, and run their controller",
+       "edl controller install\nedl controller install --image=registry.example.com/edl-controller:1\n"
+       "edl controller install --yaml=- | kubectl delete -f -",
+       install_controller_flags, install_controller},
       {"rbac", "[flags]", "print or apply the least that a namespace must allow",
        "edl rbac -n team\nedl rbac --apply", rbac_flags, rbac},
       {"doctor", "[flags]", "check access, permissions, images and volumes",
@@ -287,11 +319,12 @@ std::string help(command const& c) {
   bool const is_job = c.name == train || c.name == evaluate || c.name == predict;
   auto const flags = is_job ? job_flags() : c.flags();
   if (!flags.empty()) text += "\nFlags\n" + describe(flags);
-  if (is_job) {
+  if (is_job || c.flags == submit_training_job_flags || c.flags == convert_job_flags) {
     std::string gone;
     for (gone_flag const& g : gone_flags()) gone += (gone.empty() ? "--" : ", --") + g.is.name;
     text += "\nFlags of the model's program, which are checked and handed on to it\n\n" +
-            program_flags(c.name) + "\nFlags that are read and do nothing, which they say: " + gone + "\n";
+            program_flags(is_job ? c.name : train) +
+            "\nFlags that are read and do nothing, which they say: " + gone + "\n";
   }
   return text + "\nExamples\n" + examples;
 }

@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "edl/core/error.hpp"
 #include "submission_flags.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -130,6 +131,8 @@ int print_completions(words const& line) try {
         c.api.get(c.path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
     for (auto const& pod : pods.at("items"))
       names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
+    for (live_job const& job : list_training_jobs(c, false).list)
+      if (std::ranges::find(names, job.is.name) == names.end()) names.push_back(job.is.name);
     return names;
   };
   for (std::string const& word : complete(line, jobs)) fmt::print("{}\n", word);

@@ -13,6 +13,7 @@
 
 #include "cluster.hpp"
 #include "edl/core/error.hpp"
+#include "job_file.hpp"
 #include "paddle.hpp"
 #include "submission_flags.hpp"
 #include "training_job_check.hpp"
@@ -22,6 +23,14 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
+
+/// What of a command line is said beside the file that it names, as words.
+words beside_file(command_line const& given) {
+  words line;
+  for (auto const& [name, value] : given.in_order())
+    if (name != "file" && name != "output_file") line.push_back("--" + name + "=" + value);
+  return line;
+}
 
 bool is_object_of_api(json const& document) {
   return document.is_object() && document.contains("apiVersion") && document.contains("kind");
@@ -43,11 +52,14 @@ bool has_data(json const& job) {
   });
 }
 
-json convert_flags(command_line const& given, std::string const& path) {
+json convert_flags(command_line const& given, std::string const& path, std::string const& text) {
+  auto known = submission_flags("train");
+  auto const own = training_job_flags();
+  known.insert(known.end(), own.begin(), own.end());
   words line = beside_file(given);
   line.push_back("--file=" + path);
-  training_job_line job = read_training_job_line("train", line, "1");
-  for (std::string const& text : job.of.notes) note(text);
+  training_job_line job = read_training_job_line("train", with_flags_of("train", known, line, text), "1");
+  for (std::string const& t : job.of.notes) note(t);
   choose_account(job.of);
   return training_job_of(job.of, job.options);
 }
@@ -68,72 +80,67 @@ void write_output(std::string const& flag, std::string const& path, std::string 
   if (std::fclose(out) != 0) throw error(fmt::format("{}={}: {}", flag, path, std::strerror(errno)));
 }
 
-std::optional<std::vector<json>> read_manifest(std::string const& flag, std::string const& path) {
-  auto all = from_yaml_documents(read_small_file(flag, path), flag + "=" + path);
+std::optional<std::vector<json>> objects_in(std::string const& text, std::string const& origin) {
+  auto all = from_yaml_documents(text, origin);
   if (std::ranges::none_of(all, is_object_of_api)) return std::nullopt;
   for (json const& one : all)
     if (!is_object_of_api(one))
       throw usage_error(
-          fmt::format("{}={}: a document has no apiVersion and kind, which the others have", flag, path));
+          fmt::format("{}: a document has no apiVersion and kind, which the others have", origin));
   return all;
 }
 
-words beside_file(command_line const& given) {
-  words line;
-  for (auto const& [name, value] : given.in_order())
-    if (name != "file" && name != "output_file") line.push_back("--" + name + "=" + value);
-  return line;
-}
-
-training_job_line from_paddle(json const& document, std::string const& origin, command_line const& given,
-                              without_program program) {
+paddle_line line_from_paddle(json const& document, std::string const& origin, command_line const& given,
+                             without_program program) {
   paddle_job theirs = read_paddle_job(document, origin);
-  bool const spec_given = given.given("cluster_spec") || given.given("cluster_spec_json");
-  auto known = submission_flags("train");
-  words line = beside_file(given);
+  paddle_line out{.line = beside_file(given),
+                  .notes = std::move(theirs.notes),
+                  .min = theirs.min,
+                  .labels = std::move(theirs.labels),
+                  .annotations = std::move(theirs.annotations)};
+  theirs.line.push_back(fmt::format("--min_workers={}", theirs.min));
+  theirs.line.push_back(fmt::format("--max_workers={}", theirs.max));
   for (std::string const& word : theirs.line) {
     std::string const name = word.substr(2, word.find('=') - 2);
-    if (name == "cluster_spec_json" && spec_given)
+    if (name == "cluster_spec_json" && (given.given("cluster_spec") || given.given("cluster_spec_json")))
       throw usage_error(fmt::format(
           "{}: its volumes and selectors stand where --cluster_spec would: leave the flag out, and "
           "change what `edl convert` prints",
           origin));
-    if (!given.given(name)) line.push_back(word);
+    if (!given.given(name)) out.line.push_back(word);
   }
-  if (!given.given("min_workers") && !given.given("max_workers")) {
-    line.push_back(fmt::format("--min_workers={}", theirs.min));
-    line.push_back(fmt::format("--max_workers={}", theirs.max));
-  } else if (!given.given("min_workers")) {
-    line.push_back(fmt::format("--min_workers={}", theirs.min));
-  } else if (!given.given("max_workers")) {
-    line.push_back(fmt::format("--max_workers={}", theirs.max));
-  }
-  words notes = std::move(theirs.notes);
-  std::string const entry = "spec.trainer.entrypoint";
-  if (!given.given("model_def")) {
-    if (program == without_program::refused)
-      throw usage_error(
-          fmt::format("{}: {}: edl runs a program of its own in the place of '{}': --model_def names it",
-                      origin, entry, theirs.entrypoint));
-    line.push_back("--model_def=" + program_of_entrypoint(theirs.entrypoint));
-    notes.push_back(
+  std::string const entry = "spec.trainer.entrypoint", &theirs_is = theirs.entrypoint;
+  if (given.given("model_def")) {
+    if (!theirs_is.empty())
+      out.notes.push_back(fmt::format("{}: '{}' is not run; --model_def={} takes its place", entry, theirs_is,
+                                      given.text("model_def")));
+  } else if (program == without_program::refused) {
+    throw usage_error(
+        fmt::format("{}: {}: edl runs a program of its own in the place of '{}': --model_def names it",
+                    origin, entry, theirs_is));
+  } else {
+    out.line.push_back("--model_def=" + program_of_entrypoint(theirs_is));
+    out.notes.push_back(
         fmt::format("{}: '{}' is not run; {} takes its place: name the program of edl in the image", entry,
-                    theirs.entrypoint, line.back()));
-  } else if (!theirs.entrypoint.empty()) {
-    notes.push_back(fmt::format("{}: '{}' is not run; --model_def={} takes its place", entry,
-                                theirs.entrypoint, given.text("model_def")));
+                    theirs_is, out.line.back()));
   }
-  bool const lacks_data = program == without_program::guessed && !given.given("training_data");
-  if (lacks_data) line.push_back("--training_data=later");
-  training_job_line job = read_training_job_line("train", line, "1");
-  if (lacks_data) {
-    std::erase(job.of.spec.command, "--training_data=later");
-    notes.push_back(
+  out.lacks_data = program == without_program::guessed && !given.given("training_data");
+  if (out.lacks_data) {
+    out.line.push_back("--training_data=later");
+    out.notes.push_back(
         "spec.flags: lacks --training_data, which PaddlePaddle's jobs do not say: give it, or write it in");
   }
-  job.options.labels = theirs.labels;
-  job.options.annotations = theirs.annotations;
-  job.of.notes.insert(job.of.notes.begin(), notes.begin(), notes.end());
+  return out;
+}
+
+training_job_line from_paddle(json const& document, std::string const& origin, command_line const& given,
+                              without_program program) {
+  paddle_line theirs = line_from_paddle(document, origin, given, program);
+  training_job_line job = read_training_job_line("train", theirs.line, "1");
+  if (theirs.lacks_data) std::erase(job.of.spec.command, "--training_data=later");
+  job.options.labels = std::move(theirs.labels);
+  job.options.annotations = std::move(theirs.annotations);
+  job.of.notes.insert(job.of.notes.begin(), theirs.notes.begin(), theirs.notes.end());
   return job;
 }
 
@@ -156,10 +163,11 @@ std::vector<flag> convert_job_flags() {
 int convert_job(words const& line) {
   command_line const given("convert", convert_job_flags(), line, 1, 1, "a file");
   std::string const path = given.arguments()[0], origin = path;
-  auto const documents = read_manifest("FILE", path);
+  std::string const content = read_small_file("FILE", path);
+  auto const documents = objects_in(content, origin);
   std::vector<json> all;
   if (!documents) {
-    all.push_back(convert_flags(given, path));
+    all.push_back(convert_flags(given, path, content));
     check_training_job(all.back(), origin);
   }
   bool any = !documents;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,19 +11,23 @@
 
 namespace edl::tool {
 
-/// The objects of a file that -f names; nothing when it holds flags. Throws usage_error.
-std::optional<std::vector<nlohmann::json>> read_manifest(std::string const& flag, std::string const& path);
-
-/// What of a command line is said beside the file that it names, as words.
-words beside_file(command_line const& given);
-
 enum class without_program {
   guessed,  ///< the entry point's name is taken, and a missing --training_data is left to the reader
   refused,
 };
 
-/// A TrainingJob of PaddlePaddle, with what the command line says in the place of its own. What has no
-/// counterpart is in the notes of `of`. Throws usage_error.
+/// A TrainingJob of PaddlePaddle as flags of `edl submit`, with what the command line says in the place of
+/// its own.
+struct paddle_line {
+  words line, notes;  ///< `notes`: of what has no counterpart
+  std::uint32_t min = 1;
+  nlohmann::json labels, annotations;
+  bool lacks_data = false;  ///< --training_data stands for one that is to be given later
+};
+paddle_line line_from_paddle(nlohmann::json const& document, std::string const& origin,
+                             command_line const& given, without_program program);
+
+/// The same, read. Throws usage_error.
 training_job_line from_paddle(nlohmann::json const& document, std::string const& origin,
                               command_line const& given, without_program program);
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cluster.hpp"
+#include "controller.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
@@ -18,6 +19,7 @@
 #include "submission.hpp"
 #include "submission_flags.hpp"
 #include "table.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -69,6 +71,7 @@ class examination {
     check_user();
     check_permissions();
     check_master();
+    check_training_jobs();
     check_nodes();
     check_priorities();
     check_volumes();
@@ -200,6 +203,62 @@ class examination {
       add("note", "master",
           fmt::format("what service account '{}' may do is not shown: {}", account, bad.what()),
           "`edl rbac` prints what it needs");
+    }
+  }
+
+  /// Jobs that share the cluster need the resource and its controller; others need neither.
+  void check_training_jobs() try {
+    if (!knows_training_jobs(c())) {
+      add("note", "TrainingJobs",
+          "the cluster does not know them; `edl submit` needs them, `edl train` does not",
+          "`edl controller install`");
+      return;
+    }
+    auto const missing =
+        denied(training_job_permissions(), "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+               "SelfSubjectAccessReview", json::object());
+    if (missing->empty())
+      add("ok", "TrainingJobs", fmt::format("you may make them in namespace {}", c().space));
+    else
+      add("fail", "TrainingJobs", fmt::format("in namespace {} you may not: {}", c().space, *missing),
+          "let an administrator apply `edl rbac --users` anew");
+    check_controller();
+  } catch (k8s::api_error const& bad) {
+    add("note", "TrainingJobs", bad.what());
+  }
+
+  void check_controller() {
+    controller_place const at = place_of_controller();
+    try {
+      json const found =
+          c().api.get(fmt::format("/apis/apps/v1/namespaces/{}/deployments/{}", at.space, at.name));
+      std::string const ready = text_at(found, "/status/readyReplicas", "0"),
+                        wanted = text_at(found, "/spec/replicas", "1");
+      add(ready == "0" ? "fail" : "ok", "controller",
+          fmt::format("{} of {} replicas of {}/{} are ready", ready, wanted, at.space, at.name),
+          ready == "0" ? fmt::format("`kubectl describe pods -n {}` shows why", at.space) : "");
+    } catch (k8s::api_error const& bad) {
+      if (bad.code() == 404)
+        add("fail", "controller", fmt::format("there is no Deployment {} in namespace {}", at.name, at.space),
+            "`edl controller install` makes it; another one's TrainingJobs say so in spec.managedBy");
+      else
+        add("note", "controller", bad.what());
+      return;
+    }
+    try {
+      json const lease = c().api.get(
+          fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", at.space, at.lease));
+      std::string const holder = text_at(lease, "/spec/holderIdentity");
+      add(holder.empty() ? "fail" : "ok", "controller",
+          holder.empty() ? "none of its replicas leads"
+                         : fmt::format("{} leads, and said so last at {}", holder,
+                                       text_at(lease, "/spec/renewTime", "?")),
+          holder.empty() ? fmt::format("`kubectl logs -n {} deployment/{}` shows why", at.space, at.name)
+                         : "");
+    } catch (k8s::api_error const& bad) {
+      add(bad.code() == 404 ? "fail" : "note", "controller",
+          bad.code() == 404 ? fmt::format("none of its replicas leads: there is no Lease {}", at.lease)
+                            : bad.what());
     }
   }
 

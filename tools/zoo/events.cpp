@@ -49,14 +49,28 @@ void keep_own(std::vector<happening>& all, json const& pods) {
   });
 }
 
+/// The same of a TrainingJob: masters come and go in it, and its own beginning is known.
+void keep_own(std::vector<happening>& all, json const& pods, controller::training_job const& above) {
+  std::set<std::string> there;
+  for (json const& pod : pods) there.insert(text_at(pod, "/metadata/uid"));
+  auto const since = parse_time(above.created);
+  std::erase_if(all, [&](happening const& h) {
+    if (h.who == "job") return h.uid != above.uid;
+    return there.count(h.uid) == 0 && since && h.first < *since;
+  });
+}
+
 }  // namespace
 
-std::vector<happening> read_events(json const& items, std::string const& job, json const& pods) {
+std::vector<happening> read_events(json const& items, std::string const& job, json const& pods,
+                                   controller::training_job const* above) {
   std::vector<happening> all;
   for (json const& e : items) {
-    auto const who = instance_of(job, text_at(e, "/involvedObject/name"));
-    if (!who || text_at(e, "/involvedObject/kind") != "Pod") continue;
-    happening h{.who = platform::name(*who),
+    std::string const kind = text_at(e, "/involvedObject/kind"), name = text_at(e, "/involvedObject/name");
+    auto const who = instance_of(job, name);
+    bool const of_job = above != nullptr && kind == controller::training_job_kind && name == job;
+    if (!of_job && (!who || kind != "Pod")) continue;
+    happening h{.who = of_job ? "job" : platform::name(*who),
                 .uid = text_at(e, "/involvedObject/uid"),
                 .by = text_at(e, "/source/component"),
                 .reason = text_at(e, "/reason"),
@@ -80,13 +94,17 @@ std::vector<happening> read_events(json const& items, std::string const& job, js
     all.push_back(std::move(h));
   }
   std::ranges::stable_sort(all, {}, [](happening const& h) { return std::pair(h.when, h.order); });
-  keep_own(all, pods);
+  if (above != nullptr)
+    keep_own(all, pods, *above);
+  else
+    keep_own(all, pods);
   return all;
 }
 
-history events_of(cluster& c, std::string const& job, json const& pods) {
+history events_of(cluster& c, std::string const& job, json const& pods,
+                  controller::training_job const* above) {
   try {
-    return {read_events(c.api.get(c.path("events")).at("items"), job, pods), ""};
+    return {read_events(c.api.get(c.path("events")).at("items"), job, pods, above), ""};
   } catch (platform::kubernetes::api_error const& bad) {
     if (bad.code() != 403 && bad.code() != 404) throw;
     return {{}, std::string("events are not shown: ") + bad.what()};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster.hpp"
+#include "edl/controller/training_job.hpp"
 
 namespace edl::tool {
 
@@ -30,10 +31,13 @@ struct history {
   std::vector<happening> list;
   std::string missing;  ///< why there are none, where the server does not show them
 };
-history events_of(cluster& c, std::string const& job, nlohmann::json const& pods);
+history events_of(cluster& c, std::string const& job, nlohmann::json const& pods,
+                  controller::training_job const* above = nullptr);
 
-/// The same, of an API server's list.
+/// The same, of an API server's list. `above`: the TrainingJob that the pods are of, whose own events are
+/// among them, said of "job"; null: a plain job.
 std::vector<happening> read_events(nlohmann::json const& items, std::string const& job,
-                                   nlohmann::json const& pods);
+                                   nlohmann::json const& pods,
+                                   controller::training_job const* above = nullptr);
 
 }  // namespace edl::tool

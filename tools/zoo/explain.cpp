@@ -13,6 +13,7 @@
 #include "pods.hpp"
 #include "submission_flags.hpp"
 #include "table.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -133,6 +134,35 @@ explanation explain_pods(std::string const& job, json const& pods, std::vector<h
   return x;
 }
 
+void explain_training_job(controller::training_job const& job, explanation& to) {
+  namespace type = controller::condition_type;
+  auto const now = [&](std::string text) { to.now.insert(to.now.begin(), {"", "job", std::move(text)}); };
+  controller::training_job_status const& s = job.status;
+  if (std::string const why = hindrance_of(job); !why.empty())
+    now(why);
+  else if (job.spec.suspend && !job.finished())
+    now(controller::is_true(s, type::suspended)
+            ? fmt::format("is suspended: `edl resume {}` lets it go on", job.name)
+            : "is being suspended: its workers hand back what they lease");
+  else if (auto const* resizing = controller::find_condition(s, type::resizing);
+           resizing != nullptr && resizing->status == controller::truth::yes)
+    now(resizing->message.empty() ? "its size is being changed" : resizing->message);
+  for (controller::scale_record const& r : s.scale_records)
+    to.before.push_back(
+        {r.time, "job", fmt::format("its workers became {} instead of {}: {}", r.to, r.from, r.reason)});
+  for (controller::condition const& c : s.conditions)
+    if (c.status == controller::truth::yes && (c.type == type::succeeded || c.type == type::failed))
+      to.before.push_back({c.last_transition_time, "job",
+                           fmt::format("{}{}{}", c.type == type::failed ? "has failed" : "has succeeded",
+                                       c.message.empty() ? "" : ": ", c.message)});
+  if (s.attempts > 1)
+    now(fmt::format("is at attempt {}: {} have failed, and {} may", s.attempts, s.attempts - 1,
+                    job.spec.backoff_limit));
+  std::ranges::stable_sort(to.before, {}, [](entry const& e) {
+    return parse_time(e.when).value_or(std::chrono::system_clock::time_point());
+  });
+}
+
 std::vector<flag> explain_flags() {
   auto all = cluster_flags();
   all.push_back({.name = "all",
@@ -151,10 +181,12 @@ int explain(words const& line) {
   command_line const l("explain", explain_flags(), line, 1, 1, "the job's name");
   std::string const& job = l.arguments()[0];
   cluster c = connect(l);
-  json const pods = own_pods(c.pods_of(job));
-  auto const events = events_of(c, job, pods);
-  if (pods.empty() && events.list.empty()) c.master_of(job);  // says that there is no such job
-  explanation const x = explain_pods(job, pods, events.list, l.truth("all"));
+  auto const above = find_training_job(c, job);
+  json const pods = own_pods(c.pods_of(job), above ? above->is.uid : "");
+  auto const events = events_of(c, job, pods, above ? &above->is : nullptr);
+  if (pods.empty() && events.list.empty() && !above) throw c.no_such_job(job);
+  explanation x = explain_pods(job, pods, events.list, l.truth("all"));
+  if (above) explain_training_job(above->is, x);
   if (l.text("output") != "table") {
     json all{{"name", job}, {"now", to_json(x.now)}, {"before", to_json(x.before)}};
     if (!events.missing.empty()) all["missing"] = events.missing;
@@ -162,10 +194,11 @@ int explain(words const& line) {
     return done;
   }
   std::string nothing;
-  if (pods.empty()) {
+  if (pods.empty() && !above) {
     fmt::print("job {} is gone; what is known of it:\n", job);
   } else {
-    job_summary const s = summarise(pods).at(0);
+    auto const of_pods = summarise(pods);
+    job_summary const s = above ? summary_of(*above, of_pods.empty() ? nullptr : &of_pods[0]) : of_pods.at(0);
     bool const ended = s.status == "Finished" || s.status == "Failed";
     fmt::print("job {} is {}", job, s.status);
     if (!ended)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "command_line.hpp"
+#include "edl/controller/training_job.hpp"
 #include "events.hpp"
 
 namespace edl::tool {
@@ -23,6 +24,9 @@ struct explanation {
 /// such as a pod that started.
 explanation explain_pods(std::string const& job, nlohmann::json const& pods,
                          std::vector<happening> const& events, bool everything = false);
+
+/// What a TrainingJob itself has to say, added to what its pods tell: why it waits, and who changed its size.
+void explain_training_job(controller::training_job const& job, explanation& to);
 
 /// What a pod waits for whose own status does not say it: the last that was said of it.
 std::string waits_for(nlohmann::json const& pod, std::vector<happening> const& events,

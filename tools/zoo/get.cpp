@@ -12,6 +12,7 @@
 #include "events.hpp"
 #include "pods.hpp"
 #include "table.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -36,6 +37,8 @@ std::string age_of(std::string const& created) {
 
 json to_json(job_summary const& j) {
   return {{"name", j.name},
+          {"kind", j.kind.empty() ? "Job" : j.kind},
+          {"range", j.range},
           {"namespace", j.space},
           {"status", j.status},
           {"reason", j.reason},
@@ -66,7 +69,9 @@ json to_json_pod(json const& pod) {
 
 /// What is worth knowing first, in a line of a table.
 std::string remark_of(job_summary const& j) {
-  if (j.status == "Restarting" || (j.progress.empty() && j.waits.empty())) return j.reason.substr(0, 80);
+  if (j.status == "Restarting" || (j.progress.empty() && j.waits.empty()) ||
+      (!j.kind.empty() && !j.reason.empty()))
+    return j.reason.substr(0, 120);
   return j.waits.empty() ? j.progress : ("waits: " + j.waits).substr(0, 120);
 }
 
@@ -88,6 +93,53 @@ std::string command_of(json const& pod) {
       for (json const& word : pod.at(at)) text += (text.empty() ? "" : " ") + word.get<std::string>();
   }
   return text;
+}
+
+/// " (from 1 to 8, as the autoscaler decides)".
+std::string sizes_of(controller::training_job const& job) {
+  auto const& w = job.spec.workers;
+  return w.replicas ? fmt::format(" ({} by hand, from {} to {})", *w.replicas, w.min, w.max)
+                    : fmt::format(" (from {} to {}, as the autoscaler decides)", w.min, w.max);
+}
+
+void add_training_job(controller::training_job const& job, rows& head) {
+  controller::training_job_status const& s = job.status;
+  std::string flags;
+  for (std::string const& f : job.spec.flags) flags += (flags.empty() ? "" : " ") + f;
+  head.push_back({"Model:", fmt::format("{} ({}, {})", job.spec.model, job.spec.command, job.spec.strategy)});
+  head.push_back({"Flags:", flags});
+  if (s.attempts > 0)
+    head.push_back({"Attempt:", fmt::format("{}, of {} that may fail; its master was started again {} times",
+                                            s.attempts, job.spec.backoff_limit, s.restarts)});
+  if (!s.start_time.empty()) head.push_back({"Started:", s.start_time});
+  if (!s.completion_time.empty()) head.push_back({"Ended:", s.completion_time});
+}
+
+char const* in_word(controller::truth t) {
+  return t == controller::truth::yes ? "True" : t == controller::truth::no ? "False" : "Unknown";
+}
+
+void print_conditions(controller::training_job_status const& s) {
+  if (s.conditions.empty()) return;
+  rows table{{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}};
+  for (controller::condition const& c : s.conditions)
+    table.push_back({c.type, in_word(c.status), age_of(c.last_transition_time), c.reason, c.message});
+  fmt::print("{}\n", to_table(table));
+}
+
+/// How many workers it had, why, and how fast it was with so many.
+void print_sizes(controller::training_job_status const& s) {
+  if (!s.scale_records.empty()) {
+    rows table{{"AGE", "WORKERS", "REASON"}};
+    for (controller::scale_record const& r : s.scale_records)
+      table.push_back({age_of(r.time), fmt::format("{} to {}", r.from, r.to), r.reason});
+    fmt::print("\n{}", to_table(table));
+  }
+  if (s.speeds.empty()) return;
+  rows table{{"WORKERS", "RECORDS/S"}};
+  for (controller::speed_record const& one : s.speeds)
+    table.push_back({std::to_string(one.workers), fmt::format("{:.1f}", one.records_per_second)});
+  fmt::print("\n{}", to_table(table));
 }
 
 }  // namespace
@@ -112,10 +164,12 @@ int get(words const& line) {
   bool const everywhere = l.truth("all_namespaces");
   json const pods =
       c.api.get(everywhere ? "/api/v1/pods" : c.path("pods"), {{"labelSelector", "app=elasticdl"}});
-  auto jobs = summarise(pods.at("items"));
+  live_jobs const owners = list_training_jobs(c, everywhere);
+  if (!owners.missing.empty()) fmt::print(stderr, "edl: {}\n", owners.missing);
+  auto jobs = all_jobs(owners.list, summarise(pods.at("items")));
   if (l.arguments().size() == 2) {
     std::erase_if(jobs, [&](job_summary const& j) { return j.name != l.arguments()[1]; });
-    if (jobs.empty()) c.master_of(l.arguments()[1]);  // says that there is no such job
+    if (jobs.empty()) throw c.no_such_job(l.arguments()[1]);
   }
   if (l.text("output") != "table") {
     json list = json::array();
@@ -127,13 +181,14 @@ int get(words const& line) {
     fmt::print(stderr, "no jobs{}\n", everywhere ? "" : " in namespace " + c.space);
     return done;
   }
-  rows table{{"NAME", "STATUS", "WORKERS", "SERVERS", "AGE", "PROGRESS"}};
+  rows table{{"NAME", "STATUS", "WORKERS", "SERVERS", "MIN-MAX", "AGE", "PROGRESS"}};
   if (everywhere) table[0].insert(table[0].begin(), "NAMESPACE");
   for (job_summary const& j : jobs) {
     words row{j.name,
               j.status,
               fmt::format("{}/{}", j.workers, j.workers_wanted),
               fmt::format("{}/{}", j.servers, j.servers_wanted),
+              j.range.empty() ? "-" : j.range,
               age_of(j.created),
               remark_of(j)};
     if (everywhere) row.insert(row.begin(), j.space);
@@ -153,12 +208,16 @@ int describe_job(words const& line) {
   command_line const l("describe", describe_flags(), line, 1, 1, "the job's name");
   std::string const& job = l.arguments()[0];
   cluster c = connect(l);
-  json const pods = own_pods(c.pods_of(job));
-  if (pods.empty()) c.master_of(job);  // says that there is no such job
-  job_summary const s = summarise(pods).at(0);
-  auto const events = events_of(c, job, pods).list;
+  auto const above = find_training_job(c, job);
+  json const pods = own_pods(c.pods_of(job), above ? above->is.uid : "");
+  if (pods.empty() && !above) throw c.no_such_job(job);
+  auto const of_pods = summarise(pods);
+  job_summary const s = above ? summary_of(*above, of_pods.empty() ? nullptr : &of_pods[0]) : of_pods.at(0);
+  auto const events = events_of(c, job, pods, above ? &above->is : nullptr).list;
   if (l.text("output") != "table") {
     json all = to_json(s);
+    if (above) all["training_job"] = status_json(above->is.status);
+    all["pods"] = json::array();
     for (json const& pod : pods) all["pods"].push_back(to_json_pod(pod));
     all["events"] = json::array();
     for (happening const& e : events)
@@ -170,17 +229,19 @@ int describe_job(words const& line) {
     fmt::print("{}", to_text(all, l.text("output")));
     return done;
   }
-  json const& first = pods[0];
   rows head{{"Name:", s.name}, {"Namespace:", s.space}, {"Status:", s.status}};
   if (!s.reason.empty()) head.push_back({"Reason:", s.reason});
   if (!s.waits.empty()) head.push_back({"Waits:", s.waits});
   if (!s.progress.empty()) head.push_back({"Progress:", s.progress});
-  head.insert(head.end(), {{"Workers:", fmt::format("{} running of {}", s.workers, s.workers_wanted)},
-                           {"Servers:", fmt::format("{} running of {}", s.servers, s.servers_wanted)},
-                           {"Image:", s.image},
-                           {"Command:", command_of(first)},
-                           {"Created:", fmt::format("{} ({} ago)", s.created, age_of(s.created))}});
+  head.insert(head.end(), {{"Workers:", fmt::format("{} running of {}{}", s.workers, s.workers_wanted,
+                                                    above ? sizes_of(above->is) : "")},
+                           {"Servers:", fmt::format("{} running of {}", s.servers, s.servers_wanted)}});
+  if (!s.image.empty()) head.push_back({"Image:", s.image});
+  if (above) add_training_job(above->is, head);
+  if (!pods.empty()) head.push_back({"Command:", command_of(pods[0])});
+  head.push_back({"Created:", fmt::format("{} ({} ago)", s.created, age_of(s.created))});
   fmt::print("{}\n", to_table(head));
+  if (above) print_conditions(above->is.status);
   rows table{{"POD", "READY", "STATUS", "RESTARTS", "AGE", "NODE", "REQUEST", "PRIORITY"}};
   for (json const& pod : pods) {
     pod_state const p = state_of(pod);
@@ -189,7 +250,8 @@ int describe_job(words const& line) {
                      text_at(pod, "/spec/nodeName", "-"), resources_of(pod, "requests"),
                      text_at(pod, "/spec/priorityClassName", "-")});
   }
-  fmt::print("{}", to_table(table));
+  if (!pods.empty()) fmt::print("{}", to_table(table));
+  if (above) print_sizes(above->is.status);
   if (!events.empty()) {
     rows list{{"AGE", "WHO", "REASON", "MESSAGE"}};
     for (happening const& e : events)

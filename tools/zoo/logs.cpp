@@ -21,6 +21,7 @@
 #include "edl/platform/kubernetes/watcher.hpp"
 #include "log_lines.hpp"
 #include "pods.hpp"
+#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -65,8 +66,9 @@ class printer {
 /// The logs of a job's pods as they come: one thread per pod, one that hears of pods.
 class follower {
  public:
-  follower(cluster& c, std::string job, log_options const& o)
-      : cluster_(c), job_(std::move(job)), o_(o), out_(o.prefix) {}
+  /// `outlives_master`: of a TrainingJob, whose master may be replaced; it has ended when it says so.
+  follower(cluster& c, std::string job, log_options const& o, bool outlives_master)
+      : cluster_(c), job_(std::move(job)), o_(o), out_(o.prefix), outlives_master_(outlives_master) {}
 
   void run() {
     {
@@ -76,7 +78,15 @@ class follower {
            .changed = [this](std::string const& type, json const& pod) { change(type, pod); }},
           logger(severity::error, "edl"));
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ended_; });
+      if (outlives_master_)
+        while (!changed_.wait_for(lock, 1s, [this] { return ended_; })) {
+          lock.unlock();
+          bool const over = has_ended();
+          lock.lock();
+          ended_ |= over;
+        }
+      else
+        changed_.wait(lock, [this] { return ended_; });
       // What has ended still has something to say, and says it soon.
       changed_.wait_for(lock, 10s, [this] { return following_ == 0; });
       stopped_ = true;
@@ -92,6 +102,16 @@ class follower {
     int restarts = 0;
   };
 
+  /// Whether the TrainingJob has; a cluster that does not answer says nothing of it.
+  bool has_ended() {
+    try {
+      auto const job = find_training_job(cluster_, job_);
+      return !job || job->is.finished();
+    } catch (error const&) {
+      return false;
+    }
+  }
+
   void list(json const& items) {
     std::lock_guard const lock(mutex_);
     std::map<std::string, bool> there;
@@ -101,7 +121,7 @@ class follower {
     }
     for (auto& [name, pod] : pods_)
       if (!there.count(name)) pod.over = true;
-    if (!there.count(k8s::pod_name(job_, {platform::role::master, 0}))) ended_ = true;
+    if (!outlives_master_ && !there.count(k8s::pod_name(job_, {platform::role::master, 0}))) ended_ = true;
     changed_.notify_all();
   }
 
@@ -114,7 +134,9 @@ class follower {
   void see(json const& pod, bool deleted) {
     std::string const name = text_at(pod, "/metadata/name");
     pod_state const state = state_of(pod);
-    if (name == k8s::pod_name(job_, {platform::role::master, 0}) && (deleted || state.ended)) ended_ = true;
+    if (!outlives_master_ && name == k8s::pod_name(job_, {platform::role::master, 0}) &&
+        (deleted || state.ended))
+      ended_ = true;
     if (!is_wanted(pod, o_)) return;
     seen& s = pods_[name];
     s.uid = text_at(pod, "/metadata/uid");
@@ -181,6 +203,7 @@ class follower {
   std::string job_;
   log_options o_;
   printer out_;
+  bool const outlives_master_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, seen> pods_;
@@ -196,7 +219,12 @@ bool colourful() { return ::isatty(1) == 1 && std::getenv("NO_COLOR") == nullptr
 void print_logs(cluster& c, std::string const& job, log_options const& o) {
   printer out(o.prefix);
   json const pods = c.pods_of(job);
-  if (pods.empty()) c.master_of(job);  // says that there is no such job
+  if (pods.empty()) {
+    if (auto const above = find_training_job(c, job); above)
+      throw error(fmt::format("job '{}' has no pods: it is {}; `edl explain {}` tells why", job,
+                              status_of(above->is), job));
+    throw c.no_such_job(job);
+  }
   bool any = false;
   for (json const& pod : pods) {
     if (!is_wanted(pod, o)) continue;
@@ -227,7 +255,9 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
         fmt::format("job '{}' has no such pod; `edl describe {}` lists those that there are", job, job));
 }
 
-void follow_logs(cluster& c, std::string const& job, log_options const& o) { follower(c, job, o).run(); }
+void follow_logs(cluster& c, std::string const& job, log_options const& o) {
+  follower(c, job, o, find_training_job(c, job).has_value()).run();
+}
 
 std::string last_words(cluster& c, json const& master) {
   pod_state const state = state_of(master);
@@ -249,7 +279,21 @@ std::string last_words(cluster& c, json const& master) {
 }
 
 int end_of(cluster& c, std::string const& job) {
-  for (;; std::this_thread::sleep_for(1s)) try {
+  for (bool owned = false;; std::this_thread::sleep_for(1s)) try {
+      if (auto const above = find_training_job(c, job)) {
+        owned = true;
+        if (!above->is.finished()) continue;
+        if (controller::is_true(above->is.status, controller::condition_type::succeeded)) {
+          fmt::print("job {} is done\n", job);
+          return done;
+        }
+        fmt::print(stderr, "edl: job '{0}' failed: {1}; `edl logs {0}` and `edl explain {0}` tell more\n",
+                   job, hindrance_of(above->is));
+        return failed;
+      }
+      if (owned)
+        throw error(fmt::format(
+            "job '{}' is gone, deleted or past its ttlSecondsAfterFinished, before its end was seen", job));
       json const pod = c.master_of(job);
       pod_state const state = state_of(pod);
       if (!state.ended) continue;
@@ -295,7 +339,7 @@ int logs(words const& line) {
   if (!l.truth("follow")) {
     print_logs(c, job, o);
   } else {
-    c.master_of(job);  // says that there is no such job
+    if (!find_training_job(c, job)) c.master_of(job);  // says that there is no such job
     follow_logs(c, job, o);
   }
   return done;

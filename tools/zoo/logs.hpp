@@ -28,7 +28,7 @@ void follow_logs(cluster& c, std::string const& job, log_options const& o);
 /// Why a job's master ended, on one line: the cluster's reason, the exit code, and the last words of its log.
 std::string last_words(cluster& c, nlohmann::json const& master);
 
-/// Waits until the job has ended; `done` or `failed`, and says so.
+/// Waits until the job has ended, a TrainingJob or a plain one; `done` or `failed`, and says so.
 int end_of(cluster& c, std::string const& job);
 
 /// `edl logs`.

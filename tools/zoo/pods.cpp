@@ -158,17 +158,31 @@ pod_state state_of(json const& pod) {
   return s;
 }
 
-json own_pods(json const& pods) {
+std::string training_job_of_pod(json const& pod) {
+  return text_at(pod, "/metadata/ownerReferences/0/kind") == "TrainingJob"
+             ? text_at(pod, "/metadata/ownerReferences/0/uid")
+             : "";
+}
+
+json own_pods(json const& pods, std::string const& training_job) {
   auto const key = [](json const& pod) {
     return std::pair(text_at(pod, "/metadata/namespace"), label(pod, "elasticdl-job-name"));
   };
   std::map<std::pair<std::string, std::string>, std::string> masters;
   for (json const& pod : pods)
-    if (label(pod, "elasticdl-replica-type") == "master") masters[key(pod)] = text_at(pod, "/metadata/uid");
+    if (label(pod, "elasticdl-replica-type") == "master") {
+      // Members of a TrainingJob are its own, not the master's, which may be replaced.
+      std::string const above = training_job_of_pod(pod);
+      masters[key(pod)] = above.empty() ? text_at(pod, "/metadata/uid") : above;
+    }
   json own = json::array();
   for (json const& pod : pods) {
     auto const master = masters.find(key(pod));
     std::string const owner = text_at(pod, "/metadata/ownerReferences/0/uid");
+    if (!training_job.empty()) {
+      if (owner == training_job) own.push_back(pod);
+      continue;
+    }
     if (master == masters.end() || owner.empty() || owner == master->second) own.push_back(pod);
   }
   return own;
@@ -183,6 +197,7 @@ std::vector<job_summary> summarise(json const& all_pods) {
     job_summary& job = all[{space, name}];
     job.name = name;
     job.space = space;
+    if (job.uid.empty()) job.uid = training_job_of_pod(pod);
     std::string const type = label(pod, "elasticdl-replica-type");
     pod_state const s = state_of(pod);
     if (type == "master") add_master(pod, job);

@@ -50,10 +50,16 @@ struct job_summary {
   int workers = 0, workers_wanted = 0, servers = 0, servers_wanted = 0;  ///< running, and asked for
   std::string reason;                                                    ///< what hinders the master
   std::string waits;                                                     ///< for what, as the master says
+  std::string kind;        ///< "TrainingJob"; empty: a plain job, which is its pods
+  std::string uid, range;  ///< of the TrainingJob that owns the pods: its uid; "1-8", the workers it may have
 };
 
-/// Without the members of an older job of the same name, which may still be ending.
-nlohmann::json own_pods(nlohmann::json const& pods);
+/// The uid of the TrainingJob that owns a pod; empty: it is of a plain job.
+std::string training_job_of_pod(nlohmann::json const& pod);
+
+/// Without the members of an older job of the same name, which may still be ending. `training_job`: the uid
+/// of the job that is asked for; empty: it is a plain one, or there are several.
+nlohmann::json own_pods(nlohmann::json const& pods, std::string const& training_job = "");
 
 /// The jobs that these pods belong to, by namespace and name.
 std::vector<job_summary> summarise(nlohmann::json const& pods);

@@ -65,6 +65,14 @@ std::vector<permission> const& user_permissions() {
   return all;
 }
 
+std::vector<permission> const& training_job_permissions() {
+  static std::vector<permission> const all{
+      {"elasticdl.org", "trainingjobs", {"create", "get", "list", "watch", "patch", "delete"}},
+      {"elasticdl.org", "trainingjobs/scale", {"get", "patch"}},
+  };
+  return all;
+}
+
 std::vector<permission> const& examiner_permissions() {
   static std::vector<permission> const all{{"authorization.k8s.io", "localsubjectaccessreviews", {"create"}}};
   return all;
@@ -84,7 +92,8 @@ json rbac_objects(std::string const& space, std::string const& account, bool use
   all.push_back(binding);
   if (users) {
     auto rules = user_permissions();
-    rules.insert(rules.end(), examiner_permissions().begin(), examiner_permissions().end());
+    for (auto const* more : {&training_job_permissions(), &examiner_permissions()})
+      rules.insert(rules.end(), more->begin(), more->end());
     all.push_back(role(space, "edl-user", rules));
   }
   return all;

@@ -19,6 +19,9 @@ struct permission {
 std::vector<permission> const& master_permissions();
 std::vector<permission> const& user_permissions();
 
+/// What they need besides, for TrainingJobs.
+std::vector<permission> const& training_job_permissions();
+
 /// What `edl doctor` needs besides, to tell what the account of masters may do.
 std::vector<permission> const& examiner_permissions();
 

@@ -11,6 +11,7 @@
 
 #include "edl/app/flags.hpp"
 #include "edl/core/error.hpp"
+#include "job_file.hpp"
 #include "submission_flags.hpp"
 #include "yaml.hpp"
 
@@ -36,10 +37,10 @@ std::string flag_text(std::string const& where, json const& v, bool in_list = fa
   return joined;
 }
 
-/// The flags of a job's file that the command line does not give, as words.
-words of_file(std::vector<flag> const& known, std::string const& path, command_line const& given) {
-  std::string const origin = "--file=" + path;
-  json const content = from_yaml(read_small_file("--file", path), origin);
+/// The flags of a job's file that the command line does not give, as words. `text`: the file's.
+words of_file(std::vector<flag> const& known, std::string const& text, command_line const& given) {
+  std::string const origin = "--file=" + given.text("file");
+  json const content = from_yaml(text, origin);
   if (!content.is_object())
     throw usage_error(
         fmt::format("{}: expected lines of `name: value`, names as the flags' without dashes", origin));
@@ -217,9 +218,20 @@ bool relaunches(std::string const& aux_params) {
 command_line read_with_file(std::string const& command, std::vector<flag> const& known, words line) {
   command_line given(command, known, line);
   if (!given.given("file")) return given;
-  words const more = of_file(known, given.text("file"), given);
+  words const more = of_file(known, read_small_file("--file", given.text("file")), given);
   line.insert(line.end(), more.begin(), more.end());
   return command_line(command, known, line);
+}
+
+words with_flags_of(std::string const& command, std::vector<flag> const& known, words const& line,
+                    std::string const& text) {
+  command_line const given(command, known, line);
+  words all;
+  for (auto const& [name, value] : given.in_order())
+    if (name != "file") all.push_back("--" + name + "=" + value);
+  words const more = of_file(known, text, given);
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 submission read_submission(std::string const& command, words const& line, std::string const& stamp) {

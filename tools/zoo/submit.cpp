@@ -19,9 +19,13 @@
 #include "edl/net/token.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "explain.hpp"
+#include "job_file.hpp"
 #include "logs.hpp"
 #include "pods.hpp"
 #include "submission.hpp"
+#include "submission_flags.hpp"
+#include "submit_training_job.hpp"
+#include "training_jobs.hpp"
 #include "yaml.hpp"
 #include "zoo.hpp"
 
@@ -231,7 +235,20 @@ json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& 
 }
 
 int submit(std::string const& command, words const& line) {
-  submission s = read_submission(command, line, stamp());
+  auto const known = submission_flags(command);
+  command_line const given(command, known, line);
+  if (!given.given("file")) return submit_plain(read_submission(command, line, stamp()));
+  std::string const text = read_small_file("--file", given.text("file"));
+  if (auto const documents = objects_in(text, "--file=" + given.text("file"))) {
+    if (command == "train") return submit_objects(*documents, given);
+    throw usage_error(
+        fmt::format("--file={}: holds objects, which `edl submit` makes; `edl {}` takes a file of flags",
+                    given.text("file"), command));
+  }
+  return submit_plain(read_submission(command, with_flags_of(command, known, line, text), stamp()));
+}
+
+int submit_plain(submission s) {
   for (std::string const& text : s.notes) note(text);
   if (s.line.given("yaml") && !s.line.text("yaml").empty()) {
     s.spec.space = namespace_of(s.line);
@@ -258,6 +275,12 @@ int submit(std::string const& command, words const& line) {
     fmt::print("job {}: the API server takes its objects; nothing was submitted\n", s.spec.name);
     return done;
   }
+  if (find_training_job(c, s.spec.name))
+    throw k8s::api_error(
+        409, "AlreadyExists", "",
+        fmt::format("there is a TrainingJob '{0}' in namespace '{1}' already: `edl delete {0} -n {1}` "
+                    "removes it, or give another --job_name",
+                    s.spec.name, c.space));
   if (s.build) build_image(s);
   create_job(c.api, s.spec, net::token::random().secret(),
              {.note = note, .patience = std::chrono::seconds(s.line.number("start_timeout", 0, 86'400))});

@@ -16,6 +16,9 @@ namespace edl::tool {
 /// `edl train`, `evaluate` and `predict`.
 int submit(std::string const& command, words const& line);
 
+/// Makes a plain job of what was read, and follows it as its command line says.
+int submit_plain(submission s);
+
 /// The objects of a job in the order in which they are made: secret, service, master's pod.
 nlohmann::json objects_of(platform::kubernetes::job_spec const& spec, std::string const& token,
                           bool restart_rules = true);

@@ -149,10 +149,10 @@ training_job_line read_training_job_line(std::string const& command, words const
   read_bounds(l, o);
   o.suspended = l.truth("suspend");
   o.changing_batch = l.truth("changing_batch");
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t most = 1'000'000'000;
   o.deadline = optional_number(l, "active_deadline_seconds", 1, most);
   o.ttl = optional_number(l, "ttl_seconds_after_finished", 0, most);
-  o.backoff_limit = optional_number(l, "backoff_limit", 0, 10'000);
+  o.backoff_limit = optional_number(l, "backoff_limit", 0, 1000);
   std::set<std::string> aside{"file", "num_workers"};
   for (flag const& f : own) aside.insert(f.name);
   words plain;

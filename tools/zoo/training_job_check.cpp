@@ -9,10 +9,9 @@
 
 #include "command_line.hpp"
 #include "edl/app/flags.hpp"
+#include "edl/controller/training_job.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
-#include "edl/platform/kubernetes/job_spec.hpp"
-#include "edl/platform/kubernetes/names.hpp"
 #include "fields.hpp"
 #include "manifests.hpp"
 #include "schema.hpp"
@@ -24,29 +23,28 @@ namespace {
 
 using nlohmann::json;
 using namespace nlohmann::literals;
-namespace k8s = platform::kubernetes;
 
 /// The schema of the version that is written here.
 json const& schema() {
   static json const read = [] {
-    for (manifest_file const& m : manifests())
-      if (std::string_view(m.name) == "trainingjob-crd.yaml")
-        for (json const& version : from_yaml(m.text, m.name).at("spec").at("versions"))
-          if (version.at("name") == "v1alpha1") return version.at("schema").at("openAPIV3Schema");
+    for (manifest_file const& m : manifests()) {
+      if (std::string_view(m.name) != "trainingjob-crd.yaml") continue;
+      json const definition = from_yaml(m.text, m.name);
+      for (json const& version : definition.at("spec").at("versions"))
+        if (version.at("name") == "v1alpha1") return version.at("schema").at("openAPIV3Schema");
+    }
     return json::object();
   }();
   return read;
 }
 
-/// What the rules of the schema cannot say, in the order of the fields.
+/// What a server does not look at: whether the pods can be, and the flags of the program.
 class rules {
  public:
   rules(json const& object, std::string const& origin)
       : object_(object), spec_(object.at("spec")), origin_(origin) {}
 
   void run() const {
-    name();
-    sizes();
     for (char const* role : {"master", "servers", "workers"}) pods(role);
     flags();
   }
@@ -56,14 +54,6 @@ class rules {
     throw usage_error(fmt::format("{}: {}: {}", origin_, where, what));
   }
 
-  void name() const {
-    std::string const text = text_at(object_, "/metadata/name");
-    if (!k8s::is_label(text) || text.size() > k8s::longest_job_name)
-      refuse("metadata.name",
-             fmt::format("'{}': expected lower case letters, digits and '-', at most {} characters", text,
-                         k8s::longest_job_name));
-  }
-
   std::int64_t number(char const* pointer, std::int64_t otherwise) const {
     return spec_.value(json::json_pointer(pointer), otherwise);
   }
@@ -71,22 +61,6 @@ class rules {
   std::string strategy() const {
     return text_at(spec_, "/strategy",
                    number("/servers/replicas", 0) > 0 ? "ParameterServerStrategy" : "AllreduceStrategy");
-  }
-
-  void sizes() const {
-    auto const min = number("/workers/min", 1), max = number("/workers/max", min),
-               servers = number("/servers/replicas", 0);
-    if (min > max) refuse("spec.workers.min", fmt::format("{} is above max, {}", min, max));
-    if (json::json_pointer const at("/workers/replicas"); spec_.contains(at) && !spec_.at(at).is_null())
-      if (auto const n = number("/workers/replicas", min); n < min || n > max)
-        refuse("spec.workers.replicas",
-               fmt::format("{}: expected a number from min, {}, to max, {}", n, min, max));
-    std::string const how = strategy();
-    if (how == "ParameterServerStrategy" && servers == 0)
-      refuse("spec.servers.replicas", "ParameterServerStrategy needs a server at least");
-    if (how != "ParameterServerStrategy" && servers > 0)
-      refuse("spec.servers.replicas", fmt::format("{}: {} has no servers", servers, how));
-    if (how == "Local" && max > 1) refuse("spec.workers.max", fmt::format("{}: Local has one worker", max));
   }
 
   void pods(std::string const& role) const {
@@ -151,12 +125,13 @@ class rules {
                  fmt::format("--{} follows from the other fields: leave it out", own));
       line.push_back(flag);
     }
+    bool starts = false;
     try {
-      if (!app::parse("edl", line).run)
-        refuse("spec.flags", "--help and --version start no job: leave them out");
+      starts = app::parse("edl", line).run.has_value();
     } catch (usage_error const& bad) {
       refuse("spec.flags", bad.what());
     }
+    if (!starts) refuse("spec.flags", "--help and --version start no job: leave them out");
   }
 
   json const &object_, &spec_;
@@ -171,6 +146,13 @@ void check_training_job(json const& object, std::string const& origin) {
   check_schema(schema(), object, origin);
   if (!object.contains("spec") || !object.at("spec").is_object())
     throw usage_error(fmt::format("{}: spec: is missing", origin));
+  json placed = object;  // a server adds the namespace
+  if (json& metadata = placed["metadata"]; !metadata.contains("namespace")) metadata["namespace"] = "default";
+  try {
+    controller::read_training_job(placed);
+  } catch (error const& bad) {
+    throw usage_error(fmt::format("{}: {}", origin, bad.what()));
+  }
   rules(object, origin).run();
 }
 

@@ -216,7 +216,9 @@ std::vector<json> from_yaml_documents(std::string const& text, std::string const
   auto const add = [&](json document) {
     if (document.is_object() && document.value("kind", json()) == "List" && document.contains("items") &&
         document["items"].is_array())
-      for (json& item : document["items"]) all.push_back(std::move(item));
+      for (json& item : document["items"]) {
+        if (!item.is_null()) all.push_back(std::move(item));
+      }
     else if (!document.is_null())
       all.push_back(std::move(document));
   };
