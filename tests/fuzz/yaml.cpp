@@ -18,5 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
           fuzz::require(from_yaml(to_yaml(value), "again") == value, "what is written is read as it was");
       },
       fuzz::author::user);
+  fuzz::takes(
+      [&] {
+        for (auto const& one : from_yaml_documents(text, "--file=x"))
+          fuzz::require(!one.is_null(), "an empty document is none");
+      },
+      fuzz::author::user);
   return 0;
 }
