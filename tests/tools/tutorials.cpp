@@ -6,7 +6,8 @@
 
 #include <fstream>
 
-#include "tools/edl.hpp"
+#include "tools/training_jobs.hpp"
+#include "zoo/paddle_examples.hpp"
 
 using namespace edl_command;
 using job::has;
@@ -38,7 +39,7 @@ struct desk {
 
   /// Runs a line of a tutorial in the user's folder; `edl` stands for the program's name.
   cluster_job::answer type(shell& s, std::string line, std::string const& more = "") const {
-    for (std::string const name : {"python -m elasticdl.python.elasticdl.client", "elasticdl"})
+    for (std::string const name : {"python -m elasticdl.python.elasticdl.client", "elasticdl", "edl"})
       if (line.starts_with(name)) {
         line = EDL_TOOL + line.substr(name.size());
         break;
@@ -53,6 +54,22 @@ struct desk {
     return {code, command.log()};
   }
 };
+
+/// The command lines of a page that begin with `edl`, in order, each as it is printed.
+lines commands_of(std::string const& page) {
+  std::string const text = job::slurp(std::string(EDL_DOCS) + "/tutorials/" + page);
+  lines all;
+  for (auto open = text.find("```sh\n"); open != text.npos; open = text.find("```sh\n", open + 6)) {
+    auto const close = text.find("```", open + 6);
+    for (auto at = open + 6; at < close;) {
+      auto end = text.find('\n', at);
+      while (text[end - 1] == '\\') end = text.find('\n', end + 1);
+      if (std::string const line = text.substr(at, end - at); line.starts_with("edl ")) all.push_back(line);
+      at = end + 1;
+    }
+  }
+  return all;
+}
 
 void make_class(shell& s, std::string const& name, int value) {
   s.cluster.post("/apis/scheduling.k8s.io/v1/priorityclasses", {{"apiVersion", "scheduling.k8s.io/v1"},
@@ -110,4 +127,23 @@ TEST_CASE("in a cloud, as it was written a year earlier") {
   CHECK(has(ran.text, "--checkpoint_steps=2"));
   json const found = s.cluster.get(pods + "?labelSelector=elasticdl_job_name=low-prio-job");
   CHECK(found["items"].size() >= 3);
+}
+
+TEST_CASE("many jobs in one cluster: PaddlePaddle's steps, as the page prints them") {
+  desk const d;
+  shell s(d.options());
+  played_controller const plays(s.cluster);
+  std::ofstream(d.dir / "zoo/examplejob.yaml") << paddle::example_job;
+  lines const page = commands_of("many-jobs.md");
+  REQUIRE(page.size() > 15);
+  for (std::string const& line : page) {
+    auto const ran = d.type(s, line);
+    CAPTURE(line);
+    CAPTURE(ran.text);
+    // The controller here is played, so no Deployment of it is ready.
+    CHECK(ran.code == (line == "edl doctor" ? 1 : 0));
+    if (line.starts_with("edl convert")) CHECK(has(ran.text, "spec.trainer.entrypoint"));
+    if (line == "edl get jobs") CHECK(has(ran.text, "2-10"));
+  }
+  CHECK(s.cluster.get(training_jobs)["items"].empty());
 }
