@@ -15,6 +15,9 @@ std::optional<double> seconds_of(std::string_view text);
 /// "2026-11-20T10:39:00Z"; with `micro` "2026-11-20T10:39:00.123456Z".
 std::string stamp_of(double seconds, bool micro = false);
 
+/// Of this machine's clock.
+double wall_seconds();
+
 }  // namespace edl::controller
 
 #ifdef EDL_HEADER_ONLY

@@ -51,4 +51,8 @@ EDL_INLINE std::string stamp_of(double seconds, bool micro) {
   return fmt::format("{:%FT%TZ}", whole);
 }
 
+EDL_INLINE double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace edl::controller

@@ -27,6 +27,8 @@ class label_set {
 
   std::size_t size() const { return all_.size(); }
 
+  friend bool operator==(label_set const& a, label_set const& b);
+
  private:
   friend class label_pool;
   using text = std::shared_ptr<std::string const>;

@@ -36,6 +36,12 @@ EDL_INLINE std::string const* label_set::find(std::string_view key) const {
   return at != all_.end() && *at->first == key ? at->second.get() : nullptr;
 }
 
+EDL_INLINE bool operator==(label_set const& a, label_set const& b) {
+  return std::equal(
+      a.all_.begin(), a.all_.end(), b.all_.begin(), b.all_.end(),
+      [](auto const& x, auto const& y) { return *x.first == *y.first && *x.second == *y.second; });
+}
+
 EDL_INLINE label_set label_pool::of(std::map<std::string, std::string> const& labels) {
   label_set made;
   made.all_.reserve(labels.size());

@@ -13,6 +13,10 @@ class shared {
  public:
   shared() : value_(nothing()) {}
   shared(T value) : value_(std::make_shared<T const>(std::move(value))) {}
+  explicit shared(std::shared_ptr<T const> value) : value_(value ? std::move(value) : nothing()) {}
+
+  /// Whether both are the same copy, which says nothing of equal values.
+  bool same(shared const& other) const { return value_ == other.value_; }
 
   T const& operator*() const { return *value_; }
   T const* operator->() const { return value_.get(); }

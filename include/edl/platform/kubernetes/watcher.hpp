@@ -33,6 +33,11 @@ class watcher {
     /// It has been refused for so long to list or to watch, by what time does not mend (401, 403, 404).
     /// `before`: it has been allowed to watch, at some time before that. Told at each refusal; may be empty.
     std::function<void(api_error const& why, std::chrono::milliseconds since, bool before)> refused{};
+    /// Where `one` is given, a list is told as it comes: `begins`, each object by `one`, and at its end
+    /// `listed` with an empty array. One that breaks off begins anew. So a long list is never in memory as a
+    /// whole.
+    std::function<void()> begins{};
+    std::function<void(nlohmann::json const& item)> one{};
   };
   struct options {
     std::chrono::milliseconds idle{330'000};     ///< bookmarks come each minute; a server ends watches itself

@@ -158,6 +158,8 @@ EDL_INLINE std::string watcher::page(query const& q) {
 EDL_INLINE void watcher::list() {
   auto items = nlohmann::json::array();
   std::string version, more;
+  std::size_t count = 0;
+  if (to_.one && to_.begins) to_.begins();
   do {
     query q{{"limit", detail::page_size}};
     if (!selector_.empty()) q.emplace_back("labelSelector", selector_);
@@ -167,8 +169,13 @@ EDL_INLINE void watcher::list() {
     auto const found = list.find("items");
     if (!list.is_object() || found == list.end() || !(found->is_array() || found->is_null()))
       throw error(fmt::format("the answer is no list: '{}'", one_line(body, 200)));
-    for (auto& item : *found) items.push_back(std::move(item));
-    if (items.size() > detail::most_objects) throw error("the list has more than a million objects");
+    count += found->size();
+    for (auto& item : *found)
+      if (to_.one)
+        to_.one(item);
+      else
+        items.push_back(std::move(item));
+    if (count > detail::most_objects) throw error("the list has more than a million objects");
     version = detail::metadata(list, "resourceVersion");
     more = detail::metadata(list, "continue");
   } while (!more.empty());

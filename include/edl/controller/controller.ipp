@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "edl/controller/clock_text.hpp"
+#include "edl/controller/control.hpp"
+#include "edl/controller/controller.hpp"
+#include "edl/controller/job_objects.hpp"
+#include "edl/controller/leader.hpp"
+#include "edl/controller/rate_limit.hpp"
+#include "edl/controller/work_queue.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/net/token.hpp"
+#include "edl/platform/kubernetes/watcher.hpp"
+
+namespace edl::controller {
+namespace detail {
+
+using steady = std::chrono::steady_clock;
+
+/// What is asked of the API server while this controller leads, as fast as it may.
+class led_requests : public api_requests {
+ public:
+  led_requests(platform::kubernetes::client& c, metrics& m, double per_s, double burst,
+               std::function<bool()> leads)
+      : client_(c), metrics_(m), limit_(per_s, burst), leads_(std::move(leads)) {}
+
+  nlohmann::json get(std::string const& path) override {
+    return asked("get", [&] { return client_.get(path); });
+  }
+  nlohmann::json create(std::string const& path, nlohmann::json const& object) override {
+    return asked("create", [&] { return client_.create(path, object); });
+  }
+  nlohmann::json patch(std::string const& path, nlohmann::json const& change,
+                       std::string const& kind) override {
+    return asked("patch", [&] { return client_.patch(path, change, kind); });
+  }
+  nlohmann::json remove(std::string const& path, nlohmann::json const& how) override {
+    return asked("delete", [&] { return client_.remove(path, how); });
+  }
+
+ private:
+  template <class Ask>
+  nlohmann::json asked(char const* verb, Ask const& ask) {
+    steady::duration wait;
+    {
+      std::lock_guard const lock(mutex_);
+      wait = limit_.reserve(steady::now());
+    }
+    if (wait > steady::duration::zero()) std::this_thread::sleep_for(wait);
+    if (!leads_()) throw deposed{};
+    auto const began = steady::now();
+    auto const note = [&](std::string const& code) {
+      metrics_.add("edl_controller_api_requests_total", fmt::format("verb=\"{}\",code=\"{}\"", verb, code));
+      metrics_.observe("edl_controller_api_request_duration_seconds",
+                       std::chrono::duration<double>(steady::now() - began).count(),
+                       fmt::format("verb=\"{}\"", verb));
+    };
+    try {
+      auto answer = ask();
+      note("2xx");
+      return answer;
+    } catch (platform::kubernetes::api_error const& e) {
+      note(std::to_string(e.code()));
+      throw;
+    } catch (error const&) {
+      note("none");
+      throw;
+    }
+  }
+
+  platform::kubernetes::client& client_;
+  metrics& metrics_;
+  std::mutex mutex_;
+  rate_limit limit_;
+  std::function<bool()> leads_;
+};
+
+}  // namespace detail
+
+struct controller::implementation {
+  using steady = detail::steady;
+  using weight = inventory_change::weight;
+
+  controller_options const set;
+  logger const log;
+  mutable metrics numbers;
+  platform::kubernetes::client watching, asking;
+
+  mutable std::mutex mutex;
+  std::condition_variable work, planning;
+  control state;
+  work_queue queue;
+  weight plan_wanted = weight::none;
+  std::optional<steady::time_point> plan_at;
+  bool stopped = false;
+  std::string plan_trouble;
+  execute_options executing;
+
+  std::mutex events_mutex;
+  std::condition_variable events_there;
+  std::deque<std::pair<std::string, nlohmann::json>> events;
+
+  std::atomic<bool> stopping{false};
+  std::atomic<steady::time_point> plan_began{steady::time_point{}};
+  std::unique_ptr<leader> election_;
+  std::atomic<leader*> lead{nullptr};
+  std::unique_ptr<detail::led_requests> requests;
+  std::vector<std::unique_ptr<platform::kubernetes::watcher>> watchers;
+  std::vector<std::thread> threads;
+
+  implementation(platform::kubernetes::access const& via, controller_options o, logger l)
+      : set(std::move(o)),
+        log(std::move(l)),
+        watching(via, {.agent = "edl-controller"}),
+        // What is under way when the right to act ends has ended before others act.
+        asking(via, {.timeout = set.times.duration - set.times.renew_deadline,
+                     .patience = std::chrono::milliseconds(0),
+                     .agent = "edl-controller"}),
+        state(set.planning, set.reconciling, set.space),
+        queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}) {
+    describe();
+    requests = std::make_unique<detail::led_requests>(asking, numbers, set.requests_per_s, set.burst,
+                                                      [this] { return leads(); });
+    election e(set.lease, set.lease_space, set.identity, set.times);
+    election_ = std::make_unique<leader>(
+        via, std::move(e), fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases", set.lease_space),
+        set.lease, set.times, [this](bool) { everything(); }, log);
+    lead = election_.get();
+    everything();
+    std::string const jobs =
+        set.space.empty() ? "/apis/elasticdl.org/v1alpha1/trainingjobs"
+                          : fmt::format("/apis/elasticdl.org/v1alpha1/namespaces/{}/trainingjobs", set.space);
+    follow(object_kind::job, jobs);
+    follow(object_kind::node, "/api/v1/nodes");
+    follow(object_kind::pod, "/api/v1/pods");
+    follow(object_kind::priority_class, "/apis/scheduling.k8s.io/v1/priorityclasses");
+    for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { work_on(); });
+    threads.emplace_back([this] { plan_on(); });
+    threads.emplace_back([this] { tell_on(); });
+  }
+
+  ~implementation() {
+    stopping = true;
+    {
+      std::scoped_lock const lock(mutex, events_mutex);
+      stopped = true;
+      work.notify_all();
+      planning.notify_all();
+      events_there.notify_all();
+    }
+    watchers.clear();
+    for (std::thread& t : threads) t.join();
+    election_->resign();
+  }
+
+  bool leads() const {
+    leader* const l = lead;
+    return l && l->leads();
+  }
+
+  static double now() { return wall_seconds(); }
+  static steady::time_point at(double seconds) {
+    double const wait = std::clamp(seconds - now(), 0.0, 86'400.0);
+    return steady::now() + std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(wait));
+  }
+
+  void describe() {
+    using kind = metrics::kind;
+    std::vector<double> const times{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10};
+    numbers.describe("edl_controller_leader", kind::gauge, "Whether this controller acts.");
+    numbers.describe("edl_controller_reconcile_total", kind::counter,
+                     "Times that a job was looked at, by result.");
+    numbers.describe("edl_controller_reconcile_duration_seconds", kind::histogram,
+                     "Time that a look at a job took.", times);
+    numbers.describe("edl_controller_queue_length", kind::gauge,
+                     "Jobs that wait to be looked at, now or later.");
+    numbers.describe("edl_controller_api_requests_total", kind::counter,
+                     "Requests to the API server, without watches.");
+    numbers.describe("edl_controller_api_request_duration_seconds", kind::histogram,
+                     "Time that a request took.", times);
+    numbers.describe("edl_controller_plans_total", kind::counter, "Plans of the autoscaler, by result.");
+    numbers.describe("edl_controller_plan_duration_seconds", kind::histogram, "Time that a plan took.",
+                     times);
+    numbers.describe("edl_controller_events_dropped_total", kind::counter,
+                     "Events that were not told, because too many waited.");
+    numbers.describe("edl_controller_nodes", kind::gauge, "Nodes that are known.");
+    numbers.describe("edl_controller_pods", kind::gauge, "Pods that are known.");
+    numbers.describe("edl_trainingjobs", kind::gauge, "TrainingJobs, by phase.");
+    numbers.describe("edl_trainingjob_workers_desired", kind::gauge,
+                     "Workers that all jobs together shall have.");
+    numbers.describe("edl_trainingjob_workers_running", kind::gauge, "Workers that run.");
+  }
+
+  // What comes in.
+
+  void note(inventory_change c) {  // with the mutex
+    auto const when = steady::now();
+    for (std::string const& key : c.jobs) queue.add(key, when);
+    if (!c.jobs.empty()) work.notify_all();
+    if (c.plan > plan_wanted) {
+      plan_wanted = c.plan;
+      planning.notify_all();
+    }
+  }
+
+  void everything() {
+    std::lock_guard const lock(mutex);
+    auto const when = steady::now();
+    for (auto const& [key, e] : state.known().jobs()) queue.add(key, when, true);
+    plan_wanted = weight::hard;
+    work.notify_all();
+    planning.notify_all();
+  }
+
+  void follow(object_kind k, std::string const& path) {
+    platform::kubernetes::watcher::callbacks to;
+    to.begins = [this, k] {
+      std::lock_guard const lock(mutex);
+      state.known().begin(k);
+    };
+    to.one = [this, k](nlohmann::json const& item) {
+      std::lock_guard const lock(mutex);
+      note(state.known().put(k, item));
+    };
+    to.listed = [this, k](nlohmann::json const&) {
+      std::lock_guard const lock(mutex);
+      note(state.known().end(k));
+    };
+    to.changed = [this, k](std::string const& type, nlohmann::json const& object) {
+      std::lock_guard const lock(mutex);
+      note(type == "DELETED" ? state.known().remove(k, object) : state.known().put(k, object));
+    };
+    watchers.push_back(
+        std::make_unique<platform::kubernetes::watcher>(watching, path, "", std::move(to), log));
+  }
+
+  // Jobs, one after the other in each thread, each job by one thread at a time.
+
+  bool may_act() const { return state.known().complete() && leads(); }
+
+  void work_on() {
+    std::unique_lock lock(mutex);
+    while (!stopped) {
+      auto const key = may_act() ? queue.take(steady::now()) : std::nullopt;
+      if (!key) {
+        auto const next = queue.next();
+        auto const soon = steady::now() + std::chrono::milliseconds(500);
+        if (next && may_act())
+          work.wait_until(lock, std::min(*next, soon));
+        else
+          work.wait_until(lock, soon);
+        continue;
+      }
+      look_at(*key, lock);
+    }
+  }
+
+  void look_at(std::string const& key, std::unique_lock<std::mutex>& lock) {
+    auto const began = steady::now();
+    bool failed = false;
+    std::string result = "nothing";
+    try {
+      auto const task = state.decide(key, now());
+      if (!task.what.actions.empty()) {
+        auto options = executing;
+        lock.unlock();
+        execution came;
+        try {
+          came = execute(*requests, task.job, task.what, options);
+        } catch (...) {
+          lock.lock();
+          throw;
+        }
+        lock.lock();
+        executing.restart_rules = executing.restart_rules && options.restart_rules;
+        result = came.stalled.empty() ? "acted" : "stalled";
+        if (came.status_written) tell(task);
+        note(state.learn(task, came, now()));
+        if (came.again) queue.add(key, steady::now() + std::chrono::milliseconds(100));
+        if (!came.stalled.empty()) log.warning(fmt::format("job {}: {}", key, came.why));
+      }
+      if (task.what.again_at) queue.add(key, at(*task.what.again_at));
+    } catch (deposed const&) {
+      result = "deposed";
+      queue.add(key, steady::now() + std::chrono::seconds(1));
+    } catch (std::exception const& e) {
+      failed = true;
+      result = "failed";
+      log.warning(fmt::format("job {}: {}; trying again", key, e.what()));
+    }
+    auto const took = steady::now() - began;
+    queue.done(key, steady::now(), took, failed);
+    numbers.add("edl_controller_reconcile_total", fmt::format("result=\"{}\"", result));
+    numbers.observe("edl_controller_reconcile_duration_seconds", std::chrono::duration<double>(took).count());
+  }
+
+  // Plans.
+
+  void plan_on() {
+    std::unique_lock lock(mutex);
+    steady::time_point last{};
+    steady::duration pause = set.plan_interval;  // a plan that takes long is not made all the time
+    while (!stopped) {
+      auto const when = steady::now();
+      bool const due = plan_wanted == weight::hard || (plan_at && when >= *plan_at) ||
+                       (plan_wanted == weight::soft && when >= last + set.report_interval);
+      if (!due || !may_act() || when < last + pause) {
+        auto until = when + std::chrono::milliseconds(500);
+        if (due && may_act()) until = last + pause;
+        planning.wait_until(lock, until);
+        continue;
+      }
+      plan_wanted = weight::none;
+      plan_at.reset();
+      make_one(lock);
+      last = steady::now();
+      pause = std::max<steady::duration>(set.plan_interval, 2 * (last - when));
+    }
+  }
+
+  void make_one(std::unique_lock<std::mutex>& lock) {
+    auto const began = steady::now();
+    double const moment = now();
+    auto const view = state.view(moment);
+    lock.unlock();
+    plan_began = began;
+    plan p;
+    std::string trouble;
+    try {
+      p = make_plan(view, set.planning);
+    } catch (std::exception const& e) {
+      trouble = e.what();
+    }
+    plan_began = steady::time_point{};
+    auto const took = std::chrono::duration<double>(steady::now() - began).count();
+    numbers.add("edl_controller_plans_total", trouble.empty() ? "result=\"made\"" : "result=\"failed\"");
+    numbers.observe("edl_controller_plan_duration_seconds", took);
+    lock.lock();
+    if (!trouble.empty()) {
+      if (trouble != plan_trouble)
+        log.error(fmt::format("no plan could be made: {}; jobs keep their sizes", trouble));
+      plan_at = steady::now() + std::chrono::seconds(5);
+    } else {
+      for (std::string const& key : state.take(p)) queue.add(key, steady::now());
+      work.notify_all();
+      if (p.again_at) plan_at = at(*p.again_at);
+    }
+    plan_trouble = trouble;
+  }
+
+  // Events: nothing depends on them.
+
+  void tell(control::task const& of) {
+    constexpr std::size_t most = 1000;
+    std::lock_guard const lock(events_mutex);
+    for (job_event const& e : of.what.events) {
+      if (events.size() >= most) {
+        numbers.add("edl_controller_events_dropped_total");
+        continue;
+      }
+      auto const id = net::token::random().secret().substr(0, 16);
+      events.emplace_back(core_path(of.job.space, "events"), event_of(of.job, e, now(), id));
+    }
+    events_there.notify_one();
+  }
+
+  void tell_on() {
+    rate_limit limit(20, 50);
+    std::unique_lock lock(events_mutex);
+    for (;;) {
+      events_there.wait(lock, [&] { return stopping || !events.empty(); });
+      if (stopping) return;
+      auto const [path, object] = std::move(events.front());
+      events.pop_front();
+      auto const wait = limit.reserve(steady::now());
+      if (events_there.wait_for(lock, wait, [&] { return stopping.load(); })) return;
+      lock.unlock();
+      try {
+        if (leads()) requests->create(path, object);
+      } catch (std::exception const& e) {
+        log.debug(fmt::format("an event was not told: {}", e.what()));
+      } catch (deposed const&) {
+      }
+      lock.lock();
+    }
+  }
+
+  std::string text() const {
+    {
+      std::lock_guard const lock(mutex);
+      std::map<std::string, int> phases;
+      for (char const* phase :
+           {"pending", "creating", "running", "scaling", "suspended", "succeeded", "failed"})
+        phases[phase] = 0;
+      double desired = 0, running = 0;
+      for (auto const& [key, e] : state.known().jobs()) {
+        ++phases[phase_of(e.job.status)];
+        desired += e.job.status.workers.desired;
+        running += e.job.status.workers.running;
+      }
+      for (auto const& [phase, n] : phases)
+        numbers.set("edl_trainingjobs", n, fmt::format("phase=\"{}\"", phase));
+      numbers.set("edl_trainingjob_workers_desired", desired);
+      numbers.set("edl_trainingjob_workers_running", running);
+      numbers.set("edl_controller_nodes", double(state.known().nodes()));
+      numbers.set("edl_controller_pods", double(state.known().pods()));
+      numbers.set("edl_controller_queue_length", double(queue.waiting()));
+    }
+    numbers.set("edl_controller_leader", leads());
+    return numbers.text();
+  }
+
+  bool healthy(std::string& why) const {
+    using namespace std::chrono_literals;
+    if (election_->silent() > set.times.duration + 30s) why = "the election has not come round";
+    if (auto const began = plan_began.load(); began != steady::time_point{} && steady::now() - began > 60s)
+      why = "a plan has taken more than 60 s";
+    return why.empty();
+  }
+};
+
+EDL_INLINE controller::controller(platform::kubernetes::access via, controller_options o, logger log)
+    : self_(std::make_unique<implementation>(via, std::move(o), std::move(log))) {}
+
+EDL_INLINE controller::~controller() = default;
+
+EDL_INLINE bool controller::leads() const { return self_->leads(); }
+
+EDL_INLINE bool controller::ready() const {
+  std::lock_guard const lock(self_->mutex);
+  return self_->state.known().complete();
+}
+
+EDL_INLINE bool controller::healthy(std::string& why) const { return self_->healthy(why); }
+
+EDL_INLINE std::string controller::metrics_text() const { return self_->text(); }
+
+}  // namespace edl::controller

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace edl::controller {
+
+/// What the controller remembers of a job besides what the API server keeps. Nothing depends on it: a new
+/// controller begins without, and finds the same out again. Times are seconds since 1970; 0: not now.
+struct job_memo {
+  /// What the API server refused, by a reason and in words; it is asked again at `retry_at`, or when the job's
+  /// generation is another. Empty: nothing.
+  std::string stalled{}, why{};
+  double retry_at = 0;
+  std::int64_t generation = 0;
+
+  std::string asked{};                 ///< the size that the master was told last
+  std::vector<std::uint32_t> leave{};  ///< workers that the last shrinking was meant for
+  double asked_until = 0;              ///< a size that was refused is not told again before
+  double lost_since = 0;               ///< a pod's node was first seen to be away
+  double pause_until = 0;              ///< before the next master is made
+  double suspend_since = 0;            ///< the master was told to suspend the job
+  double status_written = 0;
+};
+
+}  // namespace edl::controller

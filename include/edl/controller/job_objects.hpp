@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "edl/controller/decision.hpp"
+#include "edl/controller/training_job.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
+
+namespace edl::controller {
+
+/// The service account of masters whose template names none.
+inline constexpr char usual_account[] = "edl";
+
+/// What a cluster has to know of a TrainingJob that starts with so many workers. Throws usage_error, which
+/// names the field, when no objects can be made from it.
+platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers);
+
+/// The master's pod. It is held by a finalizer until its end is recorded: it may be collected earlier
+/// otherwise, and a job that has finished would begin again.
+nlohmann::json master_of(training_job const& job, create_master const& how, bool restart_rules);
+
+/// An Event of a TrainingJob. `id`: makes its name unique.
+nlohmann::json event_of(training_job const& job, job_event const& what, double now, std::string const& id);
+
+/// "/apis/elasticdl.org/v1alpha1/namespaces/team/trainingjobs/mnist".
+std::string path_of(training_job const& job);
+
+/// "/api/v1/namespaces/SPACE/PLURAL/NAME"; without a name: of them all.
+std::string core_path(std::string const& space, std::string const& plural, std::string const& name = "");
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/controller/job_objects.ipp"
+#endif

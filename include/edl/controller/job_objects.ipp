@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edl/controller/clock_text.hpp"
+#include "edl/controller/job_objects.hpp"
+#include "edl/controller/pod_record.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/objects.hpp"
+#include "edl/platform/kubernetes/pod_template.hpp"
+
+namespace edl::controller {
+
+EDL_INLINE platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers) {
+  namespace k8s = platform::kubernetes;
+  training_job_spec const& of = job.spec;
+  k8s::job_spec s;
+  s.name = job.name;
+  s.space = job.space;
+  s.num_workers = of.workers.max;
+  s.num_servers = of.servers;
+  s.initial_workers = workers;
+  s.command = {of.model, of.command, "--job_name=" + job.name};
+  if (of.command == "train") s.command.push_back("--distribution_strategy=" + of.strategy);
+  s.command.push_back(fmt::format("--num_workers={}", of.workers.max));
+  if (of.servers > 0) s.command.push_back(fmt::format("--num_ps_pods={}", of.servers));
+  s.command.insert(s.command.end(), of.flags.begin(), of.flags.end());
+  k8s::check_pod_template("spec.master.template", of.master);
+  k8s::check_pod_template("spec.servers.template", of.server);
+  k8s::check_pod_template("spec.workers.template", of.worker);
+  s.server_template = of.server;
+  s.worker_template = of.worker;
+  auto const image = [](std::string const& text) {
+    return nlohmann::json::parse(text)["spec"]["containers"][0]["image"].get<std::string>();
+  };
+  s.image = image(of.master);
+  s.worker_image = image(of.worker);
+  s.master = k8s::role_of_template(of.master);
+  if (!of.server.empty()) s.server = k8s::role_of_template(of.server);
+  s.worker = k8s::role_of_template(of.worker);
+  s.service_account = usual_account;
+  s.by = {.name = job.name,
+          .uid = job.uid,
+          .api_version = std::string(api_version),
+          .kind = std::string(training_job_kind)};
+  s.secret = k8s::secret_name(s.by);
+  k8s::check(s);
+  return s;
+}
+
+EDL_INLINE nlohmann::json master_of(training_job const& job, create_master const& how, bool restart_rules) {
+  auto pod = platform::kubernetes::master_pod(spec_of(job, how.workers),
+                                              nlohmann::json::parse(job.spec.master), restart_rules);
+  nlohmann::json& meta = pod["metadata"];
+  meta["annotations"][attempt_annotation] = std::to_string(how.attempt);
+  meta["annotations"][restart_annotation] = std::to_string(how.restart);
+  meta["annotations"][first_size_annotation] = std::to_string(how.workers);
+  meta["finalizers"] = nlohmann::json::array({recorded_finalizer});
+  return pod;
+}
+
+EDL_INLINE nlohmann::json event_of(training_job const& job, job_event const& what, double now,
+                                   std::string const& id) {
+  std::string const at = stamp_of(now);
+  return {{"apiVersion", "v1"},
+          {"kind", "Event"},
+          {"metadata", {{"name", fmt::format("{}.{}", job.name, id)}, {"namespace", job.space}}},
+          {"involvedObject",
+           {{"apiVersion", api_version},
+            {"kind", training_job_kind},
+            {"name", job.name},
+            {"namespace", job.space},
+            {"uid", job.uid}}},
+          {"reason", what.reason},
+          {"message", what.message.substr(0, 1024)},
+          {"type", what.warning ? "Warning" : "Normal"},
+          {"source", {{"component", "edl-controller"}}},
+          {"reportingComponent", "elasticdl.org/edl-controller"},
+          {"firstTimestamp", at},
+          {"lastTimestamp", at},
+          {"count", 1}};
+}
+
+EDL_INLINE std::string path_of(training_job const& job) {
+  return fmt::format("/apis/{}/namespaces/{}/{}/{}", api_version, job.space, training_job_plural, job.name);
+}
+
+EDL_INLINE std::string core_path(std::string const& space, std::string const& plural,
+                                 std::string const& name) {
+  return fmt::format("/api/v1/namespaces/{}/{}{}{}", space, plural, name.empty() ? "" : "/", name);
+}
+
+}  // namespace edl::controller

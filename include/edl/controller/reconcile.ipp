@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "edl/controller/clock_text.hpp"
+#include "edl/controller/job_status.hpp"
+#include "edl/controller/reconcile.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/fields.hpp"
+
+namespace edl::controller {
+namespace detail {
+
+namespace ct = condition_type;
+
+/// Reasons of the condition Running that decide what comes next.
+namespace run {
+inline constexpr char not_started[] = "NotStarted", starting[] = "Starting", runs[] = "MasterRuns",
+                      lost[] = "MasterLost", attempt_failed[] = "AttemptFailed", suspended[] = "Suspended",
+                      finished[] = "Finished";
+}
+
+class reconciler {
+ public:
+  reconciler(job_situation const& is, job_memo& memo, reconcile_options const& o)
+      : is_(is), job_(is.entry.job), memo_(memo), options_(o), next_(job_.status), now_(is.now) {
+    if (is.master && is.master->owner == job_.uid && is.master->master) master_ = is.master;
+  }
+
+  decision run() {
+    if (!job_.deleted.empty()) {
+      if (master_ && master_->held) out_.actions.push_back(release_pod{master_->name(), master_->uid});
+      return std::move(out_);
+    }
+    if (!job_.ours()) return std::move(out_);
+    next_.observed_generation = job_.generation;
+    next_.selector = fmt::format("elasticdl-job-name={},elasticdl-replica-type=worker", job_.name);
+    if (memo_.generation != job_.generation) memo_.stalled.clear(), memo_.generation = job_.generation;
+    if (!is_.entry.invalid.empty()) {
+      stall("InvalidSpec", is_.entry.invalid);
+    } else if (!job_.finished()) {
+      live();
+    }
+    if (is_finished()) wind_up();
+    mourn();
+    sum_up();
+    return finish();
+  }
+
+ private:
+  bool is_finished() const { return is_true(next_, ct::succeeded) || is_true(next_, ct::failed); }
+
+  void set(std::string_view type, bool yes, std::string reason, std::string message) {
+    set_condition(next_, {.type = std::string(type),
+                          .status = yes ? truth::yes : truth::no,
+                          .reason = std::move(reason),
+                          .message = std::move(message),
+                          .last_transition_time = stamp_of(now_),
+                          .observed_generation = job_.generation});
+  }
+  std::string reason_of(std::string_view type) const {
+    auto const* c = find_condition(next_, type);
+    return c ? c->reason : std::string();
+  }
+  void stall(std::string const& reason, std::string const& why) {
+    stalled_ = true;
+    set(ct::stalled, true, reason, why);
+  }
+
+  // Pods.
+
+  /// A pod that is of no use any more.
+  void discard(pod_record const& p, bool force = false) {
+    if (!p.leaving || force) out_.actions.push_back(delete_pod{p.name(), p.uid, force});
+    bool const ended = p.at == pod_record::phase::over || (p.master && !p.master->started);
+    if (p.held && (ended || force)) out_.actions.push_back(release_pod{p.name(), p.uid});
+  }
+  void discard_members() {
+    for (pod_record const* p : is_.members)
+      if (!p->leaving) discard(*p);
+  }
+
+  /// Pods that a node which is lost will not let go.
+  void mourn() {
+    bool any_gone = false;
+    auto const look = [&](pod_record const& p) {
+      if (p.node.empty()) return;
+      auto const node = is_.state_of(p.node);
+      if (node == inventory::node_state::ready) return;
+      bool const late = p.leaving && now_ >= p.leave_by;
+      if (p.leaving && !late) out_.look_again(p.leave_by);
+      if (node == inventory::node_state::gone) {
+        any_gone = true;
+        if (memo_.lost_since == 0) memo_.lost_since = now_;
+        if (now_ - memo_.lost_since < options_.node_patience)
+          return out_.look_again(memo_.lost_since + options_.node_patience);
+        if (p.at == pod_record::phase::over && is_finished()) return;
+        discard(p, true);
+      } else if (late) {
+        discard(p, true);
+      }
+    };
+    for (pod_record const* p : is_.members) look(*p);
+    if (master_) look(*master_);
+    if (!any_gone) memo_.lost_since = 0;
+  }
+
+  // What becomes of the job.
+
+  void end(std::string_view type, std::string reason, std::string message) {
+    set(type, true, std::move(reason), std::move(message));
+    set(ct::running, false, run::finished, "The job has ended.");
+    set(ct::resizing, false, run::finished, "");
+    set(ct::stalled, false, run::finished, "");
+    next_.completion_time = stamp_of(now_);
+    memo_.stalled.clear();
+  }
+
+  /// Of a job that has finished. Its master's pod stays to be looked at, if it has ended by itself.
+  void wind_up() {
+    discard_members();
+    if (master_ && master_->at != pod_record::phase::over && !master_->leaving) discard(*master_);
+    if (master_ && master_->held && (master_->at == pod_record::phase::over || !master_->master->started))
+      out_.actions.push_back(release_pod{master_->name(), master_->uid});
+    if (auto const ttl = job_.spec.ttl_seconds_after_finished) {
+      double const at = seconds_of(next_.completion_time).value_or(now_) + double(*ttl);
+      if (now_ >= at)
+        out_.actions.push_back(delete_job{});
+      else
+        out_.look_again(at);
+    }
+  }
+
+  void live() {
+    if (master_ && master_->at == pod_record::phase::over) record_end();
+    if (is_finished()) return;
+    if (job_.spec.suspend) return suspend();
+    memo_.suspend_since = 0;
+    if (is_true(next_, ct::suspended)) set(ct::suspended, false, "Resumed", "The job goes on.");
+    if (overdue()) return;
+    if (!is_true(next_, ct::admitted) && !admit()) return;
+    size();
+    if (master_)
+      keep();
+    else
+      make();
+  }
+
+  /// How the master's pod has ended, if it is that of the attempt at hand.
+  void record_end() {
+    master_state const& m = *master_->master;
+    if (m.attempt != std::max(1u, next_.attempts)) return;
+    if (m.how.code == 0 && !m.how.outside && m.how.signal == 0)
+      return end(ct::succeeded, "MasterFinished", "All is done.");
+    if (m.how.code == suspended_code && !m.how.outside)
+      return set(ct::running, false, run::suspended, "The master has suspended the job.");
+    if (m.how.outside || m.how.signal != 0)
+      return set(ct::running, false, run::lost, fmt::format("The master {}.", platform::describe(m.how)));
+    std::string const how = platform::describe(m.how);
+    if (m.attempt > job_.spec.backoff_limit)
+      return end(ct::failed, "BackoffLimitExceeded",
+                 fmt::format("Attempt {} has failed, and spec.backoffLimit={} allows no more: the master {}.",
+                             m.attempt, job_.spec.backoff_limit, how));
+    next_.attempts = m.attempt + 1;
+    set(ct::running, false, run::attempt_failed,
+        fmt::format("Attempt {} has failed: the master {}.", m.attempt, how));
+    double const pause = std::min(options_.longest_backoff,
+                                  options_.first_backoff * double(1u << std::min(m.attempt - 1, 20u)));
+    memo_.pause_until = now_ + pause;
+  }
+
+  bool overdue() {
+    auto const limit = job_.spec.active_deadline_seconds;
+    auto const since = seconds_of(next_.start_time);
+    if (!limit || !since) return false;
+    double const until = *since + double(*limit) - double(next_.active_seconds);
+    if (now_ < until) {
+      out_.look_again(until);
+      return false;
+    }
+    end(ct::failed, "DeadlineExceeded",
+        fmt::format("The job was active for longer than spec.activeDeadlineSeconds={}.", *limit));
+    return true;
+  }
+
+  void suspend() {
+    bool const running =
+        master_ && master_->at != pod_record::phase::over && master_->master->started && !master_->leaving;
+    if (running) {
+      if (memo_.suspend_since == 0) memo_.suspend_since = now_;
+      set(ct::suspended, false, "Suspending", "The master is told to suspend the job.");
+      if (now_ - memo_.suspend_since >= options_.suspend_patience) {
+        discard(*master_);
+      } else {
+        if (!master_->master->suspending)
+          out_.actions.push_back(
+              annotate_master{master_->name(), master_->uid, {{suspend_annotation, "true"}}});
+        out_.look_again(memo_.suspend_since + options_.suspend_patience);
+      }
+      return;
+    }
+    memo_.suspend_since = 0;
+    if (master_) discard(*master_);
+    discard_members();
+    if (master_ || !is_.members.empty()) {
+      set(ct::suspended, false, "Suspending", "Pods of the job are still there.");
+      return;
+    }
+    if (is_true(next_, ct::suspended)) return;
+    set(ct::suspended, true, "Suspended", "The job has no pods until spec.suspend is false.");
+    set(ct::admitted, false, "Suspended", "The job is suspended.");
+    set(ct::running, false, run::suspended, "The job is suspended.");
+    set(ct::resizing, false, "Suspended", "");
+    if (auto const since = seconds_of(next_.start_time))
+      next_.active_seconds += std::uint64_t(std::max(0.0, now_ - *since));
+    next_.start_time.clear();
+    next_.workers.desired = 0;
+  }
+
+  /// Returns whether the job is let in.
+  bool admit() {
+    // A master that is there was let in by somebody whose status was lost.
+    bool const there = master_ && !master_->leaving && master_->at != pod_record::phase::over;
+    if (!there && !memo_.stalled.empty() && now_ < memo_.retry_at) {
+      set(ct::admitted, false, memo_.stalled, memo_.why);
+      refused();
+      return false;
+    }
+    if (!there && (!is_.plan || !is_.plan->admitted)) {
+      if (is_.plan) set(ct::admitted, false, "NoRoom", is_.plan->reason);
+      return false;
+    }
+    set(ct::admitted, true, "Admitted", "There is room for the job's pods at its least size.");
+    if (next_.start_time.empty()) next_.start_time = stamp_of(now_);
+    next_.attempts = std::max(1u, next_.attempts);
+    if (!find_condition(next_, ct::running))
+      set(ct::running, false, run::not_started, "No master has been made yet.");
+    if (there && !is_.plan) next_.workers.desired = told();
+    return true;
+  }
+
+  /// What the API server refused, and may take later.
+  void refused() {
+    stall(memo_.stalled, memo_.why);
+    if (now_ < memo_.retry_at) out_.look_again(memo_.retry_at);
+  }
+
+  /// How many workers the job shall have.
+  void size() {
+    worker_range const& range = job_.spec.workers;
+    std::uint32_t const least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
+    std::uint32_t want = next_.workers.desired;
+    std::string why = "the spec allows no other size";
+    if (is_.plan && is_.plan->admitted)
+      want = std::uint32_t(std::max(0, is_.plan->workers)), why = is_.plan->reason;
+    want = std::clamp(want, least, most);
+    if (want == next_.workers.desired) return;
+    add_scale_record(next_, {stamp_of(now_), next_.workers.desired, want, why});
+    if (want < next_.workers.desired) memo_.leave = is_.plan ? leavers() : std::vector<std::uint32_t>();
+    out_.events.push_back(
+        {false, "Scaled", fmt::format("{} -> {} workers: {}", next_.workers.desired, want, why)});
+    next_.workers.desired = want;
+  }
+
+  /// The size that the master was told last.
+  std::uint32_t told() const {
+    master_state const& m = *master_->master;
+    if (auto const wish = platform::kubernetes::number(m.wish)) return *wish;
+    return m.size ? m.size->workers : m.first_size;
+  }
+
+  /// The master's pod is there.
+  void keep() {
+    master_state const& m = *master_->master;
+    bool const old = m.attempt < next_.attempts, over = master_->at == pod_record::phase::over;
+    if (old) {
+      discard(*master_);
+      return discard_members();
+    }
+    if (over) {
+      discard(*master_);
+      if (m.how.code == suspended_code) discard_members();
+      return;
+    }
+    next_.restarts = m.restart;
+    if (master_->leaving) {
+      set(ct::running, false, run::lost, "The master's pod is being removed.");
+      return;
+    }
+    if (m.suspending)
+      out_.actions.push_back(annotate_master{master_->name(), master_->uid, {{suspend_annotation, {}}}});
+    bool const runs = m.ready || (m.started && is_true(next_, ct::running));
+    if (runs)
+      set(ct::running, true, run::runs, "The master runs.");
+    else
+      set(ct::running, false, run::starting,
+          master_->trouble.empty() ? "The master's pod starts." : master_->trouble);
+    memo_.stalled.clear();
+    resize(m);
+  }
+
+  /// Who shall leave, as the plan chose when it made the job smaller.
+  std::vector<std::uint32_t> leavers() const {
+    std::set<std::uint32_t> ids;
+    for (std::string const& key : is_.plan->leaving)
+      for (pod_record const* p : is_.members)
+        if (p->key == key && p->who.what == platform::role::worker && !p->leaving) ids.insert(p->who.id);
+    return {ids.begin(), ids.end()};
+  }
+
+  void tell(master_state const& m, std::string const& want) {
+    std::map<std::string, std::optional<std::string>> notes{{workers_annotation, want}};
+    bool const fewer = next_.workers.desired < (m.size ? m.size->workers : m.first_size);
+    if (fewer && !memo_.leave.empty())
+      notes[leave_annotation] = fmt::format("{}", fmt::join(memo_.leave, ","));
+    else if (!m.leave.empty())
+      notes[leave_annotation] = std::nullopt;
+    memo_.asked = want;
+    memo_.asked_until = now_ + options_.refused_patience;
+    out_.actions.push_back(annotate_master{master_->name(), master_->uid, std::move(notes)});
+  }
+
+  void resize(master_state const& m) {
+    std::string const want = std::to_string(next_.workers.desired);
+    bool const refused = m.wish.empty() && m.scaled.starts_with("refused") && told() != next_.workers.desired;
+    if (refused && memo_.asked == want && now_ < memo_.asked_until)
+      out_.look_again(memo_.asked_until);
+    else if (told() != next_.workers.desired)
+      tell(m, want);
+    std::uint32_t running = 0;
+    for (pod_record const* p : is_.members)
+      running += p->who.what == platform::role::worker && p->at == pod_record::phase::running && !p->leaving;
+    bool const there = is_true(next_, ct::running) && running == next_.workers.desired && m.wish.empty() &&
+                       (!m.size || m.size->workers == next_.workers.desired);
+    if (there)
+      set(ct::resizing, false, "AtSize", fmt::format("{} workers run.", running));
+    else if (refused)
+      set(ct::resizing, true, "Refused",
+          fmt::format("The master does not take {} workers: {}", want, m.scaled));
+    else
+      set(ct::resizing, true, "Resizing", fmt::format("{} of {} workers run.", running, want));
+  }
+
+  /// There is no master's pod of this job.
+  void make() {
+    if (is_.master) {  // somebody else's
+      bool const going = is_.master->leaving;
+      return stall("NameTaken",
+                   fmt::format("pod {} belongs to another job: {}", is_.master->name(),
+                               going ? "it is being removed"
+                                     : "delete that one, or create this one under another name"));
+    }
+    std::string const was = reason_of(ct::running);
+    if (was == run::attempt_failed || was == run::suspended) {
+      discard_members();
+      if (!is_.members.empty()) return;
+    }
+    bool const replaced = was == run::starting || was == run::runs || was == run::lost;
+    if (was == run::attempt_failed && memo_.pause_until == 0)
+      memo_.pause_until = now_ + options_.first_backoff;
+    if (replaced && next_.restarts >= 3 && memo_.pause_until == 0)
+      memo_.pause_until =
+          now_ + std::min(options_.longest_backoff,
+                          options_.first_backoff * double(1u << std::min(next_.restarts - 3, 20u)));
+    if (replaced && was != run::lost) set(ct::running, false, run::lost, "The master's pod is gone.");
+    if (!memo_.stalled.empty() && now_ < memo_.retry_at) return refused();
+    if (now_ < memo_.pause_until) return out_.look_again(memo_.pause_until);
+    memo_.pause_until = 0;
+    out_.actions.push_back(
+        create_master{next_.attempts, next_.restarts + (replaced ? 1 : 0), next_.workers.desired});
+  }
+
+  // What is told.
+
+  void sum_up() {
+    count_pods(next_, job_, is_.members, master_);
+    if (master_ && master_->master->report) take_report(next_, *master_->master->report, now_);
+    if (!stalled_ && is_true(next_, ct::stalled))
+      set(ct::stalled, false, "GoesOn", "Nothing stands in the way.");
+    bool const done = is_finished() || is_true(next_, ct::suspended);
+    bool const moving = !done && !stalled_ && (!is_true(next_, ct::running) || is_true(next_, ct::resizing));
+    if (moving || find_condition(next_, ct::reconciling))
+      set(ct::reconciling, moving, moving ? phase_of(next_) : "Settled",
+          moving ? "The job is on its way to what its spec says." : "");
+  }
+
+  decision finish() {
+    bool const nothing_to_tell = next_.conditions.empty();
+    if (nothing_to_tell || next_ == job_.status) return std::move(out_);
+    bool const urgent = differs_in_substance(next_, job_.status);
+    if (!urgent && now_ < memo_.status_written + options_.progress_every) {
+      out_.look_again(memo_.status_written + options_.progress_every);
+      return std::move(out_);
+    }
+    auto told = events_of(job_.status, next_);
+    out_.events.insert(out_.events.end(), told.begin(), told.end());
+    out_.actions.insert(out_.actions.begin(), write_status{next_});
+    return std::move(out_);
+  }
+
+  job_situation const& is_;
+  training_job const& job_;
+  job_memo& memo_;
+  reconcile_options const& options_;
+  training_job_status next_;
+  double now_;
+  pod_record const* master_ = nullptr;  ///< this job's own
+  bool stalled_ = false;
+  decision out_;
+};
+
+}  // namespace detail
+
+EDL_INLINE decision reconcile(job_situation const& is, job_memo& memo, reconcile_options const& options) {
+  return detail::reconciler(is, memo, options).run();
+}
+
+}  // namespace edl::controller

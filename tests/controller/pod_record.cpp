@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/controller/pod_record.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+using namespace edl::controller;
+using nlohmann::json;
+
+TEST_CASE("a report is read within bounds") {
+  auto const r = read_report(
+      R"({"records": 2048, "total_records": 4096, "epoch": 1, "epochs": 2, "version": 64, "records_per_s": 930.5,
+    "workers": 2, "seconds_left": 2.2, "speeds": [[1, 500.5], [2, 930.5], [0, 3], [3, -1], ["x", 2], [99999999, 1]], "standstill_s": 0.31})");
+  REQUIRE(r.has_value());
+  CHECK(r->records == 2048);
+  CHECK(r->seconds_left == 2.2);
+  CHECK(r->standstill_s == 0.31);
+  CHECK(r->speeds == std::vector<speed_record>{{1, 500.5}, {2, 930.5}});
+  CHECK_FALSE(read_report("").has_value());
+  CHECK_FALSE(read_report("[1]").has_value());
+  CHECK_FALSE(read_report(std::string(1 << 20, ' ')).has_value());
+  CHECK(read_report(R"({"records": -1, "epoch": 1e300, "seconds_left": null})")->records == 0);
+  CHECK_FALSE(read_report(R"({"seconds_left": null})")->seconds_left.has_value());
+}
+
+TEST_CASE("only a pod that a TrainingJob controls is a job's") {
+  json p =
+      R"({"metadata": {"name": "elasticdl-a-master", "namespace": "team", "uid": "u", "resourceVersion": "1",
+    "labels": {"elasticdl-replica-type": "master", "elasticdl-replica-index": "0"}, "finalizers": ["x", "elasticdl.org/recorded"],
+    "annotations": {"elasticdl.org/attempt": "2", "elasticdl.org/workers": "3", "elasticdl/num-workers": "5", "elasticdl/size": "workers=4,servers=1"},
+    "ownerReferences": [{"apiVersion": "elasticdl.org/v1alpha1", "kind": "TrainingJob", "uid": "j", "controller": true}]},
+    "status": {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 79}}}]}})"_json;
+  auto const r = read_record(p);
+  CHECK(r.owner == "j");
+  CHECK(r.held);
+  REQUIRE(r.master);
+  CHECK(r.master->attempt == 2);
+  CHECK(r.master->first_size == 3);
+  CHECK(r.master->wish == "5");
+  CHECK(r.master->size->workers == 4);
+  CHECK(r.master->how.code == suspended_code);
+  CHECK(r.at == pod_record::phase::over);
+
+  // It is collected: it has ended as it had before.
+  p["metadata"]["deletionTimestamp"] = "2026-11-22T10:00:00Z";
+  CHECK_FALSE(read_record(p).master->how.outside);
+  // Its node went, and nobody knows how it ended.
+  p["status"].erase("containerStatuses");
+  CHECK(read_record(p).master->how.outside);
+
+  p["metadata"]["ownerReferences"][0]["controller"] = false;
+  CHECK(read_record(p).owner.empty());
+  CHECK(read_record(json::object()).owner.empty());
+}
