@@ -123,10 +123,10 @@ TEST_CASE("every manifest is one that the API server publishes, and has no empty
   auto const all = manifests();
   std::set<std::string> names;
   for (auto const& [file, objects] : all) names.insert(file);
-  CHECK(names == std::set<std::string>{"claim.yaml", "demo-cluster.yaml", "demo-minikube.yaml",
-                                       "network-policy.yaml", "nginx.yaml", "priority-high.yaml",
-                                       "priority-low.yaml", "rbac.yaml", "trainingjob-crd.yaml",
-                                       "trainingjob-example.yaml", "volume-pod.yaml"});
+  CHECK(names == std::set<std::string>{
+                     "claim.yaml", "controller.yaml", "demo-cluster.yaml", "demo-minikube.yaml",
+                     "network-policy.yaml", "nginx.yaml", "priority-high.yaml", "priority-low.yaml",
+                     "rbac.yaml", "trainingjob-crd.yaml", "trainingjob-example.yaml", "volume-pod.yaml"});
   auto const recorded = edl::testing::kubernetes::recordings();
   if (!recorded) return;
   edl::testing::kubernetes::schema published(*recorded / "openapi");
@@ -179,6 +179,41 @@ TEST_CASE("the role lets a master do what it does, and no more") {
   CHECK(objects[2].at("roleRef").at("name") == objects[1].at("metadata").at("name"));
   CHECK(objects[2].at("subjects")[0].at("name") == objects[0].at("metadata").at("name"));
   CHECK(master_pod(minikube())["spec"]["serviceAccountName"] == objects[0].at("metadata").at("name"));
+}
+
+TEST_CASE("the controller may do what it does, and no more") {
+  auto const objects = read_yaml(folder + "/controller.yaml");
+  std::map<std::string, json> kinds;
+  for (json const& o : objects) kinds[o.at("kind")] = o;
+  REQUIRE(kinds.size() == 7);
+  std::map<std::string, std::set<std::string>> allowed;
+  for (char const* kind : {"ClusterRole", "Role"})
+    for (json const& rule : kinds[kind].at("rules"))
+      for (std::string const what : rule.at("resources"))
+        for (std::string const verb : rule.at("verbs")) allowed[what].insert(verb);
+  CHECK(allowed == std::map<std::string, std::set<std::string>>{
+                       {"nodes", {"list", "watch"}},
+                       {"priorityclasses", {"list", "watch"}},
+                       {"trainingjobs", {"get", "list", "watch", "delete"}},
+                       {"trainingjobs/status", {"patch"}},
+                       {"trainingjobs/finalizers", {"update"}},
+                       {"pods", {"create", "get", "list", "watch", "patch", "delete"}},
+                       {"services", {"create", "get"}},
+                       {"secrets", {"create"}},
+                       {"events", {"create"}},
+                       {"leases", {"create", "get", "update"}}});
+  json const& account = kinds["ServiceAccount"]["metadata"];
+  for (char const* kind : {"ClusterRoleBinding", "RoleBinding"}) {
+    CHECK(kinds[kind]["subjects"][0]["name"] == account["name"]);
+    CHECK(kinds[kind]["subjects"][0]["namespace"] == account["namespace"]);
+  }
+  CHECK(kinds["Namespace"]["metadata"]["name"] == account["namespace"]);
+  json const pod = kinds["Deployment"]["spec"]["template"];
+  CHECK(kinds["Deployment"]["spec"]["selector"]["matchLabels"] == pod["metadata"]["labels"]);
+  CHECK(pod["spec"]["serviceAccountName"] == account["name"]);
+  CHECK(pod["spec"]["containers"][0]["command"][0] == "edl-controller");
+  // The lease is asked for by the name that the role allows.
+  CHECK(kinds["Role"]["rules"][1]["resourceNames"] == json::array({"edl-controller"}));
 }
 
 TEST_CASE("the classes are those that flags name, and the service goes before the workers") {
