@@ -448,3 +448,33 @@ TEST_CASE(
       CHECK(w["metadata"].value("finalizers", json::array()).empty());
   }
 }
+
+TEST_CASE("elastic: a priority class that goes away stops growth, and no pod") {
+  cluster c(9);
+  auto& x = c.add("x", {.min = 1, .max = 8, .is_elastic = true, .priority = 3});
+  x.plan = 2;
+  c.run(20);
+  REQUIRE(x.workers == 2);
+  c.priorities.clear();
+  x.plan = 5;
+  c.run(20);
+  CHECK(x.last.may_run);
+  CHECK(x.workers == 2);
+  c.priorities["p3"] = 3;
+  c.run(20);
+  CHECK(x.workers == 5);
+}
+
+TEST_CASE("a Workload that is admitted to nothing starts no pod") {
+  cluster c(5);
+  auto& x = c.add("x", {});
+  c.run(1);
+  json w = c.object_of("x");
+  kueue_double::set_condition(w, "QuotaReserved", true, "Odd");
+  kueue_double::set_condition(w, "Admitted", true, "Odd");
+  w["status"].erase("admission");
+  c.server.write(c.key_of("x"), w);
+  c.run_jobs(3);
+  CHECK_FALSE(x.last.may_start);
+  CHECK(x.pods() == 0);
+}

@@ -60,6 +60,9 @@ void add_flags(CLI::App& app, settings& s) {
                  "Seconds until the pods of a node that does not exist any more are removed")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  app.add_flag("--pod_groups", s.run.reconciling.pod_groups,
+               "Servers and the least workers of a job are placed together or not at all, by a PodGroup "
+               "(scheduling.k8s.io) that the cluster's scheduler knows");
   app.add_option("--workers", s.workers, "Jobs that are worked on at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();

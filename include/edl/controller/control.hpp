@@ -10,6 +10,7 @@
 #include "edl/controller/autoscaler.hpp"
 #include "edl/controller/execute.hpp"
 #include "edl/controller/inventory.hpp"
+#include "edl/controller/kueue_store.hpp"
 #include "edl/controller/reconcile.hpp"
 
 namespace edl::controller {
@@ -24,6 +25,11 @@ class control {
 
   inventory& known() { return known_; }
   inventory const& known() const { return known_; }
+  kueue::store& queues() { return queues_; }
+  kueue::store const& queues() const { return queues_; }
+
+  /// The keys of the jobs that a change concerns.
+  std::vector<std::string> concerned(kueue::store::change const& c) const;
 
   /// The plan's input at this moment. `make_plan` may take a while: it needs nothing else of this object.
   cluster_view view(double now) const { return known_.view(now, promised_); }
@@ -36,6 +42,7 @@ class control {
   struct task {
     training_job job;
     decision what;
+    bool plan_anew = false;  ///< the last plan did not know what Kueue lets the job have now
   };
   task decide(std::string const& key, double now);
 
@@ -43,7 +50,12 @@ class control {
   inventory_change learn(task const& of, execution const& came, double now);
 
  private:
+  std::optional<kueue::verdict> ask_kueue_of(job_entry& entry, task& t, double now) const;
+  kueue::verdict unknown(kueue::situation const& is) const;
+  void release_workloads(std::string const& key, task& t) const;
+
   inventory known_;
+  kueue::store queues_;
   plan_options planning_;
   reconcile_options reconciling_;
   std::string space_;

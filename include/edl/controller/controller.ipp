@@ -17,11 +17,13 @@
 #include "edl/controller/controller.hpp"
 #include "edl/controller/job_objects.hpp"
 #include "edl/controller/leader.hpp"
+#include "edl/controller/podgroup.hpp"
 #include "edl/controller/rate_limit.hpp"
 #include "edl/controller/work_queue.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/token.hpp"
+#include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/watcher.hpp"
 
 namespace edl::controller {
@@ -104,7 +106,7 @@ struct controller::implementation {
   work_queue queue;
   weight plan_wanted = weight::none;
   std::optional<steady::time_point> plan_at;
-  bool stopped = false;
+  bool stopped = false, groups_known = false;
   std::string plan_trouble;
   execute_options executing;
 
@@ -118,6 +120,7 @@ struct controller::implementation {
   std::atomic<leader*> lead{nullptr};
   std::unique_ptr<detail::led_requests> requests;
   std::vector<std::unique_ptr<platform::kubernetes::watcher>> watchers;
+  std::vector<std::unique_ptr<platform::kubernetes::watcher>> queue_watchers;  ///< of find_kueue's thread
   std::vector<std::thread> threads;
 
   implementation(platform::kubernetes::access const& via, controller_options o, logger l)
@@ -146,6 +149,7 @@ struct controller::implementation {
     follow(object_kind::node, "/api/v1/nodes");
     follow(object_kind::pod, "/api/v1/pods");
     follow(object_kind::priority_class, "/apis/scheduling.k8s.io/v1/priorityclasses");
+    threads.emplace_back([this] { find_kueue(); });
     for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { work_on(); });
     threads.emplace_back([this] { plan_on(); });
     threads.emplace_back([this] { tell_on(); });
@@ -161,7 +165,9 @@ struct controller::implementation {
       events_there.notify_all();
     }
     watchers.clear();
+    watching.stop();
     for (std::thread& t : threads) t.join();
+    queue_watchers.clear();
     election_->resign();
   }
 
@@ -246,9 +252,108 @@ struct controller::implementation {
         std::make_unique<platform::kubernetes::watcher>(watching, path, "", std::move(to), log));
   }
 
+  // Kueue, which may come later than this controller.
+
+  void note(kueue::store::change const& c) {  // with the mutex
+    auto const keys = state.concerned(c);
+    for (std::string const& key : keys) queue.add(key, steady::now());
+    if (!keys.empty()) work.notify_all();
+  }
+
+  void follow(kueue::kind k, std::string const& path) {
+    platform::kubernetes::watcher::callbacks to;
+    to.begins = [this, k] {
+      std::lock_guard const lock(mutex);
+      state.queues().begin(k);
+    };
+    to.one = [this, k](nlohmann::json const& item) {
+      std::lock_guard const lock(mutex);
+      note(state.queues().put(k, item));
+    };
+    to.listed = [this, k](nlohmann::json const&) {
+      std::lock_guard const lock(mutex);
+      note(state.queues().end(k));
+    };
+    to.changed = [this, k](std::string const& type, nlohmann::json const& object) {
+      std::lock_guard const lock(mutex);
+      note(type == "DELETED" ? state.queues().remove(k, object) : state.queues().put(k, object));
+    };
+    to.refused = [this](platform::kubernetes::api_error const& why, std::chrono::milliseconds, bool) {
+      std::lock_guard const lock(mutex);
+      if (state.queues().complete() || state.queues().trouble() == why.what()) return;
+      state.queues().refused(why.what());
+      note(kueue::store::change{.all = true});
+    };
+    queue_watchers.push_back(
+        std::make_unique<platform::kubernetes::watcher>(watching, path, "", std::move(to), log));
+  }
+
+  /// Whether the cluster serves Kueue's API; nothing: it could not be asked.
+  std::optional<bool> has_kueue() {
+    using platform::kubernetes::field;
+    try {
+      auto const answer = watching.get(fmt::format("/apis/{}", kueue::api_version));
+      auto const& all = field(answer, {"resources"});
+      return all.is_array() && std::any_of(all.begin(), all.end(), [](auto const& one) {
+               return platform::kubernetes::text(field(one, {"name"})) == "workloads";
+             });
+    } catch (platform::kubernetes::api_error const& e) {
+      if (e.code() == 404) return false;
+      log.warning(fmt::format("whether the cluster has Kueue is not known: {}; asking again", e.what()));
+    } catch (error const& e) {
+      log.debug(fmt::format("whether the cluster has Kueue is not known: {}; asking again", e.what()));
+    }
+    return std::nullopt;
+  }
+
+  /// The version of PodGroup that the cluster serves; empty: none.
+  std::string find_pod_groups() {
+    for (char const* version : pod_group_versions) {
+      try {
+        if (serves_pod_groups(watching.get(fmt::format("/apis/scheduling.k8s.io/{}", version))))
+          return version;
+      } catch (platform::kubernetes::api_error const& e) {
+        if (e.code() == 404) continue;
+        log.warning(fmt::format("PodGroups: {}", e.what()));
+      } catch (error const& e) {
+        log.warning(fmt::format("PodGroups: {}", e.what()));
+      }
+    }
+    log.warning("--pod_groups: the cluster serves no PodGroup of scheduling.k8s.io; jobs start without");
+    return {};
+  }
+
+  void find_kueue() {
+    std::string const groups = set.reconciling.pod_groups ? find_pod_groups() : "";
+    std::unique_lock lock(mutex);
+    executing.pod_groups = groups;
+    groups_known = true;
+    while (!stopped) {
+      lock.unlock();
+      auto const there = has_kueue();
+      lock.lock();
+      if (there && (*there || !state.queues().complete())) {
+        state.queues().serves(*there);
+        note(kueue::store::change{.all = true});
+      }
+      if (there && *there) break;
+      auto const until = steady::now() + std::chrono::seconds(there ? 60 : 2);
+      while (!stopped && steady::now() < until) planning.wait_until(lock, until);
+    }
+    if (stopped) return;
+    lock.unlock();
+    std::string const base = fmt::format("/apis/{}/", kueue::api_version);
+    follow(kueue::kind::workload,
+           base + (set.space.empty() ? "workloads" : fmt::format("namespaces/{}/workloads", set.space)));
+    follow(kueue::kind::flavor, base + "resourceflavors");
+    follow(kueue::kind::priority_class, base + "workloadpriorityclasses");
+  }
+
   // Jobs, one after the other in each thread, each job by one thread at a time.
 
-  bool may_act() const { return state.known().complete() && leads(); }
+  bool may_act() const {
+    return state.known().complete() && (groups_known || !set.reconciling.pod_groups) && leads();
+  }
 
   void work_on() {
     std::unique_lock lock(mutex);
@@ -273,6 +378,7 @@ struct controller::implementation {
     std::string result = "nothing";
     try {
       auto const task = state.decide(key, now());
+      if (task.plan_anew) note(inventory_change{.plan = weight::hard});
       if (!task.what.actions.empty()) {
         auto options = executing;
         lock.unlock();

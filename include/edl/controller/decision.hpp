@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "edl/controller/kueue_objects.hpp"
 #include "edl/controller/training_job.hpp"
 
 namespace edl::controller {
@@ -21,6 +22,7 @@ struct write_status {
 /// Secret, Service and the master's pod, those that are missing.
 struct create_master {
   std::uint32_t attempt = 1, restart = 0, workers = 1;
+  bool alone = true;  ///< no member is there yet
 };
 /// Annotations of the master's pod; without a value: removed.
 struct annotate_master {
@@ -37,9 +39,15 @@ struct release_pod {
   std::string name, uid;
 };
 struct delete_job {};
+/// The job's gang is placed, so the scheduler may place its pods one by one from now on.
+struct open_gang {};
+/// What is owed to Kueue.
+struct ask_kueue {
+  kueue::request what;
+};
 
-using action =
-    std::variant<write_status, create_master, annotate_master, delete_pod, release_pod, delete_job>;
+using action = std::variant<write_status, create_master, annotate_master, delete_pod, release_pod, delete_job,
+                            open_gang, ask_kueue>;
 
 /// An Event of the job, told after the status that it speaks of has been written.
 struct job_event {
@@ -50,6 +58,8 @@ struct job_event {
 struct decision {
   std::vector<action> actions{};
   std::vector<job_event> events{};
+  std::map<std::string, kueue::pod_changes>
+      changes{};                     ///< of the templates of pods that are made, by pod set
   std::optional<double> again_at{};  ///< look again then, even if nothing happens; seconds since 1970
 
   void look_again(double at) { again_at = again_at ? std::min(*again_at, at) : at; }

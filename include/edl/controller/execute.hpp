@@ -15,6 +15,7 @@ namespace edl::controller {
 /// What came of the actions for a job.
 struct execution {
   std::vector<std::pair<object_kind, nlohmann::json>> seen{};  ///< objects as the answers show them
+  std::vector<nlohmann::json> workloads{};                     ///< the same of Workloads
   bool status_written = false;
   bool job_gone = false;
   bool again = false;  ///< something had changed meanwhile: the rest was left undone
@@ -25,6 +26,7 @@ struct execution {
 };
 
 struct execute_options {
+  std::string pod_groups{};    ///< version of PodGroup to be used; empty: jobs have none
   bool restart_rules = true;   ///< the server knows rules by which a container is restarted (1.35)
   double refused_retry = 180;  ///< seconds until what the server refuses as not valid is asked again
   double short_retry = 30;     ///< what may be mended by others: rights, quotas, accounts

@@ -9,6 +9,7 @@
 #include "edl/controller/execute.hpp"
 #include "edl/controller/job_objects.hpp"
 #include "edl/controller/pod_record.hpp"
+#include "edl/controller/podgroup.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/token.hpp"
@@ -27,6 +28,7 @@ class executor {
       : api_(api), job_(job), options_(options) {}
 
   execution run(decision const& what) {
+    what_ = &what;
     for (action const& a : what.actions) {
       std::visit([this](auto const& one) { carry_out(one); }, a);
       if (out_.again || out_.job_gone || !out_.stalled.empty()) return std::move(out_);
@@ -68,18 +70,57 @@ class executor {
     namespace k8s = platform::kubernetes;
     std::string made = "secret";
     try {
-      auto const spec = spec_of(job_, how.workers);
+      training_job here = placed(job_, what_->changes);
+      if (!options_.pod_groups.empty()) {
+        made = "PodGroup";
+        gather(how.alone);
+        here.spec.server = in_pod_group(here.spec.server, job_);
+        here.spec.worker = in_pod_group(here.spec.worker, job_);
+        made = "secret";
+      }
+      auto const spec = spec_of(here, how.workers);
       add("secrets", k8s::token_secret(spec, net::token::random().secret()));
       made = "service";
       if (!add("services", k8s::master_service(spec)) &&
           !owned("services", k8s::pod_name(job_.name, {platform::role::master, 0})))
         return;
       made = "master's pod";
-      add_pod(how);
+      add_pod(here, how);
     } catch (usage_error const& e) {
       stall("InvalidSpec", e.what(), options_.refused_retry);
     } catch (api_error const& e) {
       if (!refused(e, made)) throw;
+    }
+  }
+
+  std::string groups() const {
+    return fmt::format("/apis/scheduling.k8s.io/{}/namespaces/{}/podgroups", options_.pod_groups, job_.space);
+  }
+
+  /// The group that the members will be in. One of an earlier start is a gang again when nobody of it is
+  /// left.
+  void gather(bool alone) {
+    auto const api = pod_group_api_called(options_.pod_groups);
+    try {
+      api_.create(groups(), pod_group(job_, api));
+    } catch (api_error const& e) {
+      if (e.code() != 409 || e.reason() != "AlreadyExists") throw;
+      if (alone && api.count_changes) set_gang(gang_size(job_));
+    }
+  }
+
+  void set_gang(std::uint32_t count) {
+    nlohmann::json change;
+    change["spec"]["schedulingPolicy"]["gang"]["minCount"] = count;
+    api_.patch(groups() + "/" + pod_group_name(job_), change, "merge");
+  }
+
+  void carry_out(open_gang const&) {
+    if (options_.pod_groups.empty() || !pod_group_api_called(options_.pod_groups).count_changes) return;
+    try {
+      set_gang(1);
+    } catch (api_error const& e) {
+      if (e.code() != 404) throw;  // the job was started without
     }
   }
 
@@ -95,15 +136,15 @@ class executor {
     }
   }
 
-  void add_pod(create_master const& how) {
+  void add_pod(training_job const& here, create_master const& how) {
     std::string const name = platform::kubernetes::pod_name(job_.name, {platform::role::master, 0});
     bool made = false;
     try {
-      made = add("pods", master_of(job_, how, options_.restart_rules));
+      made = add("pods", master_of(here, how, options_.restart_rules));
     } catch (api_error const& e) {
       // Servers before 1.35 do not know rules by which a container is started again in its pod.
       if (e.code() != 422 || !options_.restart_rules || !says(e, "restartPolicy")) throw;
-      made = add("pods", master_of(job_, how, false));
+      made = add("pods", master_of(here, how, false));
       options_.restart_rules = false;
     }
     if (!made) owned("pods", name);
@@ -220,6 +261,40 @@ class executor {
     out_.job_gone = true;
   }
 
+  void carry_out(ask_kueue const& a) {
+    kueue::request const& r = a.what;
+    std::string const all = fmt::format("/apis/{}/namespaces/{}/workloads", kueue::api_version, r.space);
+    std::string const path = all + "/" + r.name;
+    auto const body = nlohmann::json::parse(r.body);
+    try {
+      using verb = kueue::request::verb;
+      if (r.what == verb::create)
+        out_.workloads.push_back(api_.create(all, body));
+      else if (r.what == verb::remove)
+        api_.remove(path, body);
+      else if (r.what == verb::patch)
+        out_.workloads.push_back(api_.patch(path, body, "json"));
+      else
+        out_.workloads.push_back(api_.patch(path + "/status", body, "merge"));
+    } catch (api_error const& e) {
+      // Somebody was faster: the next look is at what is there now.
+      if (e.code() == 409 || e.code() == 404) return read_workload(path);
+      if (e.code() != 403 && e.code() != 400 && e.code() != 422) throw;
+      stall("KueueRefused",
+            fmt::format("the API server does not take a change of Workload {}: {}", r.name, e.what()),
+            options_.short_retry);
+    }
+  }
+
+  void read_workload(std::string const& path) {
+    out_.again = true;
+    try {
+      out_.workloads.push_back(api_.get(path));
+    } catch (api_error const& e) {
+      if (e.code() != 404) throw;
+    }
+  }
+
   /// The pod is not there any more, or another has its name: the watch will tell.
   static bool vanished(api_error const& e) {
     return e.code() == 404 || e.code() == 409 || (e.code() == 422 && says(e, "uid"));
@@ -228,6 +303,7 @@ class executor {
   api_requests& api_;
   training_job const& job_;
   execute_options& options_;
+  decision const* what_ = nullptr;
   execution out_;
 };
 

@@ -69,7 +69,15 @@ class inventory {
   /// Those of the TrainingJob of this uid, by key.
   std::vector<pod_record const*> pods_of(std::string const& uid) const;
   /// Whether there is a TrainingJob of this uid.
+  std::string const* key_of(std::string const& uid) const {
+    auto const at = job_by_uid_.find(uid);
+    return at == job_by_uid_.end() ? nullptr : &at->second;
+  }
   bool knows(std::string const& uid) const { return job_by_uid_.contains(uid); }
+
+  /// The value of a PriorityClass; without a name: of the default one, or 0. Nothing: there is none of that
+  /// name.
+  std::optional<std::int64_t> priority_class(std::string const& name) const;
 
   /// `lost`: its kubelet is not heard any more.
   enum class node_state { ready, lost, gone };

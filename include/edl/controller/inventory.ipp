@@ -335,6 +335,11 @@ EDL_INLINE inventory::node_state inventory::state_of(std::string const& name) co
   return at->second.lost ? node_state::lost : node_state::ready;
 }
 
+EDL_INLINE std::optional<std::int64_t> inventory::priority_class(std::string const& name) const {
+  if (!name.empty() && !classes_.contains(name)) return std::nullopt;
+  return priority_of(name);
+}
+
 EDL_INLINE int inventory::priority_of(std::string const& name) const {
   auto const at = classes_.find(name.empty() ? default_class_ : name);
   return at == classes_.end() ? 0 : at->second;

@@ -6,6 +6,7 @@
 
 #include "edl/controller/clock_text.hpp"
 #include "edl/controller/inventory.hpp"
+#include "edl/controller/kueue_objects.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::controller {
@@ -23,8 +24,13 @@ EDL_INLINE void inventory::add_job(job_entry const& e, cluster_view& to) const {
   j.submitted = seconds_of(is.created).value_or(to.now);
   j.admitted = is_true(is.status, condition_type::admitted);
   j.workers = j.admitted ? int(is.status.workers.desired) : 0;
+  if (!kueue::queue_of(is).empty()) {
+    // Before Kueue was asked, a plan must not make room for it.
+    if (e.memo.queue_asked ? e.memo.queue_holds : mine.empty()) j.suspended = true;
+    if (e.memo.queue_most > 0) j.max = std::max(j.min, std::min(j.max, int(e.memo.queue_most)));
+  }
   // What the API server refuses must not keep room from others.
-  j.suspended = is.spec.suspend || (!e.memo.stalled.empty() && mine.empty());
+  j.suspended = j.suspended || is.spec.suspend || (!e.memo.stalled.empty() && mine.empty());
   bool master = false;
   std::uint32_t servers = 0;
   job_report const* report = nullptr;

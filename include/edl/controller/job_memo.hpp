@@ -10,12 +10,17 @@ namespace edl::controller {
 /// What the controller remembers of a job besides what the API server keeps. Nothing depends on it: a new
 /// controller begins without, and finds the same out again. Times are seconds since 1970; 0: not now.
 struct job_memo {
-  /// What the API server refused, by a reason and in words; it is asked again at `retry_at`, or when the job's
-  /// generation is another. Empty: nothing.
+  /// What the API server refused, by a reason and in words; it is asked again at `retry_at`, or when the
+  /// job's generation is another. Empty: nothing.
   std::string stalled{}, why{};
   double retry_at = 0;
   std::int64_t generation = 0;
 
+  /// What Kueue decided last, for a job with a queue: whether it may not run, and its largest size.
+  bool queue_asked = false, queue_holds = false;
+  std::uint32_t queue_most = 0;  ///< 0: no bound
+
+  double gang_opened = 0;              ///< the scheduler was told that the gang is placed
   std::string asked{};                 ///< the size that the master was told last
   std::vector<std::uint32_t> leave{};  ///< workers that the last shrinking was meant for
   double asked_until = 0;              ///< a size that was refused is not told again before

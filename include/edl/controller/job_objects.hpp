@@ -17,6 +17,9 @@ inline constexpr char usual_account[] = "edl";
 /// names the field, when no objects can be made from it.
 platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers);
 
+/// The job with templates that say what `changes` say, by pod set. Throws usage_error where they contradict.
+training_job placed(training_job job, std::map<std::string, kueue::pod_changes> const& changes);
+
 /// The master's pod. It is held by a finalizer until its end is recorded: it may be collected earlier
 /// otherwise, and a job that has finished would begin again.
 nlohmann::json master_of(training_job const& job, create_master const& how, bool restart_rules);

@@ -8,6 +8,7 @@
 #include "edl/controller/clock_text.hpp"
 #include "edl/controller/job_objects.hpp"
 #include "edl/controller/pod_record.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "edl/platform/kubernetes/pod_template.hpp"
@@ -49,6 +50,20 @@ EDL_INLINE platform::kubernetes::job_spec spec_of(training_job const& job, std::
   s.secret = k8s::secret_name(s.by);
   k8s::check(s);
   return s;
+}
+
+EDL_INLINE training_job placed(training_job job, std::map<std::string, kueue::pod_changes> const& changes) {
+  for (auto const& [set, text] : {std::pair{kueue::master_set, &job.spec.master},
+                                  {kueue::servers_set, &job.spec.server},
+                                  {kueue::workers_set, &job.spec.worker}})
+    if (auto const more = changes.find(set); more != changes.end()) {
+      auto next = kueue::with_changes(*text, more->second);
+      if (!next.conflict.empty())
+        throw usage_error(
+            fmt::format("spec.{}.template contradicts what Kueue assigned: {}", set, next.conflict));
+      *text = std::move(next.text);
+    }
+  return job;
 }
 
 EDL_INLINE nlohmann::json master_of(training_job const& job, create_master const& how, bool restart_rules) {

@@ -31,6 +31,10 @@ class judgement {
     bool const over = job_.finished() || !job_.deleted.empty();
     if (over || !out_.queued || job_.spec.suspend) {
       wind_up(over);
+    } else if (!is_.served && !gone()) {
+      out_.may_start = false;  // what runs was let in by a Kueue that has gone since
+      out_.reason = "KueueNotServed";
+      out_.message = "This cluster has no Kueue any more.";
     } else if (!is_.served) {
       hold(
           "KueueNotServed",
@@ -74,7 +78,7 @@ class judgement {
     if (!gone() && !keeps_pods) return;
     for (workload const* w : all_) {
       if (!over || w->leaving || !job_.deleted.empty()) {
-        take_away(*w, "The job needs no quota.");
+        take_away(*w, "the job needs no quota");
       } else if (!w->finished()) {
         bool const good = is_true(job_.status, condition_type::succeeded);
         condition const* const how =
@@ -122,7 +126,7 @@ class judgement {
   /// Slices that another took the place of. They stay until the job runs on that one.
   void clean() {
     for (workload const* w : all_)
-      if (w->finished()) take_away(*w, "Another slice has taken its place.");
+      if (w->finished()) take_away(*w, "another slice has taken its place");
   }
 
   void none() {
@@ -147,6 +151,7 @@ class judgement {
   std::optional<priority_choice> resolved() {
     priority_choice p = priority_asked(job_);
     auto const value = is_.priority ? is_.priority(p) : std::optional<std::int64_t>(0);
+    if (!value && out_.may_run) return std::nullopt;  // it runs, and does not grow
     if (!value) {
       hold("NoPriorityClass", fmt::format("{} {} does not exist: create it, or name another",
                                           p.of_kueue ? "WorkloadPriorityClass" : "PriorityClass", p.name));
@@ -170,7 +175,7 @@ class judgement {
     workload const& w = **std::min_element(waiting.begin(), waiting.end(),
                                            [&](auto* a, auto* b) { return rank(a) < rank(b); });
     for (workload const* other : all_)
-      if (other != &w && gone()) take_away(*other, "The job has another Workload.");
+      if (other != &w && gone()) take_away(*other, "the job has another one");
     condition const* const said = w.find("QuotaReserved");
     if (!w.active)
       hold("Deactivated", fmt::format("Workload {} is not active: set its spec.active to true", w.name));
@@ -178,7 +183,7 @@ class judgement {
       hold("Queued", fmt::format("The job waits in queue {}{}{}", w.queue,
                                  said && !said->message.empty() ? ": " : ".", said ? said->message : ""));
     if (!gone()) return;
-    if (w.leaving || !w.replaces.empty()) return take_away(w, "The job asks for what it needs to start.");
+    if (w.leaving || !w.replaces.empty()) return take_away(w, "the job asks for what it needs to start");
     auto const priority = resolved();
     if (!priority) return;
     worker_ask const ask = first_ask();
@@ -210,9 +215,9 @@ class judgement {
     else if (!w.admitted() && !goes_on(w, replaced))
       hold("AdmissionChecks", checks_of(w));
     if (!out_.may_run) {
-      for (workload const* s : waiting) take_if_idle(*s, "The job stops, so it does not grow.");
+      for (workload const* s : waiting) take_if_idle(*s, "the job stops, so it does not grow");
       for (workload const* s : older_)
-        if (gone()) take_away(*s, "The job has another Workload.");
+        if (gone()) take_away(*s, "the job has another one");
       if (gone()) let_go(w, fits);
       return;
     }
@@ -249,7 +254,7 @@ class judgement {
 
   /// The last pod is gone, and the job must not run on this one.
   void let_go(workload const& w, bool fits) {
-    if (w.leaving || !fits) return take_away(w, "The job is queued again.");
+    if (w.leaving || !fits) return take_away(w, "the job is queued again");
     if (w.evicted()) owe(give_back(w, now_));
     // One that is not active is evicted by Kueue; one whose checks are pending keeps its quota.
   }
@@ -262,6 +267,12 @@ class judgement {
   }
 
   void inject(workload const& w) {
+    if (!w.admission) {
+      out_.may_start = false;
+      out_.reason = "NoAssignment";
+      out_.message = fmt::format("Workload {} is admitted, and does not say to what.", w.name);
+      return;
+    }
     for (auto const& [set, given] : *w.admission) {
       pod_changes& all = out_.changes[set];
       for (std::string const& name : given.flavors) {
@@ -319,7 +330,7 @@ class judgement {
 
   /// Quota of one size: what was given back does not come again until the job is queued anew.
   void keep_one(workload const& w, std::vector<workload const*> const& waiting) {
-    for (workload const* s : waiting) take_if_idle(*s, "The job has another Workload.");
+    for (workload const* s : waiting) take_if_idle(*s, "the job has another one");
     std::uint32_t const have = w.granted(workers_set), need = std::max(ceiling_, is_.pods.workers);
     pod_set const* const workers = w.set(workers_set);
     if (need < have) owe(reclaim(w, workers_set, workers->count - need));
@@ -337,7 +348,7 @@ class judgement {
       if (next && want > have)
         slice = s;
       else
-        take_if_idle(*s, "The job does not grow by it.");
+        take_if_idle(*s, "the job does not grow by it");
     }
     std::uint32_t const least = std::max(want, is_.pods.workers);
     if (least < have) return owe(resize(w, workers_set, least));

@@ -253,7 +253,8 @@ EDL_INLINE request remove(workload const& w, std::string why) {
   using namespace detail::objects;
   json const body{{"preconditions", {{"uid", w.uid}, {"resourceVersion", w.resource_version}}},
                   {"propagationPolicy", "Background"}};
-  return {request::verb::remove, w.space, w.name, dump(body), std::move(why)};
+  return {request::verb::remove, w.space, w.name, dump(body),
+          why.empty() ? why : fmt::format("Workload {} is deleted: {}", w.name, why)};
 }
 
 }  // namespace edl::controller::kueue

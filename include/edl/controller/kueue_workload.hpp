@@ -54,6 +54,7 @@ struct workload {
   std::string space, name, uid, resource_version;
   std::int64_t generation = 0;
   std::string owner;                  ///< uid of the TrainingJob that controls it
+  std::string job;                    ///< its name
   std::string created;                ///< RFC 3339
   bool leaving = false;               ///< it is being deleted
   std::optional<std::size_t> held{};  ///< place of `in_use_finalizer` among its finalizers, which holds it

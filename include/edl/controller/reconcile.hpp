@@ -8,6 +8,7 @@
 #include "edl/controller/autoscaler.hpp"
 #include "edl/controller/decision.hpp"
 #include "edl/controller/inventory.hpp"
+#include "edl/controller/kueue.hpp"
 
 namespace edl::controller {
 
@@ -17,11 +18,13 @@ struct job_situation {
   pod_record const* master = nullptr;        ///< the pod of its master's name, whoever owns it
   std::vector<pod_record const*> members{};  ///< the job's other pods
   std::optional<job_plan> plan{};            ///< its part of the last plan; nothing: no plan knows it yet
+  std::optional<kueue::verdict> queue{};     ///< what Kueue decides, of a job with a queue
   std::function<inventory::node_state(std::string const& node)> state_of;
   double now = 0;  ///< seconds since 1970
 };
 
 struct reconcile_options {
+  bool pod_groups = false;        ///< jobs' pods are gangs of the scheduler's, where it knows PodGroups
   double node_patience = 10;      ///< a pod whose node does not exist is removed after so many seconds
   double suspend_patience = 300;  ///< for a master to suspend its job, before it is stopped
   double first_backoff = 10, longest_backoff = 300;  ///< between attempts: doubles

@@ -9,6 +9,7 @@
 
 #include "edl/controller/clock_text.hpp"
 #include "edl/controller/job_status.hpp"
+#include "edl/controller/podgroup.hpp"
 #include "edl/controller/reconcile.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
@@ -35,6 +36,7 @@ class reconciler {
   decision run() {
     if (!job_.deleted.empty()) {
       if (master_ && master_->held) out_.actions.push_back(release_pod{master_->name(), master_->uid});
+      owe_kueue();
       return std::move(out_);
     }
     if (!job_.ours()) return std::move(out_);
@@ -139,7 +141,7 @@ class reconciler {
   void live() {
     if (master_ && master_->at == pod_record::phase::over) record_end();
     if (is_finished()) return;
-    if (job_.spec.suspend) return suspend();
+    if (job_.spec.suspend || held()) return suspend();
     memo_.suspend_since = 0;
     if (is_true(next_, ct::suspended)) set(ct::suspended, false, "Resumed", "The job goes on.");
     if (overdue()) return;
@@ -188,7 +190,20 @@ class reconciler {
     return true;
   }
 
+  /// Kueue does not let the job run.
+  bool held() const { return is_.queue && !is_.queue->may_run; }
+
+  void owe_kueue() {
+    if (!is_.queue) return;
+    for (kueue::request const& r : is_.queue->requests) {
+      out_.actions.push_back(ask_kueue{r});
+      if (!r.why.empty()) out_.events.push_back({false, "Kueue", r.why});
+    }
+    if (is_.queue->again_at) out_.look_again(*is_.queue->again_at);
+  }
+
   void suspend() {
+    if (held() && is_.queue->stalled) stall(is_.queue->reason, is_.queue->message);
     bool const running =
         master_ && master_->at != pod_record::phase::over && master_->master->started && !master_->leaving;
     if (running) {
@@ -211,9 +226,17 @@ class reconciler {
       set(ct::suspended, false, "Suspending", "Pods of the job are still there.");
       return;
     }
-    if (is_true(next_, ct::suspended)) return;
-    set(ct::suspended, true, "Suspended", "The job has no pods until spec.suspend is false.");
-    set(ct::admitted, false, "Suspended", "The job is suspended.");
+    bool const was_in = is_true(next_, ct::admitted);
+    if (job_.spec.suspend) {
+      if (is_true(next_, ct::suspended)) return;
+      set(ct::suspended, true, "Suspended", "The job has no pods until spec.suspend is false.");
+      set(ct::admitted, false, "Suspended", "The job is suspended.");
+    } else {  // it waits for Kueue, and nobody has suspended it
+      if (find_condition(next_, ct::suspended))
+        set(ct::suspended, false, "Queued", "Kueue decides when the job runs.");
+      set(ct::admitted, false, is_.queue->reason, is_.queue->message);
+      if (!was_in) return;
+    }
     set(ct::running, false, run::suspended, "The job is suspended.");
     set(ct::resizing, false, "Suspended", "");
     if (auto const since = seconds_of(next_.start_time))
@@ -253,7 +276,11 @@ class reconciler {
   /// How many workers the job shall have.
   void size() {
     worker_range const& range = job_.spec.workers;
-    std::uint32_t const least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
+    std::uint32_t least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
+    if (is_.queue && is_.queue->most_workers) {
+      most = std::max(range.min, std::min(most, *is_.queue->most_workers));
+      least = std::min(least, most);
+    }
     std::uint32_t want = next_.workers.desired;
     std::string why = "the spec allows no other size";
     if (is_.plan && is_.plan->admitted)
@@ -301,7 +328,19 @@ class reconciler {
       set(ct::running, false, run::starting,
           master_->trouble.empty() ? "The master's pod starts." : master_->trouble);
     memo_.stalled.clear();
+    if (options_.pod_groups) open_gang_once();
     resize(m);
+  }
+
+  /// Told again while a member waits for a node: it may not have been heard.
+  void open_gang_once() {
+    std::uint32_t placed = 0, waiting = 0;
+    for (pod_record const* p : is_.members)
+      if (p->at != pod_record::phase::over) ++(p->node.empty() ? waiting : placed);
+    bool const due = memo_.gang_opened == 0 || (waiting > 0 && now_ >= memo_.gang_opened + 60);
+    if (!due || placed < gang_size(job_)) return;
+    memo_.gang_opened = now_;
+    out_.actions.push_back(open_gang{});
   }
 
   /// Who shall leave, as the plan chose when it made the job smaller.
@@ -370,9 +409,13 @@ class reconciler {
     if (replaced && was != run::lost) set(ct::running, false, run::lost, "The master's pod is gone.");
     if (!memo_.stalled.empty() && now_ < memo_.retry_at) return refused();
     if (now_ < memo_.pause_until) return out_.look_again(memo_.pause_until);
+    if (is_.queue && !is_.queue->may_start)
+      return set(ct::running, false, was.empty() ? run::not_started : was, is_.queue->message);
     memo_.pause_until = 0;
-    out_.actions.push_back(
-        create_master{next_.attempts, next_.restarts + (replaced ? 1 : 0), next_.workers.desired});
+    if (is_.members.empty()) memo_.gang_opened = 0;
+    if (is_.queue) out_.changes = is_.queue->changes;
+    out_.actions.push_back(create_master{next_.attempts, next_.restarts + (replaced ? 1 : 0),
+                                         next_.workers.desired, is_.members.empty()});
   }
 
   // What is told.
@@ -390,6 +433,7 @@ class reconciler {
   }
 
   decision finish() {
+    owe_kueue();
     bool const nothing_to_tell = next_.conditions.empty();
     if (nothing_to_tell || next_ == job_.status) return std::move(out_);
     bool const urgent = differs_in_substance(next_, job_.status);

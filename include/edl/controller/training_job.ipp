@@ -16,7 +16,7 @@
 #include "edl/platform/kubernetes/names.hpp"
 
 namespace edl::controller {
-namespace detail::training_job {
+namespace detail::job_reading {
 
 inline constexpr std::size_t longest_object = std::size_t{2} << 20, longest_template = 100 << 10,
                              longest_text = 4096, longest_name = 253, most_flags = 100;
@@ -91,12 +91,12 @@ inline training_job_spec read_spec(object_reader const& from) {
   return s;
 }
 
-}  // namespace detail::training_job
+}  // namespace detail::job_reading
 
 EDL_INLINE std::string title(training_job const& job) { return job.space + "/" + job.name; }
 
 EDL_INLINE training_job read_training_job(nlohmann::json const& object) {
-  using namespace detail::training_job;
+  using namespace detail::job_reading;
   training_job j;
   object_reader const unnamed(object_reader(object, "a TrainingJob", "").object("metadata"));
   unnamed.take("name", j.name, longest_name);
@@ -127,9 +127,9 @@ EDL_INLINE training_job read_training_job(nlohmann::json const& object) {
 }
 
 EDL_INLINE training_job parse_training_job(std::string_view text) {
-  if (text.size() > detail::training_job::longest_object)
+  if (text.size() > detail::job_reading::longest_object)
     throw error(fmt::format("this is no TrainingJob: it has {} bytes, and {} is what an object may have",
-                            text.size(), detail::training_job::longest_object));
+                            text.size(), detail::job_reading::longest_object));
   if (nested_too_deeply(text)) throw error("this is no TrainingJob: it is nested too deeply");
   auto const object = nlohmann::json::parse(text, nullptr, false);
   if (object.is_discarded()) throw error("this is no TrainingJob: it is not JSON");

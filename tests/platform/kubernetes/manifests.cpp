@@ -123,10 +123,11 @@ TEST_CASE("every manifest is one that the API server publishes, and has no empty
   auto const all = manifests();
   std::set<std::string> names;
   for (auto const& [file, objects] : all) names.insert(file);
-  CHECK(names == std::set<std::string>{
-                     "claim.yaml", "controller.yaml", "demo-cluster.yaml", "demo-minikube.yaml",
-                     "network-policy.yaml", "nginx.yaml", "priority-high.yaml", "priority-low.yaml",
-                     "rbac.yaml", "trainingjob-crd.yaml", "trainingjob-example.yaml", "volume-pod.yaml"});
+  CHECK(names == std::set<std::string>{"claim.yaml", "controller-kueue.yaml", "controller-podgroups.yaml",
+                                       "controller.yaml", "demo-cluster.yaml", "demo-minikube.yaml",
+                                       "network-policy.yaml", "nginx.yaml", "priority-high.yaml",
+                                       "priority-low.yaml", "rbac.yaml", "trainingjob-crd.yaml",
+                                       "trainingjob-example.yaml", "volume-pod.yaml"});
   auto const recorded = edl::testing::kubernetes::recordings();
   if (!recorded) return;
   edl::testing::kubernetes::schema published(*recorded / "openapi");
@@ -214,6 +215,37 @@ TEST_CASE("the controller may do what it does, and no more") {
   CHECK(pod["spec"]["containers"][0]["command"][0] == "edl-controller");
   // The lease is asked for by the name that the role allows.
   CHECK(kinds["Role"]["rules"][1]["resourceNames"] == json::array({"edl-controller"}));
+}
+
+TEST_CASE("rights for queues and gangs are given by files of their own, to the controller's account") {
+  auto const controller = read_yaml(folder + "/controller.yaml");
+  std::string account;
+  for (json const& o : controller)
+    if (o.at("kind") == "ServiceAccount") account = o.at("metadata").at("name");
+  std::map<std::string, std::map<std::string, std::set<std::string>>> allowed;
+  for (char const* file : {"/controller-kueue.yaml", "/controller-podgroups.yaml"})
+    for (json const& o : read_yaml(folder + file)) {
+      std::string const name = o.at("metadata").at("name");
+      if (o.at("kind") == "ClusterRole") {
+        for (json const& rule : o.at("rules"))
+          for (std::string const what : rule.at("resources"))
+            for (std::string const verb : rule.at("verbs")) allowed[name][what].insert(verb);
+      } else {
+        CHECK(o.at("roleRef").at("name") == name);
+        bool const kueues = name == "kueue-trainingjobs";
+        CHECK(o.at("subjects")[0].at("name") == (kueues ? "kueue-controller-manager" : account));
+      }
+    }
+  CHECK(allowed["edl-controller-kueue"] ==
+        std::map<std::string, std::set<std::string>>{
+            {"workloads", {"create", "get", "list", "watch", "patch", "delete"}},
+            {"workloads/status", {"patch"}},
+            {"resourceflavors", {"list", "watch"}},
+            {"workloadpriorityclasses", {"list", "watch"}}});
+  CHECK(allowed["edl-controller-podgroups"] ==
+        std::map<std::string, std::set<std::string>>{{"podgroups", {"create", "patch"}}});
+  CHECK(allowed["kueue-trainingjobs"] ==
+        std::map<std::string, std::set<std::string>>{{"trainingjobs", {"get", "list", "watch"}}});
 }
 
 TEST_CASE("the classes are those that flags name, and the service goes before the workers") {
