@@ -127,6 +127,37 @@ inline int workers_of(cluster_view const& v, std::string const& uid) {
       std::count_if(v.pods.begin(), v.pods.end(), [&](pod const& w) { return w.job == uid && !w.leaving; }));
 }
 
+/// Many nodes of two kinds with services on them, and jobs of many sizes, of which nobody has been let in.
+inline cluster_view large(int nodes, int jobs, unsigned seed) {
+  std::mt19937 random(seed);
+  auto const upto = [&](int a, int b) { return std::uniform_int_distribution<int>(a, b)(random); };
+  cluster_view v{.now = 1000};
+  for (int i = 0; i < nodes; ++i) {
+    node n = machine("n" + std::to_string(i), i % 2 == 0 ? 64 : 32, i % 2 == 0 ? 8 : 0);
+    n.labels.set("zone", std::to_string(i % 3));
+    if (i % 10 == 0) n.taints.push_back({"dedicated", "training", "NoSchedule"});
+    pod_shape service = cores(upto(1, 4), 4);
+    service.tolerations.push_back({"dedicated", "", "", true});
+    for (int s = upto(0, 3); s > 0; --s)
+      v.pods.push_back({.name = n.name + "-s" + std::to_string(s), .node = n.name, .shape = service});
+    v.nodes.push_back(std::move(n));
+  }
+  for (int i = 0; i < jobs; ++i) {
+    int const min = upto(1, 4);
+    job j = one("j" + std::to_string(i), min, min + upto(0, 120), cores(upto(1, 6), upto(1, 16)));
+    j.priority = upto(0, 9) == 0;
+    j.submitted = i;
+    if (upto(0, 1)) j.worker.requests["nvidia.com/gpu"] = upto(1, 2) * 1000;
+    if (upto(0, 3) == 0) j.worker.node_selector["zone"] = std::to_string(upto(0, 2));
+    if (upto(0, 1)) j.worker.tolerations.push_back({"dedicated", "training", ""});
+    j.records_left = upto(1000, 1'000'000);
+    j.speeds = {{1, 100}, {4, 10.0 * upto(20, 40)}};
+    j.fixed.assign(2, cores(1));
+    v.jobs.push_back(std::move(j));
+  }
+  return v;
+}
+
 /// Random clusters and what happens in them; decided by the seed.
 class world {
  public:

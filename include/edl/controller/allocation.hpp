@@ -52,6 +52,7 @@ struct job_state {
   job const* of = nullptr;
   int shape = 0;
   claimant who{};
+  int grows_to = 0;  ///< workers: more of them are not clearly of use
   bool in = false, cooling = false;
   std::vector<worker> before{}, workers{};
   std::vector<int> waiting{};      ///< its worker pods without a node, as indices

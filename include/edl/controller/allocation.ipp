@@ -67,8 +67,12 @@ EDL_INLINE void allocation::read_jobs() {
     s.in = j.admitted && !j.suspended;
     speed_curve const speed(j.speeds);
     s.who.min = std::max(0, j.min);
-    s.who.most = std::max(s.who.min, speed.useful(std::max(0, j.max)));
-    if (j.manual) s.who.min = s.who.most = std::clamp(*j.manual, s.who.min, std::max(s.who.min, j.max));
+    // Two speeds, each with its error: whether more is of use is in doubt within twice that.
+    s.who.most = std::max(s.who.min, speed.useful(std::max(0, j.max), -2 * options.noise));
+    s.grows_to = std::max(s.who.min, speed.useful(std::max(0, j.max), 2 * options.noise));
+    if (j.manual)
+      s.who.min = s.who.most = s.grows_to = std::clamp(*j.manual, s.who.min, std::max(s.who.min, j.max));
+    s.who.margin = 4 * options.noise;  // errors of speeds are larger in their differences
     s.who.tried = speed.largest();
     s.who.gains = speed.gains(s.who.most);
     if (speed.known() && j.records_left) s.who.seconds_left = *j.records_left / speed.at(1);
@@ -99,6 +103,9 @@ EDL_INLINE void allocation::read_pods() {
     job_state& s = jobs[i];
     s.in = !s.of->suspended && (s.in || s.count() > 0);
     s.before = s.workers;
+    s.who.there = s.count();
+    // Within the doubt it has what it has.
+    s.who.most = std::clamp(s.count(), std::min(s.grows_to, s.who.most), s.who.most);
     // What is no use is taken away, but not from who was resized lately: measurements are noisy.
     bool const spare = s.cooling && !s.of->manual;
     int const most = s.of->suspended ? 0 : spare ? std::max(s.who.min, s.of->max) : s.who.most;

@@ -12,8 +12,10 @@ namespace edl::controller {
 struct plan_options {
   policy who = policies().front();
   double max_load = 0.97;     ///< of the cluster's cpu and memory: the rest is headroom for services
+  double noise = 0.05;        ///< relative error that measured speeds may have: it is to resize nobody
   double change_share = 0.1;  ///< of its time, at most, a job may stand still because its size changes
-  bool move = true;           ///< also put workers that run on fewer nodes, where there is room for it
+  bool move = false;          ///< also put workers that run on fewer nodes, where there is room for it. Who
+                              ///< carries the plan out must start job_plan::moves on their nodes.
   double patience = 600;      ///< seconds that a job waits before no job behind it is let in
   double promise = 120;  ///< seconds that free room is kept for a pod which the scheduler does not put there
   int expendable = -10;  ///< for pods of others with a lower priority than this no room is made

@@ -7,14 +7,16 @@
 
 namespace edl::controller {
 
-/// What a policy knows of a job. Not how many workers the job has: so a plan cannot depend on the one before.
+/// What a policy knows of a job.
 struct claimant {
   int min = 1, most = 1;        ///< workers; `most` is max, or less where more would add nothing
   double share = 0;             ///< of the cluster, that one worker takes: its dominant resource's
   std::vector<double> gains{};  ///< what each of `most` workers adds, relative to one: speed_curve::gains
   int tried = 0;                ///< the largest size that was measured
   std::optional<double> seconds_left{};  ///< of its work, for one worker; none: not measured yet
-  double fair = 0;  ///< how many workers max-min fairness would give it, nodes' borders apart
+  int there = 0;      ///< workers that it had before the plan: what they are worth counts with a bonus
+  double margin = 0;  ///< that bonus, as a part of what was measured: noise is to move nobody
+  double fair = 0;    ///< how many workers max-min fairness would give it, nodes' borders apart
 };
 
 /// Who is given room that is left when every job has its least. Pure.

@@ -15,8 +15,12 @@ namespace detail {
 /// NSDI 2011).
 inline double worth_fair(claimant const& who, int n) { return -(n + 1) * who.share; }
 
+/// As measured. A worker that is there has the bonus, so that another must be clearly more worth. The bonus
+/// is that of the time before the plan: while a plan is made nothing changes its worth, and what a plan gave
+/// has the bonus in the next.
 inline double gain(claimant const& who, int n) {
-  return n < int(who.gains.size()) ? who.gains[std::size_t(n)] : 0;
+  double const measured = n < int(who.gains.size()) ? who.gains[std::size_t(n)] : 0;
+  return n < who.there && measured > 0 ? measured * (1 + who.margin) : measured;
 }
 
 /// What it adds to the sum of speeds, each relative to one worker's, for the room that it takes. The first
@@ -30,7 +34,7 @@ inline double worth_throughput(claimant const& who, int n) {
 /// measured with. The exponent was chosen by simulation: with 1 long jobs starve, with 0 nothing is known of
 /// what is left.
 inline double worth_completion(claimant const& who, int n) {
-  constexpr double owed = 2e12, unknown = 3e12;
+  constexpr double owed = 1e9, unknown = 2e9;  // above all gains, and not so large that shares round away
   if (n < std::round(who.fair / 4)) return owed - (n + 1) * who.share;
   if (!who.seconds_left) return n == 0 ? unknown : -n * who.share;
   if (n >= 4 * who.tried) return -n * who.share;

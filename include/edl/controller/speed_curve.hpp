@@ -27,8 +27,9 @@ class speed_curve {
   std::vector<double> gains(int most) const;
 
   /// The size above which more was measured to add nothing: none of half as many workers again, or more, was
-  /// faster by one per cent a worker. `most` where nothing says so.
-  int useful(int most) const;
+  /// faster by one per cent a worker, and by `margin` (relative). `most` where nothing says so. A negative
+  /// margin asks for less.
+  int useful(int most, double margin = 0) const;
 
  private:
   double step(int n) const { return fixed_ + divided_ / n; }

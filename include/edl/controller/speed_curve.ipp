@@ -67,13 +67,14 @@ EDL_INLINE std::vector<double> speed_curve::gains(int most) const {
   return all;
 }
 
-EDL_INLINE int speed_curve::useful(int most) const {
+EDL_INLINE int speed_curve::useful(int most, double margin) const {
   for (measured_speed const& m : measured_) {
     bool tried = false, gains = false;
     for (measured_speed const& more : measured_) {
       if (more.workers <= m.workers || more.workers > most) continue;
       tried = tried || 2 * more.workers >= 3 * m.workers;
-      gains = gains || more.records_per_s > m.records_per_s * (1 + 0.01 * (more.workers - m.workers));
+      gains =
+          gains || more.records_per_s > m.records_per_s * (1 + margin + 0.01 * (more.workers - m.workers));
     }
     if (tried && !gains) return std::min(m.workers, most);
   }
