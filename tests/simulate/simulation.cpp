@@ -96,3 +96,25 @@ TEST_CASE("reports say that they are simulated") {
   CHECK(svg.find("jobs that wait") != svg.npos);
   CHECK(svg.substr(svg.size() - 7) == "</svg>\n");
 }
+
+TEST_CASE("the scheduler chooses the nodes: spread over the empty ones, or packed onto the full") {
+  scenario s{.nodes = alike(2, "n", {{"cpu", "2"}}),
+             .jobs = {work("a", 10, 100)},
+             .services = {{.name = "web", .pod = {.requests = {{"cpu", 1000}}}, .load = {{0, 2}, {500, 0}}}}};
+  s.jobs[0].worker.requests = {{"cpu", 2000}};
+  rules by{.plan = {.max_load = 1}, .standstill = 0};
+  CHECK(of(simulate(s, by), "a").started == 500);  // one pod of the service is on each node
+  by.scheduler = placing::pack;
+  CHECK(of(simulate(s, by), "a").started == 10);
+}
+
+TEST_CASE("what the controller does not do is simulated only on demand, and is labelled") {
+  scenario const s = generated(4, 5, 1);
+  outcome const real = simulate(s, {}), what_if = simulate(s, {.plan = {.move = true}});
+  CHECK(real.what_if.empty());
+  CHECK(to_table({{"x", real}}).find("what if") == std::string::npos);
+  CHECK(to_json({{"x", real}})[0].count("what_if") == 0);
+  CHECK(to_table({{"x", what_if}}).find("\nwhat if the controller chose") != std::string::npos);
+  CHECK(to_json({{"x", what_if}})[0]["what_if"] == what_if.what_if);
+  CHECK(to_svg("x", what_if).find("what if the controller chose") != std::string::npos);
+}

@@ -91,14 +91,16 @@ std::string to_table(std::vector<std::pair<std::string, outcome>> const& all) {
     plans += o.plans;
   }
   if (all.size() > 1) rows.push_back(row("all", waited, done, "", services, plans));
-  std::string text = "simulated, not measured: times are those of a model\n\n" + tool::to_table(rows);
+  std::string text = "simulated, not measured: times are those of a model\n";
+  if (!all.empty() && !all[0].second.what_if.empty()) text += all[0].second.what_if + "\n";
+  text += fmt::format("\n{}", tool::to_table(rows));
   std::vector<std::vector<std::string>> bursts{{"SERVICE", "AT", "PODS", "WAITED"}};
   for (auto const& [name, o] : all)
     if (o.bursts.size() <= 20)
       for (burst_outcome const& b : o.bursts)
         bursts.push_back({b.service, time(b.at), fmt::format("{} to {}", b.from, b.to),
                           b.waited < 0 ? "never all" : time(b.waited)});
-  if (bursts.size() > 1) text += "\n" + tool::to_table(bursts);
+  if (bursts.size() > 1) text += fmt::format("\n{}", tool::to_table(bursts));
   return text;
 }
 
@@ -115,6 +117,7 @@ json to_json(std::vector<std::pair<std::string, outcome>> const& all) {
              {"waiting_s", described(waits(o))},
              {"completion_s", described(completions(o))},
              {"services_wait_s", described(o.service_waits)}};
+    if (!o.what_if.empty()) one["what_if"] = o.what_if;
     for (std::size_t r = 0; r < o.resources.size(); ++r) one["used"][o.resources[r]] = o.utilisation[r];
     for (job_outcome const& j : o.jobs)
       one["jobs"].push_back({{"name", j.name},
@@ -142,8 +145,9 @@ std::string to_svg(std::string const& title, outcome const& of) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{}\" y=\"24\" font-size=\"15\">{} "
-      "(simulated)</text>\n",
-      width + left + 20, 2 * (height + between) + top, left, escaped(title));
+      "(simulated{})</text>\n",
+      width + left + 20, 2 * (height + between) + top, left, escaped(title),
+      of.what_if.empty() ? "" : fmt::format("; {}", escaped(of.what_if)));
   auto const plot = [&](int y, double most, std::string const& unit, std::vector<std::string> const& names,
                         auto&& value) {
     svg += fmt::format(

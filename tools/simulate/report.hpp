@@ -20,7 +20,8 @@ summary summary_of(std::vector<double> values);
 std::vector<double> waits(outcome const& of);
 std::vector<double> completions(outcome const& of);
 
-/// A row for each outcome, and one for all together. The first line says that it is simulated.
+/// A row for each outcome, and one for all together. The first line says that it is simulated, the second one
+/// what of it the controller does not do.
 std::string to_table(std::vector<std::pair<std::string, outcome>> const& all);
 nlohmann::json to_json(std::vector<std::pair<std::string, outcome>> const& all);
 

@@ -79,6 +79,14 @@ std::vector<flag> simulate_flags() {
        .fallback = "true",
        .help = "plan also when something happens, once a second at most",
        .what = flag::kind::truth},
+      {.name = "scheduler",
+       .fallback = "spread",
+       .help = "put pods where most is free, as Kubernetes does by default, or where least is",
+       .choices = {"spread", "pack"}},
+      {.name = "move",
+       .fallback = "false",
+       .help = "what if the controller chose the nodes of workers, and moved them; it does not",
+       .what = flag::kind::truth},
       {.name = "pod_start", .fallback = "0", .help = "seconds that a pod takes to be ready"},
       {.name = "pod_stop", .fallback = "0", .help = "seconds that a pod which leaves holds its room"},
       {.name = "svg", .help = "write a plot of one workload into this file"},
@@ -110,6 +118,8 @@ int simulate(words const& line) {
   by.standstill = real(l, "standstill", 0, 1e6);
   by.decide_every = real(l, "decide_every", 0.1, 1e6);
   by.decide_at_events = l.truth("at_events");
+  by.plan.move = l.truth("move");
+  by.scheduler = l.text("scheduler") == "pack" ? simulate::placing::pack : simulate::placing::spread;
   by.pod_start = real(l, "pod_start", 0, 1e6);
   by.pod_stop = real(l, "pod_stop", 0, 1e6);
   std::vector<std::pair<std::string, simulate::outcome>> out;

@@ -54,6 +54,8 @@ class simulation {
     for (std::size_t s = 0; s < what.services.size(); ++s)
       for (auto const& [at, n] : what.services[s].load) loads_.push_back({at, int(s), n});
     std::stable_sort(loads_.begin(), loads_.end(), [](load const& a, load const& b) { return a.at < b.at; });
+    if (by.plan.move)
+      out_.what_if = "what if the controller chose the nodes of workers, and moved them: it does not";
     now_ = never;
     if (!order_.empty()) now_ = spec(order_[0]).submitted;
     if (!loads_.empty()) now_ = std::min(now_, loads_[0].at);
@@ -327,6 +329,31 @@ class simulation {
     return allows(what_.nodes[std::size_t(node)], *w.shape);
   }
 
+  /// The part of the node that is free, of what the pod requests.
+  double free_part(live_pod const& w, int node) {
+    double sum = 0;
+    int kinds = 0;
+    for (auto const& [r, amount] : need(*w.shape)) {
+      if (r == slots_) continue;
+      auto const has = what_.nodes[std::size_t(node)].allocatable.find(out_.resources[r]);
+      sum += double(free_[std::size_t(node)][r]) / double(has->second);
+      ++kinds;
+    }
+    return kinds > 0 ? sum / kinds : 0;
+  }
+
+  /// -1: none has the room.
+  int choose(live_pod const& w) {
+    int best = -1;
+    double best_score = 0;
+    for (int n = 0; n < int(free_.size()); ++n) {
+      if (!fits(w, n)) continue;
+      double const score = free_part(w, n) * (by_.scheduler == placing::spread ? 1 : -1);
+      if (best < 0 || score > best_score) best = n, best_score = score;
+    }
+    return best;
+  }
+
   void schedule() {
     if (!std::exchange(room_changed_, false)) return;
     std::set<pod_shape const*> nowhere;
@@ -336,11 +363,8 @@ class simulation {
     for (int p : all) {
       live_pod& w = at(p);
       if (nowhere.count(w.shape) > 0) continue;
-      int node = w.wish >= 0 && fits(w, w.wish) ? w.wish : -1;
-      // A worker waits for the room that is being made for it; a scheduler would find another only where
-      // there is some.
-      for (int n = 0; node < 0 && n < int(free_.size()); ++n)
-        if (fits(w, n)) node = n;
+      int node = by_.plan.move && w.wish >= 0 && fits(w, w.wish) ? w.wish : -1;
+      if (node < 0) node = choose(w);
       if (node < 0) {
         nowhere.insert(w.shape);
         if (w.service >= 0) dirty_ = true;
@@ -416,14 +440,14 @@ class simulation {
                                .shape = &spec(j).worker}));
       for (worker_move const& m : to.moves) {
         int const old = std::stoi(m.pod);
-        int const p = make({.job = j,
-                            .is_worker = true,
-                            .wish = wish(m.node),
-                            .replaces = old,
-                            .asked = now_,
-                            .shape = &spec(j).worker,
-                            .nominated = m.node});
-        at(old).successor = p;
+        int const next = make({.job = j,
+                               .is_worker = true,
+                               .wish = wish(m.node),
+                               .replaces = old,
+                               .asked = now_,
+                               .shape = &spec(j).worker,
+                               .nominated = m.node});
+        at(old).successor = next;
       }
       if (l.told != to.workers || !to.moves.empty()) l.resized = now_, changed = true;
       l.told = to.workers;

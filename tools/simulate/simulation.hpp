@@ -35,8 +35,15 @@ struct scenario {
   std::vector<service_spec> services{};
 };
 
+/// Where the scheduler puts a pod of all nodes that have the room.
+enum class placing {
+  spread,  ///< where the largest part of what the pod requests is free: Kubernetes' default
+  pack     ///< where the least part is free
+};
+
 struct rules {
-  controller::plan_options plan{};
+  controller::plan_options plan{};  ///< with `move`, pods also go to the nodes that the plan has in mind
+  placing scheduler = placing::spread;
   double decide_every = 60;       ///< seconds between plans
   bool decide_at_events = true;   ///< and whenever something happens, at most once a second
   double standstill = 1;          ///< seconds of training that a change of a job's workers costs
@@ -66,6 +73,7 @@ struct sample {
 };
 
 struct outcome {
+  std::string what_if{};  ///< a sentence that says what the controller does not do; empty: it does all of it
   std::vector<job_outcome> jobs{};
   std::vector<burst_outcome> bursts{};
   std::vector<double> service_waits{};  ///< of each pod of a service
