@@ -91,8 +91,6 @@ json spec_of(type const& of, json o) {
   return o;
 }
 
-bool is_leaving(json const& o) { return o["metadata"].contains("deletionTimestamp"); }
-
 // An object that is being deleted gets no new finalizers.
 void keep_finalizers_falling(type const& of, json const& is, json const& next) {
   if (!is_leaving(is)) return;

@@ -11,8 +11,6 @@
 namespace edl::testing::kubernetes {
 namespace {
 
-bool is_leaving(json const& o) { return o["metadata"].contains("deletionTimestamp"); }
-
 bool is_ready(json const& pod) {
   for (json const& c : pod["status"].value("conditions", json::array()))
     if (c["type"] == "Ready") return c["status"] == "True";

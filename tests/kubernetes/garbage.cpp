@@ -15,8 +15,6 @@ json owners_of(json const& o) {
   return owners.is_array() ? owners : json::array();
 }
 
-bool is_leaving(json const& o) { return o["metadata"].contains("deletionTimestamp"); }
-
 bool has_finalizer(json const& o, char const* name) {
   json const list = o["metadata"].value("finalizers", json::array());
   return std::ranges::find(list, name) != list.end();

@@ -17,7 +17,6 @@ std::string name_of(json const& o) { return o["metadata"]["name"]; }
 int priority(json const& pod) { return pod["spec"].value("priority", 0); }
 std::string node_of(json const& pod) { return pod["spec"].value("nodeName", ""); }
 std::string nominated(json const& pod) { return pod["status"].value("nominatedNodeName", ""); }
-bool is_leaving(json const& pod) { return pod["metadata"].contains("deletionTimestamp"); }
 bool before(object const& a, object const& b) {  // the more important one, then the older one
   return std::tuple(-priority(*a), std::stoll((*a)["metadata"]["resourceVersion"].get<std::string>())) <
          std::tuple(-priority(*b), std::stoll((*b)["metadata"]["resourceVersion"].get<std::string>()));

@@ -11,6 +11,9 @@ namespace edl::testing::kubernetes {
 
 using json = nlohmann::json;
 
+/// Whether an object is being deleted.
+inline bool is_leaving(json const& object) { return object["metadata"].contains("deletionTimestamp"); }
+
 /// What a refused request is answered with; thrown.
 struct refusal {
   int code;

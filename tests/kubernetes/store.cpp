@@ -42,14 +42,14 @@ std::vector<std::string> parts(std::string const& text) {  // at commas that no 
 
 using value_of = std::function<json const*(json const&, std::string const&)>;
 
-json const* label(json const& o, std::string const& key) {
+json const* label_at(json const& o, std::string const& key) {
   auto const labels = o["metadata"].find("labels");
   if (labels == o["metadata"].end() || !labels->is_object()) return nullptr;
   auto const it = labels->find(key);
   return it == labels->end() ? nullptr : &*it;
 }
 
-json const* field(json const& o, std::string const& path) {
+json const* field_at(json const& o, std::string const& path) {
   static json const none = "";
   json const* at = &o;
   std::istringstream in(path);
@@ -113,8 +113,8 @@ std::string random_suffix(std::size_t n) {
   return out;
 }
 
-filter label_filter(std::string const& selector) { return all_of(selector, label); }
-filter field_filter(std::string const& selector) { return all_of(selector, field); }
+filter label_filter(std::string const& selector) { return all_of(selector, label_at); }
+filter field_filter(std::string const& selector) { return all_of(selector, field_at); }
 
 bool has_labels(json const& labels, json const& wanted) {
   for (auto const& [k, v] : wanted.items())
