@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/platform/kubernetes/job_spec.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "edl/platform/kubernetes/objects.hpp"
 #include "fuzz.hpp"
 
