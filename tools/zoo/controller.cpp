@@ -129,7 +129,15 @@ int install_controller(words const& line) {
     if (try_only) q.emplace_back("dryRun", "All");
     std::string const kind = text_at(o, "/kind"), path = path_of(o),
                       space = text_at(o, "/metadata/namespace");
-    c.api.patch(path, o, "apply", q);
+    try {
+      c.api.patch(path, o, "apply", q);
+    } catch (k8s::api_error const& e) {
+      // Trying makes no namespace, so that nothing can be tried in one that is still to be made.
+      if (!try_only || e.code() != 404 || space.empty()) throw;
+      fmt::print("{} {} can be checked when namespace {} is there\n", kind, text_at(o, "/metadata/name"),
+                 space);
+      continue;
+    }
     if (kind == definition && !try_only) await_established(c, path);
     fmt::print("{} {}{}{}\n", kind, text_at(o, "/metadata/name"),
                space.empty() ? "" : " in namespace " + space, try_only ? " would be taken" : " is there");

@@ -174,9 +174,8 @@ TEST_CASE("patience ends") {
     w.json(503, status(503, "ServiceUnavailable", "the server is currently unable to handle the request"));
   });
   k8s::client c(to(s), {.patience = 400ms});
-  CHECK(
-      says(thrown<k8s::api_error>([&] { c.get("/api"); }),
-           {"GET https://127.0.0.1:", "503 ServiceUnavailable: the server is currently", "times in 0.4 s"}));
+  CHECK(says(thrown<k8s::api_error>([&] { c.get("/api"); }),
+             {"GET https://127.0.0.1:", "503 ServiceUnavailable: the server is currently", "times in "}));
   CHECK(s.requests() > 1);
 }
 
