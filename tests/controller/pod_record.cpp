@@ -53,3 +53,34 @@ TEST_CASE("only a pod that a TrainingJob controls is a job's") {
   CHECK(read_record(p).owner.empty());
   CHECK(read_record(json::object()).owner.empty());
 }
+
+TEST_CASE("a master that its kubelet starts again has not ended") {
+  json p = R"({"metadata": {"name": "elasticdl-a-master", "namespace": "team", "uid": "u",
+    "labels": {"elasticdl-replica-type": "master", "elasticdl-replica-index": "0"},
+    "ownerReferences": [{"apiVersion": "elasticdl.org/v1alpha1", "kind": "TrainingJob", "uid": "j", "controller": true}]},
+    "spec": {"restartPolicy": "Never"},
+    "status": {"phase": "Running", "containerStatuses": [{"state": {"terminated": {"exitCode": 137}}}]}})"_json;
+  CHECK(read_record(p).at == pod_record::phase::running);
+  json gone = p;
+  gone["metadata"]["deletionTimestamp"] = "2026-11-22T10:00:00Z";
+  CHECK(read_record(gone).at == pod_record::phase::over);
+  json ended = p;
+  ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] = 1;
+  CHECK(read_record(ended).at == pod_record::phase::over);
+  json failed = p;
+  failed["status"]["phase"] = "Failed";
+  CHECK(read_record(failed).at == pod_record::phase::over);
+}
+
+TEST_CASE("a master's own exit code stands, whoever takes its pod away") {
+  json p = R"({"metadata": {"name": "elasticdl-a-master", "namespace": "team", "uid": "u",
+    "deletionTimestamp": "2026-11-22T10:00:00Z",
+    "labels": {"elasticdl-replica-type": "master", "elasticdl-replica-index": "0"},
+    "ownerReferences": [{"apiVersion": "elasticdl.org/v1alpha1", "kind": "TrainingJob", "uid": "j", "controller": true}]},
+    "status": {"phase": "Succeeded", "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
+      "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]}})"_json;
+  auto const r = read_record(p);
+  REQUIRE(r.master);
+  CHECK(r.master->how.code == 0);
+  CHECK_FALSE(r.master->how.outside);
+}

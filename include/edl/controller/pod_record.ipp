@@ -50,6 +50,9 @@ inline std::string job_of(json const& pod) {
   return {};
 }
 
+/// Whether the program has ended with a code of its own, and not by a signal.
+inline bool by_itself(platform::kubernetes::pod_status const& s) { return s.ended && s.ended->code < 128; }
+
 inline std::unique_ptr<master_state> read_master(json const& pod, platform::kubernetes::pod_status const& s) {
   using platform::kubernetes::number;
   auto m = std::make_unique<master_state>();
@@ -72,7 +75,11 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   if (s.over()) {
     // Whoever collects the pod of a master that has ended by itself is not why it ended.
     platform::kubernetes::pod_status how = s;
-    how.terminating = s.terminating && (!s.ended || s.ended->code >= 128);
+    if (by_itself(s)) {
+      how.terminating = false;
+      how.disruption.clear();
+      how.reason.clear();
+    }
     m->how = ending_of(how);
   }
   return m;
@@ -130,7 +137,9 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
     return r;
   }
   r.who = s->who;
-  if (s->over()) r.at = pod_record::phase::over;
+  // A kubelet starts a master that was killed again, in the same pod; until then its container has ended.
+  bool const restarts = r.who.what == platform::role::master && !by_itself(*s) && !r.leaving;
+  if (s->over() && !restarts) r.at = pod_record::phase::over;
   r.trouble = trouble(*s).substr(0, longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())
     r.held = std::find(holders.begin(), holders.end(), recorded_finalizer) != holders.end();

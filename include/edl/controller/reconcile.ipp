@@ -161,7 +161,9 @@ class reconciler {
       return end(ct::succeeded, "MasterFinished", "All is done.");
     if (m.how.code == suspended_code && !m.how.outside)
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
-    if (m.how.outside || m.how.signal != 0)
+    // Killed for its memory, or superseded by another master: no fault of the attempt.
+    bool const taken = m.how.code == 137 || m.how.code == platform::gave_up_waiting;
+    if (m.how.outside || m.how.signal != 0 || taken)
       return set(ct::running, false, run::lost, fmt::format("The master {}.", platform::describe(m.how)));
     std::string const how = platform::describe(m.how);
     if (m.attempt > job_.spec.backoff_limit)
@@ -354,7 +356,11 @@ class reconciler {
 
   void tell(master_state const& m, std::string const& want) {
     std::map<std::string, std::optional<std::string>> notes{{workers_annotation, want}};
-    bool const fewer = next_.workers.desired < (m.size ? m.size->workers : m.first_size);
+    std::uint32_t const has = m.size ? m.size->workers : m.first_size;
+    bool const fewer = next_.workers.desired < has;
+    // The plan may have changed since it chose who leaves.
+    if (fewer && memo_.leave.size() > has - next_.workers.desired)
+      memo_.leave.resize(has - next_.workers.desired);
     if (fewer && !memo_.leave.empty())
       notes[leave_annotation] = fmt::format("{}", fmt::join(memo_.leave, ","));
     else if (!m.leave.empty())
