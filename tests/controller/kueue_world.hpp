@@ -15,9 +15,9 @@ namespace kueue_world {
 
 using namespace edl::controller;
 namespace k8s = edl::platform::kubernetes;
+using kueue_double::condition_true;
 using world::json;
 using world::killed;
-using kueue_double::condition_true;
 namespace kd = kueue_double;
 
 class cluster : public world::cluster {
