@@ -169,3 +169,28 @@ TEST_CASE("a job that cannot be read is known with the reason") {
   CHECK(i.job("team/a")->invalid.find("workers") != std::string::npos);
   CHECK(i.view(0, {}).jobs.empty());
 }
+
+TEST_CASE("a pod that names the uid of a job of another namespace does not belong to it") {
+  inventory i;
+  i.put(object_kind::job, job_object("u"));
+  json elsewhere = member("elasticdl-a-worker-0", "u", "worker", 0);
+  elsewhere["metadata"]["namespace"] = "other";
+  CHECK(i.put(object_kind::pod, elsewhere).jobs.empty());
+  CHECK(i.pods_of("u").empty());
+  i.put(object_kind::pod, member("elasticdl-a-worker-0", "u", "worker", 0));
+  CHECK(i.pods_of("u").size() == 1);
+}
+
+TEST_CASE("a job whose status cannot be read goes on by what is known of it, and is told in the log") {
+  inventory i;
+  json damaged = job_object("u");
+  damaged["status"] = {{"conditions", "none"}};
+  CHECK(i.put(object_kind::job, damaged).trouble.find("team/a") != std::string::npos);
+  CHECK(i.job("team/a") == nullptr);
+  i.put(object_kind::job, job_object("u"));
+  damaged["metadata"]["resourceVersion"] = "999";
+  auto const c = i.put(object_kind::job, damaged);
+  CHECK(c.jobs == std::vector<std::string>{"team/a"});
+  CHECK_FALSE(c.trouble.empty());
+  CHECK(i.job("team/a")->job.resource_version == "999");
+}

@@ -39,7 +39,7 @@ TEST_CASE("only a pod that a TrainingJob controls is a job's") {
   CHECK(r.master->first_size == 3);
   CHECK(r.master->wish == "5");
   CHECK(r.master->size->workers == 4);
-  CHECK(r.master->how.code == suspended_code);
+  CHECK(r.master->how.code == edl::platform::suspended);
   CHECK(r.at == pod_record::phase::over);
 
   // It is collected: it has ended as it had before.
@@ -58,9 +58,21 @@ TEST_CASE("a master that its kubelet starts again has not ended") {
   json p = R"({"metadata": {"name": "elasticdl-a-master", "namespace": "team", "uid": "u",
     "labels": {"elasticdl-replica-type": "master", "elasticdl-replica-index": "0"},
     "ownerReferences": [{"apiVersion": "elasticdl.org/v1alpha1", "kind": "TrainingJob", "uid": "j", "controller": true}]},
-    "spec": {"restartPolicy": "Never"},
+    "spec": {"restartPolicy": "Never", "containers": [{"restartPolicyRules": [
+      {"action": "Restart", "exitCodes": {"operator": "In", "values": [134, 137, 139]}}]}]},
     "status": {"phase": "Running", "containerStatuses": [{"state": {"terminated": {"exitCode": 137}}}]}})"_json;
   CHECK(read_record(p).at == pod_record::phase::running);
+  json without = p;  // a server that does not know such rules drops them
+  without["spec"]["containers"][0].erase("restartPolicyRules");
+  CHECK(read_record(without).at == pod_record::phase::over);
+
+  json crashing = p;
+  crashing["status"]["containerStatuses"][0] =
+      R"({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 139}},
+    "restartCount": 4})"_json;
+  CHECK(read_record(crashing).master->crashes == 4);
+  crashing["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] = 137;
+  CHECK(read_record(crashing).master->crashes == 0);
   json gone = p;
   gone["metadata"]["deletionTimestamp"] = "2026-11-22T10:00:00Z";
   CHECK(read_record(gone).at == pod_record::phase::over);
@@ -83,4 +95,17 @@ TEST_CASE("a master's own exit code stands, whoever takes its pod away") {
   REQUIRE(r.master);
   CHECK(r.master->how.code == 0);
   CHECK_FALSE(r.master->how.outside);
+}
+
+TEST_CASE("a pod whose program is over keeps its room while another container runs") {
+  json p = R"({"metadata": {"name": "elasticdl-a-worker-0", "namespace": "team", "uid": "u",
+    "labels": {"elasticdl-replica-type": "worker", "elasticdl-replica-index": "0"},
+    "ownerReferences": [{"apiVersion": "elasticdl.org/v1alpha1", "kind": "TrainingJob", "uid": "j", "controller": true}]},
+    "spec": {"restartPolicy": "Never", "containers": [{"name": "elasticdl"}, {"name": "logs"}]},
+    "status": {"phase": "Running", "containerStatuses": [{"name": "logs", "state": {"running": {}}},
+      {"name": "elasticdl", "state": {"terminated": {"exitCode": 0}}}]}})"_json;
+  CHECK(read_record(p).at == pod_record::phase::over);
+  CHECK(read_record(p).outlived);
+  p["status"]["phase"] = "Succeeded";
+  CHECK_FALSE(read_record(p).outlived);
 }

@@ -209,7 +209,23 @@ TEST_CASE("a name that is taken, and what the server refuses, are told with the 
       "uid": "x", "resourceVersion": "1"}, "spec": {}, "status": {"phase": "Running"}})"_json;
     settle(c, p, 20);
     CHECK(says(c, "Stalled") == "True NameTaken");
+    c.add_job("b", 2, 2);
+    p.work(c);
+    settle(c, p, 20);
+    CHECK(c.phase("b") == "running");  // the room of a job that cannot start is not kept
+    c.ends("elasticdl-b-master", 0);
     c.objects.erase(cluster::pod_path(master));
+    c.now += 30;
+    settle(c, p, 300);
+  }
+  SUBCASE("a pod of an earlier TrainingJob of this name") {
+    auto& there = c.objects[cluster::pod_path(master)] =
+        R"({"kind": "Pod", "metadata": {"name": "elasticdl-a-master", "namespace": "team", "uid": "x",
+      "resourceVersion": "1", "labels": {"elasticdl-replica-type": "master", "elasticdl-replica-index": "0"},
+      "ownerReferences": [{"apiVersion": "elasticdl.org/v1alpha1", "kind": "TrainingJob", "name": "a", "uid": "old",
+        "controller": true}]}, "spec": {}, "status": {"phase": "Running"}})"_json;
+    CHECK(there.is_object());
+    p.work(c);  // the cluster collects it, because its owner is not there
     settle(c, p, 300);
   }
   SUBCASE("a template that is not valid") {
@@ -230,6 +246,56 @@ TEST_CASE("a name that is taken, and what the server refuses, are told with the 
   }
   CHECK(c.phase("a") == "running");
   CHECK(says(c, "Stalled").starts_with("False"));
+}
+
+TEST_CASE(
+    "a master that crashes soon after every start is replaced a few times, then its attempt has failed") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 1);
+  c.change_spec("a", {{"backoffLimit", 0}});
+  pass p;
+  settle(c, p);
+  for (int crashes = 1; crashes <= 4; ++crashes) {
+    c.ends(master, 139);
+    for (int i = 0; i < 3; ++i) {
+      settle(c, p, 50);
+      c.now += 50;
+    }
+    CHECK(c.phase("a") == "running");
+    CHECK(c.created.size() == std::size_t(crashes + 1));
+  }
+  c.ends(master, 139);
+  settle(c, p);
+  CHECK(c.phase("a") == "failed");
+  CHECK(says(c, "Failed") == "True BackoffLimitExceeded");
+}
+
+TEST_CASE("a master that lived for long before it crashed is replaced without an end") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 1);
+  c.change_spec("a", {{"backoffLimit", 0}});
+  pass p;
+  settle(c, p);
+  for (int crashes = 0; crashes < 8; ++crashes) {
+    c.now += 1000;
+    c.ends(master, 139);
+    settle(c, p);
+    CHECK(c.phase("a") == "running");
+  }
+}
+
+TEST_CASE("a job whose master's node is not heard does not run, though the API server still says so") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 1);
+  pass p;
+  settle(c, p);
+  REQUIRE(says(c, "Running") == "True MasterRuns");
+  c.silence_node("n");
+  settle(c, p, 20);
+  CHECK(says(c, "Running") == "False MasterLost");
 }
 
 TEST_CASE("another controller's jobs are left alone") {

@@ -77,6 +77,12 @@ class cluster : public api_requests {
 
   // What others do.
 
+  /// Nobody hears the node's kubelet any more; the API server keeps its Node and its pods.
+  void silence_node(std::string const& name) {
+    json node = objects.at("/api/v1/nodes/" + name);
+    node["status"]["conditions"][0]["status"] = "Unknown";
+    put("/api/v1/nodes/" + name, node);
+  }
   void add_node(std::string const& name, int cpu) {
     json n{{"metadata", {{"name", name}}},
            {"status",
@@ -294,7 +300,7 @@ class cluster : public api_requests {
       if (members(base, space).empty()) {
         p["status"]["phase"] = "Failed";
         p["status"]["containerStatuses"] = {
-            {{"state", {{"terminated", {{"exitCode", suspended_code}, {"reason", "Error"}}}}}}};
+            {{"state", {{"terminated", {{"exitCode", edl::platform::suspended}, {"reason", "Error"}}}}}}};
         put(path, p);
       }
       return;

@@ -214,6 +214,7 @@ struct controller::implementation {
   void note(inventory_change c) {  // with the mutex
     auto const when = steady::now();
     for (std::string const& key : c.jobs) queue.add(key, when);
+    if (!c.trouble.empty()) log.warning(c.trouble);
     if (!c.jobs.empty()) work.notify_all();
     if (c.plan > plan_wanted) {
       plan_wanted = c.plan;

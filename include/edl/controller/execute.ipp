@@ -164,18 +164,22 @@ class executor {
     using platform::kubernetes::field;
     auto const& owners = field(there, {"metadata", "ownerReferences"});
     std::string other = "no TrainingJob";
+    bool earlier = false;
     if (owners.is_array())
       for (auto const& o : owners) {
         if (platform::kubernetes::text(field(o, {"uid"})) == job_.uid) return true;
         other = platform::kubernetes::text(field(o, {"kind"})) + " " +
                 platform::kubernetes::text(field(o, {"name"}));
+        earlier = earlier || other == "TrainingJob " + job_.name;
       }
     bool const going = field(there, {"metadata", "deletionTimestamp"}).is_string();
     stall("NameTaken",
-          fmt::format("{} {} is there already and belongs to {}: {}", plural, name, other,
-                      going ? "it is being removed"
-                            : "delete it (`edl delete` for a job), or create this job under another name"),
-          going ? 2 : options_.short_retry);
+          earlier ? fmt::format("{} {} belongs to the earlier {}, and goes with it", plural, name, other)
+                  : fmt::format(
+                        "{} {} is there already and belongs to {}: {}", plural, name, other,
+                        going ? "it is being removed"
+                              : "delete it (`edl delete` for a job), or create this job under another name"),
+          going || earlier ? 2 : options_.short_retry);
     return false;
   }
 

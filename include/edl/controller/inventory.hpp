@@ -40,6 +40,7 @@ struct inventory_change {
   enum class weight { none, soft, hard };  ///< to a plan: `soft` can wait for a few seconds
   weight plan = weight::none;
   std::vector<std::string> jobs{};  ///< keys of those that are to be looked at
+  std::string trouble{};            ///< a line for the log
   void add(inventory_change&& other);
 };
 
@@ -115,6 +116,7 @@ class inventory {
   inventory_change drop(object_kind k, std::string const& key);
   inventory_change drop_pod(std::string const& key);
   inventory_change touched(pod_record const& p) const;
+  std::string const* job_key_of(pod_record const& p) const;
   shared<pod_shape> intern(pod_shape shape);
   void tidy_shapes();
   shared<pod_shape> shape_of(template_text const& text, std::string* priority_class = nullptr);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -46,6 +48,7 @@ EDL_INLINE void inventory_change::add(inventory_change&& other) {
   plan = std::max(plan, other.plan);
   jobs.insert(jobs.end(), std::make_move_iterator(other.jobs.begin()),
               std::make_move_iterator(other.jobs.end()));
+  if (trouble.empty()) trouble = std::move(other.trouble);
 }
 
 EDL_INLINE shared<pod_shape> inventory::intern(pod_shape shape) {
@@ -171,11 +174,17 @@ EDL_INLINE inventory_change inventory::drop_pod(std::string const& key) {
   return c;
 }
 
+// An owner is of the same namespace: a pod that names the uid of a job elsewhere does not belong to it.
+EDL_INLINE std::string const* inventory::job_key_of(pod_record const& p) const {
+  auto const at = job_by_uid_.find(p.owner);
+  return at != job_by_uid_.end() && at->second.starts_with(p.space() + "/") ? &at->second : nullptr;
+}
+
 /// The job that a pod belongs to, or whose name's pod it is.
 EDL_INLINE inventory_change inventory::touched(pod_record const& p) const {
   inventory_change c;
-  if (auto const owner = job_by_uid_.find(p.owner); owner != job_by_uid_.end()) {
-    c.jobs.push_back(owner->second);
+  if (std::string const* const job = job_key_of(p)) {
+    c.jobs.push_back(*job);
   } else if (std::string const name = p.name(); name.starts_with("elasticdl-") && name.ends_with("-master")) {
     c.jobs.push_back(p.space() + "/" + name.substr(10, name.size() - 17));
   }
@@ -248,8 +257,19 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
     try {
       if (auto const& status = detail::store::field(object, {"status"}); !status.is_null())
         next.job.status = read_status(status, key);
-    } catch (error const&) {
-      return {};  // nothing is known of it that would not be lost by a new status
+    } catch (error const& why) {
+      // A job that is known goes on by what is known, and its next status replaces this one. Of another
+      // nothing is known that would not be lost by a new status.
+      auto const known = jobs_.find(key);
+      bool const same = known != jobs_.end() && known->second.job.uid == next.job.uid;
+      if (same) known->second.job.resource_version = next.job.resource_version;
+      inventory_change c{.trouble = fmt::format(
+                             "TrainingJob {}: its status cannot be read: {}; {}", key,
+                             platform::kubernetes::one_line(why.what(), 300),
+                             same ? "it is written anew"
+                                  : "nothing is done for the job until the status is removed, or the job")};
+      if (same) c.jobs.push_back(key);
+      return c;
     }
   }
   if (dead_.contains(next.job.uid)) return {};
@@ -324,8 +344,10 @@ EDL_INLINE pod_record const* inventory::pod(std::string const& key) const {
 
 EDL_INLINE std::vector<pod_record const*> inventory::pods_of(std::string const& uid) const {
   std::vector<pod_record const*> all;
+  bool const known = job_by_uid_.contains(uid);
   if (auto const mine = pods_by_owner_.find(uid); mine != pods_by_owner_.end())
-    for (std::string const& key : mine->second) all.push_back(&pods_.at(key));
+    for (std::string const& key : mine->second)
+      if (pod_record const& p = pods_.at(key); !known || job_key_of(p)) all.push_back(&p);
   return all;
 }
 

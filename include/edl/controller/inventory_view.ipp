@@ -95,10 +95,11 @@ EDL_INLINE cluster_view inventory::view(double now,
     mark_leaving(e, leaving);
   }
   for (auto const& [key, p] : pods_) {
-    if (p.at == pod_record::phase::over) continue;
-    auto const owner = job_by_uid_.find(p.owner);
-    job_entry const* const job = owner == job_by_uid_.end() ? nullptr : &jobs_.at(owner->second);
-    bool const worker = job && p.who.what == platform::role::worker;
+    bool const over = p.at == pod_record::phase::over;
+    if (over && !p.outlived) continue;
+    std::string const* const owner = job_key_of(p);
+    job_entry const* const job = owner ? &jobs_.at(*owner) : nullptr;
+    bool const worker = job && !over && p.who.what == platform::role::worker;
     bool const going = p.leaving || leaving.contains(key);
     if (p.node.empty()) {
       if (going || (!worker && !p.wants_room)) continue;

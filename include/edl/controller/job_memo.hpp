@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,17 @@ struct job_memo {
   bool queue_asked = false, queue_holds = false;
   std::uint32_t queue_most = 0;  ///< 0: no bound
 
-  double gang_opened = 0;              ///< the scheduler was told that the gang is placed
-  std::string asked{};                 ///< the size that the master was told last
-  std::vector<std::uint32_t> leave{};  ///< workers that the last shrinking was meant for
-  double asked_until = 0;              ///< a size that was refused is not told again before
-  double lost_since = 0;               ///< a pod's node was first seen to be away
-  double pause_until = 0;              ///< before the next master is made
-  double suspend_since = 0;            ///< the master was told to suspend the job
+  double gang_opened = 0;                      ///< the scheduler was told that the gang is placed
+  std::string asked{};                         ///< the size that the master was told last
+  std::vector<std::uint32_t> leave{};          ///< workers that the last shrinking was meant for
+  double asked_until = 0;                      ///< a size that was refused is not told again before
+  std::map<std::string, double> nodes_gone{};  ///< nodes of the job's pods, and since when they do not exist
+  double pause_until = 0;                      ///< before the next master is made
+  std::string master{};                        ///< uid of the master's pod that lives, or lived last
+  double master_since = 0;                     ///< it was seen first
+  std::uint32_t early_losses =
+      0;                     ///< masters that were lost soon after their start, without one that was not
+  double suspend_since = 0;  ///< the master was told to suspend the job
   double status_written = 0;
 };
 

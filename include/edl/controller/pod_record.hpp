@@ -24,9 +24,6 @@ inline constexpr char attempt_annotation[] = "elasticdl.org/attempt",
                       suspend_annotation[] = "elasticdl/suspend", report_annotation[] = "elasticdl/report",
                       workers_annotation[] = "elasticdl/num-workers";
 
-/// Exit code of a master that has been suspended.
-inline constexpr int suspended_code = 79;
-
 /// What a master tells of its job in `elasticdl/report`.
 struct job_report {
   std::uint64_t records = 0, total_records = 0;  ///< `total_records` 0: without an end
@@ -55,6 +52,7 @@ struct master_state {
   bool started = false, ready = false;  ///< its container has run; it listens
   platform::ending how{};               ///< when the pod is over
   std::string waits{};                  ///< what it says that it waits for
+  std::uint32_t crashes = 0;            ///< its kubelet has started it so often in its pod; it crashed last
 };
 
 /// A pod, as small as it can be kept. Thread safety: as a value.
@@ -68,7 +66,8 @@ struct pod_record {
   platform::instance who{};  ///< of that job
   phase at = phase::pending;
   int priority = 0;
-  bool leaving = false;  ///< it is being deleted
+  bool leaving = false;   ///< it is being deleted
+  bool outlived = false;  ///< it is over, but another container of the pod still runs and keeps its room
   bool wants_room = false;
   bool held = false;                       ///< by the finalizer `recorded_finalizer`
   double leave_by = 0;                     ///< when it should have gone at the latest; seconds since 1970

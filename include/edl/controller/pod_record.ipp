@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -50,9 +51,6 @@ inline std::string job_of(json const& pod) {
   return {};
 }
 
-/// Whether the program has ended with a code of its own, and not by a signal.
-inline bool by_itself(platform::kubernetes::pod_status const& s) { return s.ended && s.ended->code < 128; }
-
 inline std::unique_ptr<master_state> read_master(json const& pod, platform::kubernetes::pod_status const& s) {
   using platform::kubernetes::number;
   auto m = std::make_unique<master_state>();
@@ -67,15 +65,18 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   m->waits = short_text(field(notes, {"elasticdl/waits"}));
   m->size = platform::kubernetes::shown_size(pod);
   m->report = read_report(text(field(notes, {report_annotation})));
-  auto const& container = first(field(pod, {"status", "containerStatuses"}));
+  auto const& container = platform::kubernetes::program_status(pod);
   m->started = field(container, {"state", "running"}).is_object() ||
                field(container, {"state", "terminated"}).is_object() ||
                field(container, {"lastState", "terminated"}).is_object();
   m->ready = field(container, {"ready"}) == true;
+  if (int const code = whole<std::uint32_t>(field(container, {"lastState", "terminated", "exitCode"}));
+      code > 128 && code != 128 + SIGKILL && code != 128 + SIGTERM)
+    m->crashes = whole<std::uint32_t>(field(container, {"restartCount"}));
   if (s.over()) {
     // Whoever collects the pod of a master that has ended by itself is not why it ended.
     platform::kubernetes::pod_status how = s;
-    if (by_itself(s)) {
+    if (s.ended && s.ended->code < 128) {
       how.terminating = false;
       how.disruption.clear();
       how.reason.clear();
@@ -137,9 +138,8 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
     return r;
   }
   r.who = s->who;
-  // A kubelet starts a master that was killed again, in the same pod; until then its container has ended.
-  bool const restarts = r.who.what == platform::role::master && !by_itself(*s) && !r.leaving;
-  if (s->over() && !restarts) r.at = pod_record::phase::over;
+  r.outlived = s->over() && r.at == pod_record::phase::running;
+  if (s->over()) r.at = pod_record::phase::over;
   r.trouble = trouble(*s).substr(0, longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())
     r.held = std::find(holders.begin(), holders.end(), recorded_finalizer) != holders.end();
@@ -150,20 +150,20 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
 EDL_INLINE bool same_for_plan(pod_record const& a, pod_record const& b) {
   return a.uid == b.uid && a.node == b.node && a.nominated == b.nominated && a.shape.same(b.shape) &&
          a.priority == b.priority && a.owner == b.owner &&
-         (a.at == pod_record::phase::over) == (b.at == pod_record::phase::over) && a.leaving == b.leaving &&
-         a.wants_room == b.wants_room;
+         (a.at == pod_record::phase::over) == (b.at == pod_record::phase::over) && a.outlived == b.outlived &&
+         a.leaving == b.leaving && a.wants_room == b.wants_room;
 }
 
 EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
   bool const same = a.uid == b.uid && a.node == b.node && a.owner == b.owner && a.at == b.at &&
-                    a.leaving == b.leaving && a.held == b.held && a.trouble == b.trouble &&
-                    !a.master == !b.master;
+                    a.outlived == b.outlived && a.leaving == b.leaving && a.held == b.held &&
+                    a.trouble == b.trouble && !a.master == !b.master;
   if (!same || !a.master) return same;
   master_state const &x = *a.master, &y = *b.master;
   return x.attempt == y.attempt && x.restart == y.restart && x.wish == y.wish && x.leave == y.leave &&
          x.suspending == y.suspending && x.scaled == y.scaled && x.size == y.size && x.report == y.report &&
-         x.started == y.started && x.ready == y.ready && x.waits == y.waits && x.how.code == y.how.code &&
-         x.how.words == y.how.words;
+         x.started == y.started && x.ready == y.ready && x.waits == y.waits && x.crashes == y.crashes &&
+         x.how.code == y.how.code && x.how.words == y.how.words;
 }
 
 }  // namespace edl::controller

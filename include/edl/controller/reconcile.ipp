@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <set>
 #include <utility>
 
@@ -87,9 +88,13 @@ class reconciler {
       if (!p->leaving) discard(*p);
   }
 
+  bool node_answers(pod_record const& p) const {
+    return p.node.empty() || is_.state_of(p.node) == inventory::node_state::ready;
+  }
+
   /// Pods that a node which is lost will not let go.
   void mourn() {
-    bool any_gone = false;
+    std::map<std::string, double> gone;
     auto const look = [&](pod_record const& p) {
       if (p.node.empty()) return;
       auto const node = is_.state_of(p.node);
@@ -97,10 +102,9 @@ class reconciler {
       bool const late = p.leaving && now_ >= p.leave_by;
       if (p.leaving && !late) out_.look_again(p.leave_by);
       if (node == inventory::node_state::gone) {
-        any_gone = true;
-        if (memo_.lost_since == 0) memo_.lost_since = now_;
-        if (now_ - memo_.lost_since < options_.node_patience)
-          return out_.look_again(memo_.lost_since + options_.node_patience);
+        auto const known = memo_.nodes_gone.find(p.node);
+        double const since = gone[p.node] = known == memo_.nodes_gone.end() ? now_ : known->second;
+        if (now_ - since < options_.node_patience) return out_.look_again(since + options_.node_patience);
         if (p.at == pod_record::phase::over && is_finished()) return;
         discard(p, true);
       } else if (late) {
@@ -109,7 +113,7 @@ class reconciler {
     };
     for (pod_record const* p : is_.members) look(*p);
     if (master_) look(*master_);
-    if (!any_gone) memo_.lost_since = 0;
+    memo_.nodes_gone = std::move(gone);
   }
 
   // What becomes of the job.
@@ -126,7 +130,8 @@ class reconciler {
   /// Of a job that has finished. Its master's pod stays to be looked at, if it has ended by itself.
   void wind_up() {
     discard_members();
-    if (master_ && master_->at != pod_record::phase::over && !master_->leaving) discard(*master_);
+    if (master_ && !master_->leaving && (master_->at != pod_record::phase::over || master_->outlived))
+      discard(*master_);
     if (master_ && master_->held && (master_->at == pod_record::phase::over || !master_->master->started))
       out_.actions.push_back(release_pod{master_->name(), master_->uid});
     if (auto const ttl = job_.spec.ttl_seconds_after_finished) {
@@ -140,6 +145,9 @@ class reconciler {
 
   void live() {
     if (master_ && master_->at == pod_record::phase::over) record_end();
+    if (master_ && crashes_in_place(*master_))
+      fail_attempt(master_->master->attempt,
+                   "crashes whenever its kubelet starts it again: " + master_->trouble);
     if (is_finished()) return;
     if (job_.spec.suspend || held()) return suspend();
     memo_.suspend_since = 0;
@@ -159,22 +167,39 @@ class reconciler {
     if (m.attempt != std::max(1u, next_.attempts)) return;
     if (m.how.code == 0 && !m.how.outside && m.how.signal == 0)
       return end(ct::succeeded, "MasterFinished", "All is done.");
-    if (m.how.code == suspended_code && !m.how.outside)
+    if (m.how.code == platform::suspended && !m.how.outside)
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
+    std::string const how = platform::describe(m.how);
     // Killed for its memory, or superseded by another master: no fault of the attempt.
     bool const taken = m.how.code == 137 || m.how.code == platform::gave_up_waiting;
-    if (m.how.outside || m.how.signal != 0 || taken)
-      return set(ct::running, false, run::lost, fmt::format("The master {}.", platform::describe(m.how)));
-    std::string const how = platform::describe(m.how);
-    if (m.attempt > job_.spec.backoff_limit)
+    bool const crashed = m.how.signal != 0 && m.how.signal != SIGKILL && m.how.signal != SIGTERM;
+    if (m.how.outside || taken || (m.how.signal != 0 && !(crashed && crashes_too_often())))
+      return set(ct::running, false, run::lost, fmt::format("The master {}.", how));
+    fail_attempt(m.attempt, how);
+  }
+
+  bool crashes_in_place(pod_record const& p) const {
+    master_state const& m = *p.master;
+    return p.at != pod_record::phase::over && !p.leaving && !m.ready && !p.trouble.empty() &&
+           m.crashes >= options_.most_crashes && m.attempt == std::max(1u, next_.attempts);
+  }
+
+  /// The master that is lost now is the last that may crash soon after its start.
+  bool crashes_too_often() const {
+    return now_ - memo_.master_since < options_.steady && memo_.early_losses + 1 >= options_.most_crashes;
+  }
+
+  void fail_attempt(std::uint32_t attempt, std::string const& how) {
+    memo_.early_losses = 0;
+    if (attempt > job_.spec.backoff_limit)
       return end(ct::failed, "BackoffLimitExceeded",
                  fmt::format("Attempt {} has failed, and spec.backoffLimit={} allows no more: the master {}.",
-                             m.attempt, job_.spec.backoff_limit, how));
-    next_.attempts = m.attempt + 1;
+                             attempt, job_.spec.backoff_limit, how));
+    next_.attempts = attempt + 1;
     set(ct::running, false, run::attempt_failed,
-        fmt::format("Attempt {} has failed: the master {}.", m.attempt, how));
-    double const pause = std::min(options_.longest_backoff,
-                                  options_.first_backoff * double(1u << std::min(m.attempt - 1, 20u)));
+        fmt::format("Attempt {} has failed: the master {}.", attempt, how));
+    double const pause =
+        std::min(options_.longest_backoff, options_.first_backoff * double(1u << std::min(attempt - 1, 20u)));
     memo_.pause_until = now_ + pause;
   }
 
@@ -290,7 +315,8 @@ class reconciler {
     want = std::clamp(want, least, most);
     if (want == next_.workers.desired) return;
     add_scale_record(next_, {stamp_of(now_), next_.workers.desired, want, why});
-    if (want < next_.workers.desired) memo_.leave = is_.plan ? leavers() : std::vector<std::uint32_t>();
+    memo_.leave.clear();
+    if (want < next_.workers.desired && is_.plan) memo_.leave = leavers();
     out_.events.push_back(
         {false, "Scaled", fmt::format("{} -> {} workers: {}", next_.workers.desired, want, why)});
     next_.workers.desired = want;
@@ -303,6 +329,9 @@ class reconciler {
     return m.size ? m.size->workers : m.first_size;
   }
 
+  /// One that has taken another's place has the workers that it has found, and does not say how many.
+  static bool may_have_adopted(master_state const& m) { return m.restart > 0 && !m.size && m.wish.empty(); }
+
   /// The master's pod is there.
   void keep() {
     master_state const& m = *master_->master;
@@ -313,18 +342,29 @@ class reconciler {
     }
     if (over) {
       discard(*master_);
-      if (m.how.code == suspended_code) discard_members();
+      if (m.how.code == platform::suspended) discard_members();
       return;
     }
     next_.restarts = m.restart;
+    memo_.pause_until = 0;
+    if (std::exchange(memo_.master, master_->uid) != master_->uid) memo_.master_since = now_;
     if (master_->leaving) {
       set(ct::running, false, run::lost, "The master's pod is being removed.");
+      // No kubelet will tell of its end.
+      if (master_->held && master_->node.empty())
+        out_.actions.push_back(release_pod{master_->name(), master_->uid});
       return;
     }
     if (m.suspending)
       out_.actions.push_back(annotate_master{master_->name(), master_->uid, {{suspend_annotation, {}}}});
-    bool const runs = m.ready || (m.started && is_true(next_, ct::running));
-    if (runs)
+    // It does not answer its probes for a moment, and nothing is known to be wrong.
+    bool const runs = m.ready || (is_true(next_, ct::running) && master_->trouble.empty());
+    if (!node_answers(*master_))
+      set(ct::running, false, run::lost,
+          fmt::format(
+              "Node {} of the master is not heard any more; its pods go when the cluster gives it up.",
+              master_->node));
+    else if (runs)
       set(ct::running, true, run::runs, "The master runs.");
     else
       set(ct::running, false, run::starting,
@@ -375,7 +415,7 @@ class reconciler {
     bool const refused = m.wish.empty() && m.scaled.starts_with("refused") && told() != next_.workers.desired;
     if (refused && memo_.asked == want && now_ < memo_.asked_until)
       out_.look_again(memo_.asked_until);
-    else if (told() != next_.workers.desired)
+    else if (told() != next_.workers.desired || may_have_adopted(m))
       tell(m, want);
     std::uint32_t running = 0;
     for (pod_record const* p : is_.members)
@@ -394,11 +434,15 @@ class reconciler {
   /// There is no master's pod of this job.
   void make() {
     if (is_.master) {  // somebody else's
-      bool const going = is_.master->leaving;
-      return stall("NameTaken",
-                   fmt::format("pod {} belongs to another job: {}", is_.master->name(),
-                               going ? "it is being removed"
-                                     : "delete that one, or create this one under another name"));
+      bool const going = is_.master->leaving, earlier = !is_.master->owner.empty();
+      memo_.stalled = "NameTaken";
+      memo_.why =
+          fmt::format("pod {} belongs to {}", is_.master->name(),
+                      earlier ? "an earlier TrainingJob of this name, and goes with it"
+                      : going ? "another job; it is being removed"
+                              : "another job: delete that one, or create this one under another name");
+      memo_.retry_at = now_ + (going || earlier ? 2 : 30);
+      return refused();
     }
     std::string const was = reason_of(ct::running);
     if (was == run::attempt_failed || was == run::suspended) {
@@ -408,16 +452,19 @@ class reconciler {
     bool const replaced = was == run::starting || was == run::runs || was == run::lost;
     if (was == run::attempt_failed && memo_.pause_until == 0)
       memo_.pause_until = now_ + options_.first_backoff;
-    if (replaced && next_.restarts >= 3 && memo_.pause_until == 0)
-      memo_.pause_until =
-          now_ + std::min(options_.longest_backoff,
-                          options_.first_backoff * double(1u << std::min(next_.restarts - 3, 20u)));
+    if (replaced && !std::exchange(memo_.master, {}).empty()) {
+      bool const early = now_ - memo_.master_since < options_.steady;
+      memo_.early_losses = early ? memo_.early_losses + 1 : 0;
+      if (memo_.early_losses >= 3)
+        memo_.pause_until =
+            now_ + std::min(options_.longest_backoff,
+                            options_.first_backoff * double(1u << std::min(memo_.early_losses - 3, 20u)));
+    }
     if (replaced && was != run::lost) set(ct::running, false, run::lost, "The master's pod is gone.");
     if (!memo_.stalled.empty() && now_ < memo_.retry_at) return refused();
     if (now_ < memo_.pause_until) return out_.look_again(memo_.pause_until);
     if (is_.queue && !is_.queue->may_start)
       return set(ct::running, false, was.empty() ? run::not_started : was, is_.queue->message);
-    memo_.pause_until = 0;
     if (is_.members.empty()) memo_.gang_opened = 0;
     if (is_.queue) out_.changes = is_.queue->changes;
     out_.actions.push_back(create_master{next_.attempts, next_.restarts + (replaced ? 1 : 0),

@@ -19,7 +19,8 @@ struct pod_status {
   std::string name, uid, owner;
   phase at = phase::pending;
   bool others = false;       ///< it has further containers, which may outlive the program's
-  bool restarts = false;     ///< its container is started again in place, by the pod's restart policy
+  bool restarts = false;     ///< its container is started again in place, by the restart policy of the pod or
+                             ///< rules of its own
   bool terminating = false;  ///< it has been told to leave
   std::string memory;        ///< its container's limit, as a quantity; empty: none
 

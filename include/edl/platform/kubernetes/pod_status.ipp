@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -52,6 +53,24 @@ EDL_INLINE nlohmann::json const& program_status(nlohmann::json const& pod) {
   return first(all);
 }
 
+namespace detail {
+
+/// Whether the program's own rules, which servers know since 1.35, start it again in its pod after this exit
+/// code.
+inline bool rules_restart(nlohmann::json const& pod, int code) {
+  auto const& rules = field(first(field(pod, {"spec", "containers"})), {"restartPolicyRules"});
+  if (!rules.is_array()) return false;
+  for (auto const& rule : rules) {
+    auto const& codes = field(rule, {"exitCodes", "values"});
+    if (text(field(rule, {"action"})) != "Restart" || !codes.is_array()) continue;
+    bool const listed = std::find(codes.begin(), codes.end(), code) != codes.end();
+    if (listed == (text(field(rule, {"exitCodes", "operator"})) == "In")) return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+
 EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
   using namespace detail;
   auto const& labels = field(pod, {"metadata", "labels"});
@@ -92,6 +111,7 @@ EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
     auto const& code = field(end, {"exitCode"});
     s.ended = {code.is_number_integer() ? code.get<int>() : 0, text(field(end, {"reason"})),
                text(field(end, {"message"}))};
+    s.restarts = s.restarts || (!s.terminating && rules_restart(pod, s.ended->code));
   }
   return s;
 }
