@@ -306,6 +306,12 @@ json const* schema_of(expression const& e, schemas const& in) {
   return e.name == "metadata" && !member.contains("properties") ? &metadata : &member;
 }
 
+/// How many items a list has at most, or members an object.
+double count(json const& schema) {
+  if (schema.value("type", "") == "array") return schema.value("maxItems", request_bytes);
+  return longest(schema);
+}
+
 double cost_of(expression const& e, schemas const& in) {
   schemas inside = in;
   double sum = e.is == kind::literal ? 0 : 1, inner = 0;
@@ -320,12 +326,15 @@ double cost_of(expression const& e, schemas const& in) {
     static json const text{{"type", "string"}, {"maxLength", 253}};
     inside[e.variable] = over && over->contains("items") ? &over->at("items") : &text;
     inner = cost_of(e.parts[1], inside) + 4;
-    return sum + cost_of(e.parts[0], in) + inner * (over ? longest(*over) : 1);
+    return sum + cost_of(e.parts[0], in) + inner * (over ? count(*over) : 1);
   }
   for (expression const& part : e.parts) sum += cost_of(part, in);
   if (e.is == kind::operation && (e.name == "==" || e.name == "!="))
     sum += 0.1 * std::min(length(e.parts[0]), length(e.parts[1]));
-  if (e.is == kind::operation && e.name == "in") sum += length(e.parts[1]);
+  if (e.is == kind::operation && e.name == "in") {
+    json const* const list = schema_of(e.parts[1], inside);
+    sum += list ? count(*list) : length(e.parts[1]);
+  }
   if (e.is == kind::method && e.name != "size")
     sum += 0.1 * length(e.parts[0]) * (e.name == "matches" ? 0.25 * length(e.parts[1]) + 1 : 1);
   return sum;

@@ -83,7 +83,11 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
   if (job.finished()) refuse_ended(job, "scaled");
   json change = json::object();
   auto const& w = job.spec.workers;
-  std::uint32_t workers = w.replicas.value_or(0), servers = job.spec.servers;
+  std::uint32_t workers = w.replicas.value_or(0);
+  if (l.given("num_ps_pods"))
+    throw usage_error(fmt::format(
+        "--num_ps_pods: a TrainingJob keeps its servers; delete '{}' and create it anew to have others",
+        job.name));
   if (l.given("num_workers")) {
     bool const chosen = l.text("num_workers") != "auto";
     if (chosen) {
@@ -98,17 +102,9 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
     }
     change["workers"]["replicas"] = chosen ? json(workers) : json();
   }
-  if (l.given("num_ps_pods")) {
-    if (job.spec.servers == 0)
-      throw usage_error(
-          fmt::format("--num_ps_pods: job '{}' trains without servers ({})", job.name, job.spec.strategy));
-    servers = std::uint32_t(l.number("num_ps_pods", 1, 1000));
-    change["servers"]["replicas"] = servers;
-  }
   live_job const changed = change_training_job(c, job.name, {{"spec", change}});
   auto const told = [&](controller::training_job const& now) {
-    return waits_for_room(now) || ((workers == 0 || now.status.workers.desired == workers) &&
-                                   (!l.given("num_ps_pods") || now.status.servers.desired == servers));
+    return waits_for_room(now) || workers == 0 || now.status.workers.desired == workers;
   };
   live_job const now =
       await_controller(c, job.name, changed.is.generation, std::chrono::seconds(l.number("timeout", 1, 3600)),

@@ -19,7 +19,9 @@ json definition() { return read_yaml(std::string(EDL_MANIFESTS) + "/trainingjob-
 json example() { return read_yaml(std::string(EDL_MANIFESTS) + "/trainingjob-example.yaml").at(0); }
 
 void define(cluster& c) {
-  REQUIRE(c.post(crds, definition()).value("kind", "") == "CustomResourceDefinition");
+  json const made = c.post(crds, definition());
+  INFO(made.value("message", ""));
+  REQUIRE(made.value("kind", "") == "CustomResourceDefinition");
 }
 
 json owned(std::string const& name, json const& owner, bool blocks = false) {
@@ -162,6 +164,7 @@ TEST_CASE("TrainingJobs are shaped and checked by the schema and the rules of th
         std::string::npos);
   CHECK(patched({{"flags", json::array()}}).find("flags are immutable") != std::string::npos);
   CHECK(patched({{"strategy", nullptr}}).find("strategy is immutable") != std::string::npos);
+  CHECK(patched({{"servers", {{"replicas", 5}}}}).find("servers.replicas is immutable") != std::string::npos);
   CHECK(patched({{"servers", {{"replicas", 0}}}}).find("ParameterServerStrategy needs servers") !=
         std::string::npos);
   CHECK(
@@ -194,6 +197,20 @@ TEST_CASE("TrainingJobs are shaped and checked by the schema and the rules of th
   json broken = definition();
   broken["metadata"]["name"] = "others.elasticdl.org";
   CHECK(refused(c.post(crds, broken)).find("must be spec.names.plural") != std::string::npos);
+}
+
+TEST_CASE("the greatest size of a job whose batch follows from it stays") {
+  cluster c;
+  define(c);
+  json job = example();
+  job["spec"]["flags"].push_back("--fixed_global_batch");
+  REQUIRE(c.post(jobs, job).value("kind", "") == "TrainingJob");
+  auto const patched = [&](json const& spec) {
+    return c.call("PATCH", jobs + "/mnist", {{"spec", spec}}).value("message", "");
+  };
+  CHECK(patched({{"workers", {{"max", 12}}}}).find("workers.max is immutable with --fixed_global_batch") !=
+        std::string::npos);
+  CHECK(patched({{"workers", {{"min", 1}}}}).empty());
 }
 
 TEST_CASE("jobs are listed by page over all namespaces, by label and name, and as a table") {

@@ -197,6 +197,7 @@ TEST_CASE("a template without the program's container is refused") {
       {R"({"spec": {"containers": []}})", "spec.containers is empty"},
       {R"({"spec": {"containers": ["x"]}})", "spec.containers is empty"},
       {R"({"spec": {"containers": [{}]}})", "image is missing"},
+      {R"({"spec": {"activeDeadlineSeconds": 9, "containers": [{"image": "a"}]}})", "ends single pods"},
       {R"({"metadata": {"labels": 1}, "spec": {"containers": [{"image": "a"}]}})", "are no objects"},
       {R"({"spec": {"containers": [{"image": "a", "env": {}}]}})", "env is no list"},
       {R"({"spec": {"containers": [{"image": "a", "env": [{}]}]}})", "without a name"},

@@ -134,6 +134,9 @@ EDL_INLINE void check_pod_template(std::string const& field, std::string const& 
   if (json const& volumes = kubernetes::field(like, {"spec", "volumes"}); !volumes.is_null()) {
     if (!volumes.is_array()) refuse("spec.volumes is no list");
   }
+  // It would end a pod in the middle of the job; the whole job has a field for it.
+  if (!kubernetes::field(like, {"spec", "activeDeadlineSeconds"}).is_null())
+    refuse("spec.activeDeadlineSeconds ends single pods: use spec.activeDeadlineSeconds of the TrainingJob");
   role_spec const asked = role_of_template(text);
   check_amounts(field, asked.request);
   check_amounts(field, asked.limit);
