@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "edl/app/job_report.hpp"
+#include "edl/app/master_absence.hpp"
 #include "edl/app/master_role.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -89,10 +90,27 @@ inline master::job_options options_of(job const& j, records const& r, surroundin
   return o;
 }
 
+inline constexpr std::chrono::seconds patience_for_lock{60};
+
 /// Where a launcher starts the master, it keeps the directory as long as the job lives.
 inline wire::lock_options::part lock_of(surroundings const& s) {
   using part = wire::lock_options::part;
   return s.launcher.empty() ? part::whole : part::master;
+}
+
+/// The directory of a job that a controller owns. Its last master may still run, on a node that nobody hears:
+/// this one waits for a while, then makes room for another look, which is no failure of the job.
+inline std::unique_ptr<wire::directory_lock> lock_when_free(job const& j, surroundings const& s, bool owned,
+                                                            logger const& log) {
+  for (auto const until = std::chrono::steady_clock::now() + patience_for_lock;;
+       std::this_thread::sleep_for(patience_for_lock / 12))
+    try {
+      return lock_outputs(j, lock_of(s), log);
+    } catch (wire::directory_taken const& e) {
+      if (!owned) throw;
+      if (std::chrono::steady_clock::now() > until) throw master_away(e.what());
+      log.warning(fmt::format("{} (it may be the last master of this job: it is waited for)", e.what()));
+    }
 }
 
 /// What the master before has left. Storage that does not answer is waited for: its successor must not begin
@@ -123,7 +141,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
       around_(s),
       log_(log),
       cluster_(detail::cluster_job(s)),
-      lock_((make_directories(j), lock_outputs(j, detail::lock_of(s), log))),
+      lock_((make_directories(j), detail::lock_when_free(j, s, owned(), log))),
       records_(open_records(j, log)),
       options_(detail::options_of(j, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
@@ -147,7 +165,7 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
                    }},
               callbacks(), log) {
   adopting_ = owned() && !before_;
-  clean_outputs(j, before_.has_value(), log);
+  if (!adopting_) clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
   auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port, s.directory);
   if (before_) where = net::parse_addresses(before_->addresses);
@@ -257,6 +275,8 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
     master::found_processes those{.workers = {}, .servers = {}, .next_worker = what.next_worker};
     for (platform::instance const who : running)
       (who.what == platform::role::server ? those.servers : those.workers).push_back(who.id);
+    // Members that run go on with what is there, though nobody remembers them.
+    clean_outputs(job_, !running.empty(), log_);
     server_.adopt(those);
   }
   master::memory const now = server_.decisions().remembered();
@@ -365,19 +385,21 @@ EDL_INLINE int master_role::run(signals const& stop) {
       node_, [this] { return server_.tick(); }, failed);
   net::carry(
       node_, [this] { return watch(); }, failed);
-  std::optional<int> signal;
-  while (!over_ && !signal) {
-    signal = stop.wait(50ms);
+  std::optional<int> came;
+  while (!over_ && !came) {
+    came = stop.wait(50ms);
     if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
       node_.post([this, why = *lost] { server_.fail(why); });
   }
   bool const replaced = over_ && !superseded_.empty();
+  // What a controller goes by is that the job has ended, though a signal came in the same moment.
+  int const signal = over_ && owned() ? 0 : came.value_or(0);  // 0: none
   if ((signal && owned()) || replaced) {
     log_.warning(fmt::format("this master leaves: {}{}",
-                             signal ? fmt::format("it was stopped by {}", ::strsignal(*signal)) : superseded_,
+                             signal ? fmt::format("it was stopped by {}", ::strsignal(signal)) : superseded_,
                              owned() ? "; the others go on with the next" : ""));
     node_.stop();
-    return signal ? 128 + *signal : platform::gave_up_waiting;
+    return signal ? 128 + signal : platform::gave_up_waiting;
   }
   // The others ask once more, hear that the job is finished, and leave by themselves.
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
@@ -391,8 +413,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   view_.clear();
   for (std::string const& line : account_lines(server_.decisions())) log_.info(line);
   if (signal) {
-    log_.warning(fmt::format("stopped by {}; {}", ::strsignal(*signal), way_on(job_)));
-    return 128 + *signal;
+    log_.warning(fmt::format("stopped by {}; {}", ::strsignal(signal), way_on(job_)));
+    return 128 + signal;
   }
   master::job_progress const end = server_.decisions().progress();
   if (server_.decisions().suspended()) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "edl/core/error.hpp"
+
 namespace edl::wire {
 
 struct lock_options {
@@ -33,6 +35,11 @@ struct lock_options {
   std::string machine = {};
 };
 
+/// Another job has the directory; the message names it.
+struct directory_taken : error {
+  using error::error;
+};
+
 /// Keeps a directory for one job. Two locks stand in `.edl-lock`:
 /// - locks of the operating system (open file description locks), which end with their holder at once,
 /// however
@@ -45,7 +52,7 @@ struct lock_options {
 /// `check` tells. Thread safety: `check` and `lost` are safe on any thread.
 class directory_lock {
  public:
-  /// Throws error, which names the holder, when another job has the directory.
+  /// Throws directory_taken when another job has the directory, storage_error when it cannot be read.
   explicit directory_lock(lock_options options);
   ~directory_lock();
   directory_lock(directory_lock const&) = delete;

@@ -202,7 +202,7 @@ EDL_INLINE std::string directory_lock::describe(std::optional<holder> const& by)
 }
 
 EDL_INLINE void directory_lock::refuse(std::optional<holder> const& by) const {
-  throw error(fmt::format("{} wait for its end, stop it, or name another directory", describe(by)));
+  throw directory_taken(fmt::format("{} wait for its end, stop it, or name another directory", describe(by)));
 }
 
 EDL_INLINE void directory_lock::check() const {
