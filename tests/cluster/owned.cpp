@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs whose pods another object owns, as a TrainingJob's controller makes them: masters come and go.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <set>
+#include <thread>
 
 #include "cluster_job.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
@@ -168,6 +172,58 @@ TEST_CASE(
   std::string names;
   for (auto const& [name, phase] : it.pods()) names += name + " ";
   CHECK(names == (before.size() == 2 ? "master worker-0 worker-1 " : "master ps-0 ps-1 worker-0 worker-1 "));
+}
+
+namespace {
+
+/// What a master of another machine, which does not see that it was replaced, goes on to write.
+class distant_holder {
+ public:
+  explicit distant_holder(std::string const& directory)
+      : fd_(::open((directory + "/.edl-lock").c_str(), O_WRONLY | O_CLOEXEC)), beats_([this](auto stop) {
+          for (int beat = 0; !stop.stop_requested(); ++beat) {
+            write(fmt::format(R"({{"job":"j","process":7,"host":"far","since":"then","owner":"0123",)"
+                              R"("machine":"another","beat":{}}})",
+                              beat));
+            std::this_thread::sleep_for(20ms);
+          }
+        }) {
+    REQUIRE(fd_ >= 0);
+  }
+  ~distant_holder() {
+    beats_.request_stop();
+    beats_.join();
+    write("");
+    ::close(fd_);
+  }
+  distant_holder(distant_holder const&) = delete;
+
+ private:
+  void write(std::string text) const {
+    text.resize(1024, ' ');
+    CHECK(::pwrite(fd_, text.data(), text.size(), 0) == 1024);
+  }
+
+  int fd_;
+  std::jthread beats_;
+};
+
+}  // namespace
+
+TEST_CASE("a master waits for the directory of one that its node still runs, and no member notices") {
+  owned_job it({.epochs = 12, .checkpoints = true});
+  REQUIRE(it.trains());
+  auto const before = it.members();
+  it.lose_master(true);
+  {
+    distant_holder const last(it.checkpoints());
+    it.begin();
+    CHECK(it.says("master", "is in use by job 'j' (process 7 on far"));
+    CHECK(it.says("master", "it may be the last master of this job"));
+  }
+  CHECK(it.says("master", "this master has no journal: it goes on with 2 workers"));
+  CHECK(it.members() == before);
+  it.check_exact(12);
 }
 
 TEST_CASE("a suspended job goes on where it was") {
