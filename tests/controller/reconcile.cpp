@@ -298,6 +298,20 @@ TEST_CASE("a job whose master's node is not heard does not run, though the API s
   CHECK(says(c, "Running") == "False MasterLost");
 }
 
+TEST_CASE("a job that is made smaller while it has no master gets smaller") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 2, 6);
+  pass p;
+  settle(c, p);
+  REQUIRE(c.workers("a") == 6);
+  c.erase(cluster::pod_path(master), 0);
+  c.change_spec("a", {{"workers", {{"replicas", 3}}}});
+  settle(c, p);
+  CHECK(c.workers("a") == 3);
+  CHECK(says(c, "Resizing") == "False AtSize");
+}
+
 TEST_CASE("another controller's jobs are left alone") {
   cluster c;
   c.add_node("n", 4);

@@ -305,7 +305,13 @@ class cluster : public api_requests {
       }
       return;
     }
-    std::uint32_t size = k8s::shown_size(p) ? k8s::shown_size(p)->workers : spec.initial_workers;
+    // One that takes another's place goes on with what it finds, and says its size only when it changes.
+    auto const known = sizes_.find(p["metadata"]["uid"]);
+    std::uint32_t size = spec.initial_workers;
+    if (known != sizes_.end())
+      size = known->second;
+    else if (auto const found = members(base + "-worker-", space).size(); found > 0)
+      size = std::uint32_t(found);
     std::vector<std::uint32_t> leave;
     if (notes.contains(workers_annotation)) {
       size = std::uint32_t(std::stoi(notes[workers_annotation].get<std::string>()));
@@ -315,9 +321,10 @@ class cluster : public api_requests {
       notes.erase(workers_annotation);
       notes.erase(leave_annotation);
       notes["elasticdl/scaled"] = fmt::format("workers={}", size);
+      notes["elasticdl/size"] = fmt::format("workers={},servers={}", size, spec.num_servers);
+      put(path, p);
     }
-    notes["elasticdl/size"] = fmt::format("workers={},servers={}", size, spec.num_servers);
-    put(path, p);
+    sizes_[p["metadata"]["uid"]] = size;
     std::vector<std::uint32_t> there;
     std::uint32_t next = 0;
     for (auto const& m : members(base + "-worker-", space)) {
@@ -360,6 +367,7 @@ class cluster : public api_requests {
   }
 
   std::uint64_t version_ = 100;
+  std::map<std::string, std::uint32_t> sizes_{};  ///< of the master with this uid
 };
 
 /// A controller that looks at everything once.
