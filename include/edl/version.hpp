@@ -4,6 +4,6 @@
 namespace edl {
 
 /// The version of the headers. CMake reads it from this line.
-inline constexpr char const version[] = "0.1.0";
+inline constexpr char const package_version[] = "0.1.0";
 
 }  // namespace edl

@@ -106,6 +106,9 @@ TEST_CASE("a pod whose program is over keeps its room while another container ru
       {"name": "elasticdl", "state": {"terminated": {"exitCode": 0}}}]}})"_json;
   CHECK(read_record(p).at == pod_record::phase::over);
   CHECK(read_record(p).outlived);
+  p["status"]["containerStatuses"][0]["state"] = {{"terminated", {{"exitCode", 0}}}};
+  CHECK_FALSE(read_record(p).outlived);  // the kubelet will tell the pod's end, too
+  CHECK(read_record(p).at == pod_record::phase::over);
   p["status"]["phase"] = "Succeeded";
   CHECK_FALSE(read_record(p).outlived);
 }

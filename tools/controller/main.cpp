@@ -94,7 +94,7 @@ void add_flags(CLI::App& app, settings& s) {
   app.add_option("--log_level", s.log_level, "DEBUG, INFO, WARNING or ERROR")
       ->check(CLI::IsMember({"DEBUG", "INFO", "WARNING", "ERROR"}))
       ->capture_default_str();
-  app.set_version_flag("--version", std::string("edl-controller ") + version);
+  app.set_version_flag("--version", std::string("edl-controller ") + edl::package_version);
 }
 
 milliseconds from_seconds(double s) {
@@ -143,7 +143,7 @@ int run(settings& s, bool lease_space_given) {
        .ready = [&] { return c.ready() ? std::string() : "not everything has been listed yet"; },
        .metrics = [&] { return c.metrics_text(); }});
   log.info(fmt::format("edl-controller {} as {}: probes and metrics on port {}, policy {}, --max_load={}",
-                       version, s.run.identity, web.port(), s.policy, s.run.planning.max_load));
+                       edl::package_version, s.run.identity, web.port(), s.policy, s.run.planning.max_load));
   while (!ends.wait(std::chrono::hours(1))) {
   }
   log.info("told to end: the lease is given back");

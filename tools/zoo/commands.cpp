@@ -87,7 +87,7 @@ int dispatch(words const& line) {
     return wrong_usage;
   }
   if (line[0] == "--version" || line[0] == "version") {
-    fmt::print("edl {}\n", edl::version);
+    fmt::print("edl {}\n", edl::package_version);
     return done;
   }
   if (line[0] == "--help" || line[0] == "-h" || line[0] == "help") {

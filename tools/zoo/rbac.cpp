@@ -26,7 +26,7 @@ json object(std::string const& version, std::string const& kind, std::string con
   return o;
 }
 
-json role(std::string const& space, std::string const& name, std::vector<permission> const& rules) {
+json role_object(std::string const& space, std::string const& name, std::vector<permission> const& rules) {
   json o = object(std::string(group) + "/v1", "Role", name, space);
   for (permission const& p : rules)
     o["rules"].push_back(
@@ -84,7 +84,7 @@ json rbac_objects(std::string const& space, std::string const& account, bool use
     all.push_back(object("v1", "ServiceAccount", account, space));
     all.back()["automountServiceAccountToken"] = false;
   }
-  all.push_back(role(space, "edl", master_permissions()));
+  all.push_back(role_object(space, "edl", master_permissions()));
   json binding = object(std::string(group) + "/v1", "RoleBinding", "edl", space);
   binding["subjects"] = json::array({json{{"kind", "ServiceAccount"}, {"name", account}}});
   if (!space.empty()) binding["subjects"][0]["namespace"] = space;
@@ -94,7 +94,7 @@ json rbac_objects(std::string const& space, std::string const& account, bool use
     auto rules = user_permissions();
     for (auto const* more : {&training_job_permissions(), &examiner_permissions()})
       rules.insert(rules.end(), more->begin(), more->end());
-    all.push_back(role(space, "edl-user", rules));
+    all.push_back(role_object(space, "edl-user", rules));
   }
   return all;
 }

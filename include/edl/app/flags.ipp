@@ -24,7 +24,7 @@
 namespace edl::app {
 namespace detail {
 
-inline constexpr char const* commands[] = {"train", "evaluate", "predict", "data", "audit", "scale"};
+inline constexpr char const* command_words[] = {"train", "evaluate", "predict", "data", "audit", "scale"};
 
 /// A whole number within bounds, said as people write them. The default bound is none.
 template <class T = std::uint64_t>
@@ -338,7 +338,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
 
   CLI::App app{"Trains, evaluates and applies one model, on this machine or as any part of a job.", program};
   app.require_subcommand(1);
-  app.set_version_flag("--version", std::string("edl ") + version);
+  app.set_version_flag("--version", std::string("edl ") + package_version);
   std::map<CLI::App const*, std::vector<std::string>> names;
   auto const sub = [&](char const* name, char const* help) {
     auto* s = app.add_subcommand(name, help);
@@ -373,10 +373,10 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   audit->add_option("checkpoint", audited, "a --checkpoint_dir, or one version-N of it")->required();
 
   if (!line.empty() && line.front().rfind('-', 0) != 0 &&
-      std::find(std::begin(detail::commands), std::end(detail::commands), line.front()) ==
-          std::end(detail::commands)) {
+      std::find(std::begin(detail::command_words), std::end(detail::command_words), line.front()) ==
+          std::end(detail::command_words)) {
     std::string const near =
-        nearest(line.front(), {std::begin(detail::commands), std::end(detail::commands)});
+        nearest(line.front(), {std::begin(detail::command_words), std::end(detail::command_words)});
     throw usage_error(fmt::format("unknown command '{}'{}", line.front(),
                                   near.empty() ? ": expected train, evaluate, predict, data, audit or scale"
                                                : "; did you mean " + near + "?"));

@@ -15,7 +15,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, cluster_view& to) const {
   training_job const& is = e.job;
   if (!e.invalid.empty() || !is.ours() || is.finished() || !is.deleted.empty()) return;
   auto const mine = pods_of(is.uid);
-  controller::job j{.uid = is.uid, .name = title(is)};
+  edl::controller::job j{.uid = is.uid, .name = title(is)};
   j.priority = priority_of(e.worker_class);
   j.min = int(is.spec.workers.min);
   j.max = int(is.spec.workers.max);
@@ -105,7 +105,7 @@ EDL_INLINE cluster_view inventory::view(double now,
       if (going || (!worker && !p.wants_room)) continue;
       if (job && (job->job.finished() || job->job.spec.suspend || !job->job.deleted.empty())) continue;
     }
-    controller::pod one{.name = key,
+    edl::controller::pod one{.name = key,
                         .job = worker ? p.owner : std::string(),
                         .node = p.node,
                         .leaving = going,

@@ -144,7 +144,7 @@ EDL_INLINE request create(training_job const& job, std::uint32_t n, worker_ask a
             {"namespace", job.space},
             {"labels", {{job_uid_label, job.uid}}},
             {"finalizers", json::array({in_use_finalizer})}};
-  meta["ownerReferences"].push_back({{"apiVersion", controller::api_version},
+  meta["ownerReferences"].push_back({{"apiVersion", edl::controller::api_version},
                                      {"kind", training_job_kind},
                                      {"name", job.name},
                                      {"uid", job.uid},

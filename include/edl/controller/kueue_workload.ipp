@@ -88,7 +88,7 @@ inline void read_admission(json const& a, workload& into) {
 inline void read_owner(json const& meta, workload& into) {
   each(field(meta, {"ownerReferences"}), [&](json const& o) {
     if (field(o, {"controller"}) == true && text(field(o, {"kind"})) == training_job_kind &&
-        text(field(o, {"apiVersion"})).starts_with(std::string(controller::api_group) + "/"))
+        text(field(o, {"apiVersion"})).starts_with(std::string(edl::controller::api_group) + "/"))
       into.owner = text(field(o, {"uid"})), into.job = text(field(o, {"name"}));
   });
 }

@@ -86,6 +86,14 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   return m;
 }
 
+/// A kubelet tells that a container has ended before it tells that the pod has: a pod whose containers have all
+/// ended keeps nothing.
+inline bool another_runs(json const& pod) {
+  for (json const& c : field(pod, {"status", "containerStatuses"}))
+    if (!field(c, {"state", "terminated"}).is_object()) return true;
+  return false;
+}
+
 }  // namespace detail::record
 
 EDL_INLINE std::optional<job_report> read_report(std::string const& report) {
@@ -138,7 +146,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
     return r;
   }
   r.who = s->who;
-  r.outlived = s->over() && r.at == pod_record::phase::running;
+  r.outlived = s->over() && r.at == pod_record::phase::running && another_runs(pod);
   if (s->over()) r.at = pod_record::phase::over;
   r.trouble = trouble(*s).substr(0, longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())

@@ -65,7 +65,7 @@ inline double time_of(int way, bool (*run)(void*, int), void* context, double be
 EDL_INLINE kernel_choices::kernel_choices(kernels policy, int threads, std::string cache)
     : policy_(policy), threads_(threads), cache_(std::move(cache)) {
   if (policy_ != kernels::measured) return;
-  signature_ = fmt::format("edl {} kernels, {},{}", version, library_version(), processor_name());
+  signature_ = fmt::format("edl {} kernels, {},{}", package_version, library_version(), processor_name());
   load();
 }
 

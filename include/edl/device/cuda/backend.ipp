@@ -57,7 +57,7 @@ EDL_INLINE std::shared_ptr<cuda_backend> open_cuda(cuda_options const& o) {
   auto const open = reinterpret_cast<opener>(::dlsym(library, "edl_open_cuda"));
   if (!open) throw cuda_unavailable(fmt::format("GPU: the library is none of edl's: {}", ::dlerror()), true);
   std::array<char, 1024> why{};
-  if (cuda_backend* const made = open(edl::version, &o, why.data(), why.size()))
+  if (cuda_backend* const made = open(edl::package_version, &o, why.data(), why.size()))
     return std::shared_ptr<cuda_backend>(made);
   throw cuda_unavailable(why.data(), true);
 }

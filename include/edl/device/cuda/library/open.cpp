@@ -12,8 +12,8 @@
 extern "C" __attribute__((visibility("default"))) edl::cuda_backend* edl_open_cuda(
     char const* version, edl::cuda_options const* options, char* why, std::size_t why_size) {
   try {
-    if (std::string_view(version) != edl::version)
-      throw edl::error(std::string("the library is of edl ") + edl::version + ", the program of " + version);
+    if (std::string_view(version) != edl::package_version)
+      throw edl::error(std::string("the library is of edl ") + edl::package_version + ", the program of " + version);
     return new edl::cuda_library::engine(*options);
   } catch (std::exception const& e) {
     std::snprintf(why, why_size, "%s", e.what());
