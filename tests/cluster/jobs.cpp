@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs in a cluster, to their ends, and what may happen to them on the way.
+#include <filesystem>
+#include <fstream>
+
 #include "cluster_job.hpp"
 
 using namespace cluster_job;
@@ -179,14 +182,30 @@ TEST_CASE("pods and logs of a finished job stay, though their node is slow to te
   lab::options slow = usual();
   slow.report_delay = 8s;
   laboratory it(std::move(slow));
-  REQUIRE(it.train(servers_and_workers(1, 2)).code == 0);
-  it.check_exact();
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=4"}), 1000).code == 0);
+  REQUIRE(it.says("master", "worker 0 joined"));
+  REQUIRE(it.says("master", "worker 1 joined"));
+  it.check_exact(4);
   for (char const* name : {"ps-0", "worker-0", "worker-1"}) {
     CAPTURE(name);
     INFO(it.log("master"));
     CHECK(it.reaches(name, "Succeeded"));
     CHECK_FALSE(it.log(name).empty());
   }
+}
+
+TEST_CASE("a worker that comes when the job is over has ended well, and its pod stays") {
+  lab::options slow = usual();
+  slow.report_delay = 8s;
+  laboratory it(std::move(slow));
+  auto const gate = std::filesystem::path(job::data().training).parent_path() / "late";
+  REQUIRE(it.train(servers_and_workers(1, 2, {"--envs=TINY_LATE=/data/late"})).code == 0);
+  CHECK(it.says("worker-0", "the job is finished"));
+  std::ofstream(gate) << "";
+  CHECK(it.says("worker-1", "the job is over: it takes nobody any more"));
+  it.check_exact();
+  CHECK(it.reaches("worker-1", "Succeeded"));
+  std::filesystem::remove(gate);
 }
 
 TEST_CASE("a master that may not look after its pods says so, and what allows it") {

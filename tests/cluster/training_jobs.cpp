@@ -34,8 +34,8 @@ class shared : public laboratory {
   void start_controller() {
     controller_.reset();
     controller_ = std::make_unique<job::run>(
-        std::vector<std::string>{"--metrics_address=127.0.0.1:0", "--max_load=1", "--lease_duration=1",
-                                 "--lease_renew_deadline=0.7", "--lease_retry=0.1"},
+        std::vector<std::string>{"--metrics_address=127.0.0.1:0", "--max_load=1", "--lease_duration=4",
+                                 "--lease_renew_deadline=3", "--lease_retry=0.2"},
         job::options{.env = {{"KUBECONFIG", cluster.kubeconfig()}}, .program = EDL_CONTROLLER});
   }
   void kill_controller() { ::kill(controller_->pid(), SIGKILL); }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <edl/edl.hpp>
+#include <filesystem>
 #include <string_view>
 #include <thread>
 
@@ -80,7 +81,16 @@ struct prepared {
   }
 };
 
+/// TINY_LATE: the second worker does nothing until that file is there.
+static void come_late() {
+  char const* const gate = std::getenv("TINY_LATE");
+  char const* const worker = std::getenv("WORKER_ID");
+  if (!gate || !worker || worker != std::string_view("1")) return;
+  while (!std::filesystem::exists(gate)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 int main(int argc, char** argv) {
+  come_late();
   if (std::getenv("TINY_PREPARED")) return edl::run<prepared>(argc, argv);
   return std::getenv("TINY_WIDE") ? edl::run<wide>(argc, argv) : edl::run<tiny>(argc, argv);
 }

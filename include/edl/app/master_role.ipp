@@ -129,6 +129,11 @@ inline std::optional<master::memory> read_journal(master::journal& from, logger 
     }
 }
 
+inline platform::instance sender_of(auto const& request) {
+  bool const server = request.role() == wire::JoinRequest::SERVER;
+  return {server ? platform::role::server : platform::role::worker, request.id()};
+}
+
 inline constexpr std::chrono::seconds report_pause{10}, resize_pause{1};  // between two, after another size
 inline constexpr std::chrono::seconds goodbye{30};                        // for who is told to leave
 inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was heard of a moment before
@@ -297,15 +302,15 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
 EDL_INLINE asio::awaitable<void> master_role::handle(net::request& q) {
   if (adopting_)
     throw net::call_error(net::status::unavailable, "this master does not know yet which processes run");
-  // A short job is over before the next look round: who says goodbye is noted at once.
-  std::optional<platform::instance> leaving;
-  if (cluster_ && q.method() == wire::method::leave) {
-    auto const m = wire::unpack<wire::LeaveRequest>(q.message(), q.peer());
-    leaving = {m.role() == wire::JoinRequest::SERVER ? platform::role::server : platform::role::worker,
-               m.id()};
-  }
+  // A short job is over before the next look round: what says goodbye, or comes too late, is noted at once.
+  std::optional<platform::instance> leaving, joining;
+  if (cluster_ && q.method() == wire::method::leave)
+    leaving = detail::sender_of(wire::unpack<wire::LeaveRequest>(q.message(), q.peer()));
+  if (cluster_ && q.method() == wire::method::join)
+    joining = detail::sender_of(wire::unpack<wire::JoinRequest>(q.message(), q.peer()));
   co_await server_.handle(q);
   if (leaving) left_.insert(*leaving);
+  if (joining && server_.decisions().over()) left_.insert(*joining);  // it ends well, by itself
 }
 
 // Who was a member and is none any more has left, or has been silent for too long.

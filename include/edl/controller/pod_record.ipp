@@ -86,8 +86,8 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   return m;
 }
 
-/// A kubelet tells that a container has ended before it tells that the pod has: a pod whose containers have all
-/// ended keeps nothing.
+/// A kubelet tells that a container has ended before it tells that the pod has: a pod whose containers have
+/// all ended keeps nothing.
 inline bool another_runs(json const& pod) {
   for (json const& c : field(pod, {"status", "containerStatuses"}))
     if (!field(c, {"state", "terminated"}).is_object()) return true;
