@@ -56,6 +56,14 @@ kubelet::~kubelet() {
       if (c.process) kill_all(c.process, SIGKILL), ::waitpid(c.process, nullptr, 0), ::close(c.handle);
 }
 
+// Nothing of the pod runs, and nothing of it is due.
+bool kubelet::waits(pod const& p) {
+  auto const now = clock::now();
+  return now < p.kill_at && std::ranges::all_of(p.containers, [&](container const& c) {
+           return !c.process && now < c.again && c.report_at == clock::time_point::max();
+         });
+}
+
 clock::time_point kubelet::pass() {
   type const& pods = store_.kind("pods");
   for (object const& o : store_.list(pods)) {
@@ -74,7 +82,12 @@ clock::time_point kubelet::pass() {
     bool const gone = !o || (*o)["metadata"]["uid"] != uid;
     if (gone)
       for (container& c : p.containers) kill_all(c.process, SIGKILL);
-    json const last{{"metadata", {{"uid", uid}, {"deletionTimestamp", ""}}}};
+    if (!gone && o == p.seen && waits(p)) {
+      for (container const& c : p.containers) next = std::min(next, c.again);
+      next = std::min(next, p.kill_at);
+      continue;
+    }
+    json const last = gone ? json{{"metadata", {{"uid", uid}, {"deletionTimestamp", ""}}}} : json();
     for (container& c : p.containers)
       if (c.process && has_ended(c.handle)) {
         if (c.report_at == clock::time_point::max()) c.report_at = clock::now() + options_.report_delay;
@@ -85,6 +98,7 @@ clock::time_point kubelet::pass() {
       pods_.erase(uid);
       continue;
     }
+    if (!gone) p.seen = store_.find(pods, p.space, p.name);
     next = std::min(next, p.kill_at);
     for (container const& c : p.containers) {
       next = std::min({next, c.again, c.report_at});

@@ -53,8 +53,10 @@ class kubelet {
     std::vector<container> containers{};
     clock::time_point kill_at = clock::time_point::max();
     std::int64_t grace = -1;  // of its deletion; none yet
+    object seen{};            // what the store had after the last pass
   };
 
+  static bool waits(pod const& p);
   void adopt(json const& object);
   void advance(pod& p, json const& object);
   void begin_deletion(pod& p, json const& object);

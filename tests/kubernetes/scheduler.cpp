@@ -82,13 +82,28 @@ struct scheduling {
   type const& pods = in.kind("pods");
   std::vector<object> nodes = in.list(in.kind("nodes"));
 
+  // Pods that are not over, by the node that they are on or have been promised; made anew when somebody left.
+  std::map<std::string, std::vector<object>> by_node;
+
+  void look() {
+    by_node.clear();
+    for (object const& p : in.list(pods, "", [](json const& p) { return !is_over(p); })) note(p);
+  }
+  void note(object const& p) {
+    std::string const node = node_of(*p).empty() ? nominated(*p) : node_of(*p);
+    if (!node.empty()) by_node[node].push_back(p);
+  }
+
   // The pods that a node's room goes to, as far as `pod` is concerned: also those that have been promised it.
   std::vector<object> on(json const& node, json const& pod) const {
-    return in.list(pods, "", [&](json const& p) {
-      if (p["metadata"]["uid"] == pod["metadata"]["uid"] || is_over(p)) return false;
-      return node_of(p) == name_of(node) ||
-             (node_of(p).empty() && nominated(p) == name_of(node) && priority(p) >= priority(pod));
-    });
+    std::vector<object> out;
+    auto const found = by_node.find(name_of(node));
+    if (found == by_node.end()) return out;
+    for (object const& p : found->second)
+      if ((*p)["metadata"]["uid"] != pod["metadata"]["uid"] &&
+          (!node_of(*p).empty() || priority(*p) >= priority(pod)))
+        out.push_back(p);
+    return out;
   }
 
   bool condition(json const& pod, bool holds, std::string const& message,
@@ -125,6 +140,8 @@ struct scheduling {
     tell_event(in, pod, "default-scheduler", "Normal", "Scheduled",
                fmt::format("Successfully assigned {}/{} to {}",
                            pod["metadata"]["namespace"].get<std::string>(), name_of(pod), name_of(node)));
+    if (!nominated(pod).empty()) return look();
+    note(in.find(pods, pod["metadata"]["namespace"], name_of(pod)));
   }
 
   // Who has to leave a node for a pod: none when that does not help. Spares the important and the old.
@@ -164,6 +181,7 @@ struct scheduling {
                  fmt::format("Preempted by pod {} on node {}", pod["metadata"]["uid"].get<std::string>(),
                              name_of(node)));
     }
+    look();
   }
 
   std::string missing_claim(json const& pod) const {
@@ -227,7 +245,9 @@ void schedule(store& in, options const& o) {
   scheduling s{in, o};
   std::vector<object> waiting =
       in.list(s.pods, "", [](json const& p) { return node_of(p).empty() && !is_leaving(p) && !is_over(p); });
+  if (waiting.empty()) return;
   std::ranges::sort(waiting, before);
+  s.look();
   for (object const& p : waiting)
     if (object const now = in.find(s.pods, (*p)["metadata"]["namespace"], name_of(*p))) s.place(*now);
 }
