@@ -73,7 +73,10 @@ void add_flags(CLI::App& app, settings& s) {
   app.add_option("--metrics_address", s.metrics_address,
                  "HOST:PORT of /healthz, /readyz and /metrics; port 0: any")
       ->capture_default_str();
-  app.add_option("--lease_name", s.run.lease, "Name of the Lease that says which controller acts")
+  app.add_option("--lease_name", s.run.lease,
+                 "Name of the Lease that says which controller acts; with --namespace, "
+                 "edl-controller-NAMESPACE where "
+                 "none is given")
       ->capture_default_str();
   app.add_option("--lease_namespace", s.run.lease_space,
                  "Its namespace; in a pod, the pod's own where none is given")
@@ -120,7 +123,7 @@ severity level_of(std::string const& name) {
                              : severity::info;
 }
 
-int run(settings& s, bool lease_space_given) {
+int run(settings& s, bool lease_given, bool lease_space_given) {
   app::signals const ends({SIGTERM, SIGINT});
   logger const log(level_of(s.log_level));
   s.run.planning.who = controller::policy_called(s.policy);
@@ -130,6 +133,8 @@ int run(settings& s, bool lease_space_given) {
   s.run.identity =
       s.identity.empty() ? own_name() + "_" + net::token::random().secret().substr(0, 12) : s.identity;
   char const* const pod_space = std::getenv("POD_NAMESPACE");
+  // Controllers of two namespaces both act.
+  if (!lease_given && !s.run.space.empty()) s.run.lease += "-" + s.run.space;
   if (!lease_space_given && pod_space && *pod_space) s.run.lease_space = pod_space;
   controller::controller c(access_of(s), s.run, log);
   tool::answers const web(
@@ -162,7 +167,7 @@ int main(int argc, char** argv) {
   add_flags(app, s);
   try {
     app.parse(argc, argv);
-    return run(s, app.count("--lease_namespace") > 0);
+    return run(s, app.count("--lease_name") > 0, app.count("--lease_namespace") > 0);
   } catch (CLI::ParseError const& e) {
     int const code = app.exit(e);
     return code == 0 ? 0 : 2;

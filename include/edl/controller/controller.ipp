@@ -193,7 +193,7 @@ struct controller::implementation {
     numbers.describe("edl_controller_queue_length", kind::gauge,
                      "Jobs that wait to be looked at, now or later.");
     numbers.describe("edl_controller_api_requests_total", kind::counter,
-                     "Requests to the API server, without watches.");
+                     "Requests to the API server, without watches and the lease.");
     numbers.describe("edl_controller_api_request_duration_seconds", kind::histogram,
                      "Time that a request took.", times);
     numbers.describe("edl_controller_plans_total", kind::counter, "Plans of the autoscaler, by result.");

@@ -124,10 +124,11 @@ TEST_CASE("every manifest is one that the API server publishes, and has no empty
   std::set<std::string> names;
   for (auto const& [file, objects] : all) names.insert(file);
   CHECK(names == std::set<std::string>{"claim.yaml", "controller-kueue.yaml", "controller-podgroups.yaml",
-                                       "controller.yaml", "demo-cluster.yaml", "demo-minikube.yaml",
-                                       "network-policy.yaml", "nginx.yaml", "priority-high.yaml",
-                                       "priority-low.yaml", "rbac.yaml", "trainingjob-crd.yaml",
-                                       "trainingjob-example.yaml", "volume-pod.yaml"});
+                                       "controller-of-namespace.yaml", "controller.yaml", "demo-cluster.yaml",
+                                       "demo-minikube.yaml", "network-policy.yaml", "nginx.yaml",
+                                       "priority-high.yaml", "priority-low.yaml", "rbac.yaml",
+                                       "trainingjob-crd.yaml", "trainingjob-example.yaml",
+                                       "volume-pod.yaml"});
   auto const recorded = edl::testing::kubernetes::recordings();
   if (!recorded) return;
   edl::testing::kubernetes::schema published(*recorded / "openapi");
@@ -215,6 +216,28 @@ TEST_CASE("the controller may do what it does, and no more") {
   CHECK(pod["spec"]["containers"][0]["command"][0] == "edl-controller");
   // The lease is asked for by the name that the role allows.
   CHECK(kinds["Role"]["rules"][1]["resourceNames"] == json::array({"edl-controller"}));
+}
+
+TEST_CASE("the controller of a namespace may do there what that of a cluster may, and elsewhere only look") {
+  auto const rights = [](std::string const& file, std::string const& kind) {
+    std::map<std::string, std::set<std::string>> out;
+    for (json const& o : read_yaml(folder + file))
+      if (kind.empty() ? o.at("kind") == "Role" || o.at("kind") == "ClusterRole" : o.at("kind") == kind)
+        for (json const& rule : o.at("rules"))
+          for (std::string const what : rule.at("resources"))
+            for (std::string const verb : rule.at("verbs")) out[what].insert(verb);
+    return out;
+  };
+  char const* const mine = "/controller-of-namespace.yaml";
+  CHECK(rights(mine, "") == rights("/controller.yaml", ""));
+  for (auto const& [what, verbs] : rights(mine, "ClusterRole"))
+    CHECK(verbs == std::set<std::string>{"list", "watch"});
+  for (json const& o : read_yaml(folder + mine)) {
+    bool const wide = std::string(o.at("kind")).starts_with("Cluster");
+    CHECK(o.at("metadata").value("namespace", "") == (wide ? "" : "team-a"));
+    if (o.at("kind") == "Deployment")
+      CHECK(o["spec"]["template"]["spec"]["containers"][0]["command"][1] == "--namespace=team-a");
+  }
 }
 
 TEST_CASE("rights for queues and gangs are given by files of their own, to the controller's account") {
