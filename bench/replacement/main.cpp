@@ -78,8 +78,9 @@ class fleet {
                 [this](instance who, std::string const&) {
                   cluster_.start({role::worker, next_++}, who.id);
                 },
-            .found = [](std::vector<instance> const&) {},
-            .scale = [](auto, auto) { return std::string(); }};
+            .found = [](edl::platform::findings const&) {},
+            .scale = [](edl::platform::size_request const&) { return std::string(); },
+            .refused = [](std::string const&) {}};
   }
   std::vector<std::string> names(std::string const& phase) {
     std::vector<std::string> all;

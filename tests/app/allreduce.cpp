@@ -229,7 +229,7 @@ TEST_CASE("a worker with a copy that is told to leave does so, and is replaced")
   check_end(j, dir / "checkpoints", 3);
   CAPTURE(j.log());
   CHECK(has(j.log(), "[worker-0] told to stop: what was leased has been handed back"));
-  CHECK(has(j.log(), "worker 0 is lost: it left"));
+  CHECK(has(j.log(), "worker 0 has left"));
 }
 
 TEST_CASE("a worker that stands still for too long is given up, and replaced at once") {

@@ -263,7 +263,7 @@ TEST_CASE("roles that somebody else starts make a job, and a worker may come lat
   auto const late = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "5"}, {"MASTER_ADDR", where}});
   CHECK(master->says("worker 5 joined"));
   ::kill(first->pid(), SIGTERM);
-  CHECK(master->says("worker 0 is lost: it left"));
+  CHECK(master->says("worker 0 has left"));
   for (auto const* r : {&master, &ps0, &ps1, &first, &late}) CHECK((*r)->wait() == 0);
   log = master->log();
   CAPTURE(log);

@@ -63,7 +63,11 @@ TEST_CASE("what cannot be is refused by name, with the way out") {
   CHECK(contains(refusal({"train"}), "--training_data"));
   CHECK(contains(refusal({"train", "--trainig_data=d"}), "did you mean --training_data?"));
   CHECK(contains(refusal({"trian"}), "did you mean train?"));
+  CHECK(contains(refusal({}), "a command is missing: train, evaluate, predict"));
   CHECK(contains(refusal({}), "--help"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--use_async=maybe"}),
+                 "--use_async=maybe: expected true or false"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--seed=1", "--seed=2"}), "--seed is given twice"));
   CHECK(contains(refusal({"train", "--training_data=d", "--image_name=x"}), "--image_name"));
   CHECK(contains(refusal({"train", "--training_data=d", "--model_def=x"}), "this binary is the model"));
   CHECK(contains(refusal({"train", "--training_data=d", "--checkpoint_steps=5"}), "--checkpoint_dir"));

@@ -15,6 +15,8 @@ TEST_CASE("progress in words, with what is known") {
   CHECK(edl::app::describe(p, 1873) ==
         "tasks 24/236, records 12288/120000, 1873 records/s, loss 0.113, version 192, 0:57 left");
   CHECK(edl::app::describe(p, 0).find("left") == std::string::npos);
+  p.loss = 0;
+  CHECK(edl::app::describe(p, 0).find("loss") == std::string::npos);
 }
 
 TEST_CASE("a job that stands still has no rate, and nobody tells when it will be done") {

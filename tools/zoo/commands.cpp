@@ -91,7 +91,8 @@ int dispatch(words const& line) {
     return done;
   }
   if (line[0] == "--help" || line[0] == "-h" || line[0] == "help") {
-    words const of(line.begin() + 1, line.end());
+    words of(line.begin() + 1, line.end());
+    std::erase_if(of, [](std::string const& word) { return word == "--help" || word == "-h"; });
     if (of.size() == 1 && !commands_in(of[0]).empty())
       fmt::print("{}", group_help(of[0]));
     else
@@ -237,8 +238,8 @@ std::vector<command> const& commands() {
        inspect_flags, inspect},
       {"data convert", "--from=PATH --to=DIRECTORY [flags]", "write records of any format as RecordIO files",
        "edl data convert --from=cifar-10-batches-bin/train --to=data/cifar10/train", convert_flags, convert},
-      {"data make", "DIRECTORY [flags]", "write drawn digits as RecordIO files, where no data set is at hand",
-       "edl data make data/digits", make_flags, make},
+      {"data make", "DIRECTORY [flags]", "write published data sets or drawn digits as RecordIO files",
+       "edl data make data", make_flags, make},
       {"simulate", "[WORKLOAD…] [flags]", "tell what the autoscaler would make of a workload in a cluster",
        "edl simulate examples/simulate/two-teams.yaml --svg=two-teams.svg\n"
        "edl simulate --generate=100 --nodes=50 --policy=completion\n"

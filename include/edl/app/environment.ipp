@@ -40,8 +40,8 @@ EDL_INLINE net::node_options node_options_of(surroundings const& s, job const& j
           .log = log,
           .self = {.name = master ? s.role : fmt::format("{}-{}", s.role, s.id),
                    .incarnation = master ? 0 : draw_incarnation()},
-          .security = j.transport_security == "none" ? net::transport_security::none
-                                                     : net::transport_security::tls};
+          .security =
+              j.transport_security == "none" ? net::transport_security::none : net::transport_security::tls};
 }
 
 EDL_INLINE surroundings read_environment() {
@@ -62,7 +62,9 @@ EDL_INLINE surroundings read_environment() {
   if (s.role != "master" && s.role != "ps" && s.role != "worker")
     throw usage_error(fmt::format("EDL_ROLE={}: expected master, ps or worker", s.role));
   if (s.token.empty())
-    throw usage_error("EDL_JOB_TOKEN is not set: all processes of a job need the same secret");
+    throw usage_error(
+        "EDL_JOB_TOKEN is not set: all processes of a job need the same secret; `openssl rand -hex 32` draws "
+        "one");
   if (std::string const port = detail::variable("EDL_PORT"); !port.empty())
     s.port = detail::number<std::uint16_t>("EDL_PORT", port);
   if (s.platform == "kubernetes")
@@ -74,7 +76,10 @@ EDL_INLINE surroundings read_environment() {
   if (s.role == "master") return s;
   if (s.master.empty()) throw usage_error("MASTER_ADDR is not set: where is the master? (host:port)");
   char const* const name = s.role == "ps" ? "PS_ID" : "WORKER_ID";
-  s.id = detail::number<std::uint32_t>(name, detail::variable(name));
+  std::string const id = detail::variable(name);
+  if (id.empty())
+    throw usage_error(fmt::format("{} is not set: each {} of a job has a number, from 0 on", name, s.role));
+  s.id = detail::number<std::uint32_t>(name, id);
   return s;
 }
 

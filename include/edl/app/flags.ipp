@@ -61,6 +61,25 @@ inline std::string flag_of(std::string const& word) {
   return word.rfind("--", 0) == 0 ? word.substr(2, word.find('=') - 2) : std::string();
 }
 
+/// What is wrong with a command line, in our words.
+inline std::string plain(CLI::ParseError const& bad, CLI::App const& command) {
+  std::string const said = bad.what();
+  std::string const flag = said.substr(0, said.find(':'));
+  if (bad.get_name() == "RequiredError" && said.find("subcommand") != said.npos)
+    return fmt::format("a command is missing: {}",
+                       fmt::join(std::begin(command_words), std::end(command_words), ", "));
+  if (bad.get_name() == "ArgumentMismatch" && said.find("At Most 1") != said.npos)
+    return fmt::format("{} is given twice", flag);
+  if (bad.get_name() == "ConversionError")
+    if (auto const at = said.find("--"), is = said.find(" = ", at); at != said.npos && is != said.npos) {
+      std::string const name = said.substr(at, is - at);
+      CLI::Option const* const o = command.get_option_no_throw(name);
+      return fmt::format("{}={}: expected {}", name, said.substr(is + 3),
+                         o && o->get_expected_min() == 0 ? "true or false" : "a number");
+    }
+  return said;
+}
+
 /// Declares flags and remembers their names, so that a misspelt one can be answered with the nearest.
 struct declare {
   CLI::App& app;
@@ -311,7 +330,8 @@ EDL_INLINE void settle(job& j, std::string const& level, std::uint64_t records_p
 
 EDL_INLINE std::string nearest(std::string const& name, std::vector<std::string> const& known) {
   std::string best;
-  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t least =
+      std::min(std::max<std::size_t>(2, name.size() / 3) + 1, std::max<std::size_t>(name.size(), 2) - 1);
   for (std::string const& candidate : known) {
     std::vector<std::size_t> row(candidate.size() + 1);  // Levenshtein's distance, one row at a time
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -354,6 +374,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   detail::training({*train, names[train]}, a.job, records_per_task);
   for (auto* s : {train, evaluate, predict}) detail::common({*s, names[s]}, a.job, how, level);
   detail::declare e{*evaluate, names[evaluate]}, p{*predict, names[predict]};
+  for (auto* s : {evaluate, predict}) s->option_defaults()->group("Data");
   e.value("--validation_data,--evaluation_data_dir", a.job.validation_data, "records to evaluate on")
       ->required();
   p.value("--prediction_data", a.job.prediction_data, "records to apply the model to")->required();
@@ -414,7 +435,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
         if (std::string const near = nearest(bare, known); !near.empty())
           throw usage_error(fmt::format("unknown flag --{}: did you mean --{}?", bare, near));
       }
-    throw usage_error(fmt::format("{}; `{}{}{} --help` tells more", bad.what(), program,
+    throw usage_error(fmt::format("{}; `{}{}{} --help` tells more", detail::plain(bad, *chosen), program,
                                   chosen == &app ? "" : " ", chosen == &app ? "" : chosen->get_name()));
   }
 

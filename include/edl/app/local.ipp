@@ -121,6 +121,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
     }
     view_.clear();
     for (std::string const& line : account_lines(master_)) log_.info(line);
+    if (!complete) log_.warning(fmt::format("stopped; {}", way_on(job_)));
+    if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
   }
 
   void watch(worker::progress const& of) { seen_ = &of; }

@@ -192,6 +192,11 @@ EDL_INLINE master::callbacks master_role::callbacks() {
           .start =
               [this](master::role of, std::uint32_t id, std::optional<std::uint32_t> instead_of) {
                 if (platform_ && !over_) start(detail::instance_of(of, id), instead_of);
+                if (!platform_ && !over_)
+                  log_.info(fmt::format(
+                      "{} {} is wanted: roles of this job are started by hand, this one with {}={}",
+                      of == master::role::server ? "server" : "worker", id,
+                      of == master::role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", id));
               },
           .stop =
               [this](master::role of, std::uint32_t id) {
@@ -435,6 +440,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (!failure_.empty()) throw error(failure_);
   // Who gives the same command with the same token again begins anew.
   journal_.remove();
+  if (std::string const line = outcome(job_, program_); !line.empty()) log_.info(line);
   log_.info(fmt::format("job '{}' is finished", around_.job_name));
   return 0;
 }

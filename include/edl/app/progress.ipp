@@ -14,9 +14,11 @@ EDL_INLINE std::string describe(master::job_progress const& p, double records_pe
   auto const of = [](std::uint64_t done, std::optional<std::uint64_t> total) {
     return total ? fmt::format("{}/{}", done, *total) : fmt::to_string(done);
   };
-  std::string text = fmt::format(
-      "tasks {}, records {}, {:.0f} records/s, loss {:.4g}, version {}", of(p.done.tasks_done, p.total_tasks),
-      of(p.done.records_done, p.total_records), records_per_second, p.loss, p.version);
+  std::string text =
+      fmt::format("tasks {}, records {}, {:.0f} records/s", of(p.done.tasks_done, p.total_tasks),
+                  of(p.done.records_done, p.total_records), records_per_second);
+  if (p.loss != 0) text += fmt::format(", loss {:.4g}", p.loss);  // nobody tells one of an evaluation
+  text += fmt::format(", version {}", p.version);
   if (p.total_records && records_per_second > 0 && *p.total_records > p.done.records_done) {
     auto const seconds = std::uint64_t(double(*p.total_records - p.done.records_done) / records_per_second);
     text += fmt::format(", {}:{:02} left", seconds / 60, seconds % 60);

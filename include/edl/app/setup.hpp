@@ -52,6 +52,9 @@ std::string find_model(std::string const& given, logger const& log);
 /// What a stop leaves to start from, for a log.
 std::string way_on(job const& j);
 
+/// Where the predictions of a job lie; empty: it makes none, or the model takes them.
+std::string outcome(job const& j, program const& p);
+
 /// What the master is to do, and where it begins: from the newest checkpoint in --checkpoint_dir when that is
 /// this very job's (it goes on), from --checkpoint_dir_for_init (a new job with old values), or from initial
 /// values. Throws error when --checkpoint_dir holds another job's checkpoints, damaged ones only (unless

@@ -69,20 +69,37 @@ inline master::restore_point point_of(job const& j, std::string const& path) {
   return {path, m.version, m.applied()};
 }
 
+/// How the records of two data sets differ, by their first difference.
+inline std::string other_shards(std::vector<wire::manifest::shard> const& theirs,
+                                std::vector<wire::manifest::shard> const& ours) {
+  if (theirs.size() != ours.size())
+    return fmt::format("--training_data with {} files, and this command has {}", theirs.size(), ours.size());
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (theirs[i].name != ours[i].name || theirs[i].records != ours[i].records)
+      return fmt::format("--training_data with {} records in {}, and this command has {} in {}",
+                         theirs[i].records, theirs[i].name, ours[i].records, ours[i].name);
+  return "other --training_data";
+}
+
 /// Throws error when the data set is not the one that the checkpoint's ledger speaks of.
 inline void check_same_job(job const& j, std::string const& checkpoint, wire::manifest const& theirs,
                            wire::manifest const& ours) {
   auto const same_shards = std::ranges::equal(theirs.shards, ours.shards, [](auto const& a, auto const& b) {
     return a.name == b.name && a.records == b.records;
   });
-  if (theirs.job != ours.job || !same_shards || theirs.seed != ours.seed ||
-      theirs.minibatch_size != ours.minibatch_size || theirs.records_per_task != ours.records_per_task)
-    throw error(fmt::format(
-        "--checkpoint_dir={} holds checkpoints of {}; to go on with it give the same records, --job_name, "
-        "--seed and sizes, otherwise name another directory",
-        j.checkpoint_dir,
-        theirs.job != ours.job ? fmt::format("another job ('{}')", theirs.job)
-                               : "this job with other records or sizes"));
+  auto const differs = [&](char const* flag, auto const& was, auto const& is) {
+    return was == is ? std::string() : fmt::format("{}={}, and this command has {}", flag, was, is);
+  };
+  std::string what = differs("--job_name", theirs.job, ours.job);
+  if (what.empty()) what = differs("--seed", theirs.seed, ours.seed);
+  if (what.empty()) what = differs("--minibatch_size", theirs.minibatch_size, ours.minibatch_size);
+  if (what.empty()) what = differs("--records_per_task", theirs.records_per_task, ours.records_per_task);
+  if (what.empty() && !same_shards) what = other_shards(theirs.shards, ours.shards);
+  if (!what.empty())
+    throw error(
+        fmt::format("--checkpoint_dir={} holds checkpoints of {}; give the same to go on, or name another "
+                    "directory",
+                    j.checkpoint_dir, what));
   for (std::size_t i = 0; i < ours.shards.size(); ++i)
     if (std::uint64_t const was = theirs.shards[i].digest, is = ours.shards[i].digest; was && is && was != is)
       throw error(
@@ -91,6 +108,19 @@ inline void check_same_job(job const& j, std::string const& checkpoint, wire::ma
                       "old file back to go on, or start a new job: another --checkpoint_dir, with "
                       "--checkpoint_dir_for_init={} to begin with its values",
                       ours.shards[i].name, j.training_data, checkpoint, checkpoint));
+}
+
+/// Tells of a job whose epochs are all done, which ends at once.
+inline void tell_if_done(job const& j, wire::manifest const& ours, ledger const& applied, logger const& log) {
+  std::uint64_t all = 0, done = 0;
+  for (auto const& shard : ours.shards) all += shard.records;
+  for (auto const& [epoch, t] : applied.tallies()) done += t.records;
+  for (auto const& [task, records] : applied.skipped()) done += records;
+  if (all > 0 && j.num_epochs > 0 && done >= all * std::uint64_t(j.num_epochs))
+    log.warning(
+        fmt::format("nothing is left to train: --num_epochs={} are done already; give a larger number, or "
+                    "another --checkpoint_dir",
+                    j.num_epochs));
 }
 
 /// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
@@ -118,8 +148,10 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   if (!found.passed_over.empty()) log.warning(found.warning());
   if (!found.newest) return std::nullopt;
   wire::manifest const theirs = wire::read_manifest(*found.newest);
-  check_same_job(j, *found.newest, theirs, describe(j, r));
+  wire::manifest const ours = describe(j, r);
+  check_same_job(j, *found.newest, theirs, ours);
   log.info(fmt::format("going on from {}", *found.newest));
+  tell_if_done(j, ours, theirs.applied(), log);
   return master::restore_point{*found.newest, theirs.version, theirs.applied()};
 }
 
@@ -256,6 +288,11 @@ EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
   if (fs::exists(model, code)) return model;
   refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
   return {};
+}
+
+EDL_INLINE std::string outcome(job const& j, program const& p) {
+  if (j.what != command::predict || p.on_predictions) return {};
+  return fmt::format("the predictions are in {}", j.prediction_outputs);
 }
 
 EDL_INLINE std::string way_on(job const& j) {

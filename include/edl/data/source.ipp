@@ -128,6 +128,8 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
   auto const status = fs::status(path, failure);
   if (status.type() == fs::file_type::not_found) {
     if (auto part = detail::open_part(path)) return part;
+    if (path.starts_with("synthetic:"))
+      throw error(fmt::format("{}: drawn digits are synthetic:train or synthetic:test", path));
     throw error(fmt::format("{}: there is no such file or directory", path));
   }
   if (failure) throw error(fmt::format("{}: cannot be read: {}", path, failure.message()));

@@ -47,6 +47,7 @@ EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
   return wanted ? o.validation : std::vector<shard>{};
 }
 
+inline constexpr char const* left = "it left";  // by its own word
 inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
 
 }  // namespace detail
@@ -174,7 +175,7 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
 }
 
 EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
-  if (members(of).known(id, incarnation)) lose(of, id, "it left", now);
+  if (members(of).known(id, incarnation)) lose(of, id, detail::left, now);
 }
 
 EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
@@ -185,17 +186,20 @@ EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t in
 
 EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {
   membership& all = members(of);
+  bool const left = how == detail::left;
   all.lose(id, all.find(id)->incarnation);
   lines(of).lost(id, now);
   if (over()) return;
   if (of == role::server) {
-    say(severity::warning, fmt::format("server {} is lost: {}", id, how));
+    say(left ? severity::info : severity::warning,
+        left ? fmt::format("server {} has left", id) : fmt::format("server {} is lost: {}", id, how));
     return server_lost(id, now);
   }
   training_first_.erase(id);
   speeds_.gone(id);
   std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
-  say(severity::warning, fmt::format("worker {} is lost: {}; {} tasks go to others", id, how, n));
+  say(left ? severity::info : severity::warning,
+      fmt::format("worker {} {}; {} tasks go to others", id, left ? "has left" : "is lost: " + how, n));
   if (options_.replicas) {
     roll_.forget(id);
     regroup(now);

@@ -18,8 +18,9 @@ EDL_INLINE std::string coordinator::scale(scale_request const& r, time_point now
   if (r.servers && options_.num_servers == 0) return "--num_ps_pods: this job has no servers";
   if (r.servers && (*r.servers < options_.server_copies || *r.servers > ranges()))
     return fmt::format(
-        "--num_ps_pods={}: expected {} to {}, the parts that the variables were cut into at the start "
-        "(--ps_ranges)",
+        "--num_ps_pods={}: expected {} to {}, the ranges that the variables were cut into at the start; "
+        "start "
+        "the job again with a larger --ps_ranges, and it goes on from its checkpoint",
         *r.servers, options_.server_copies, ranges());
   if (r.servers) scale_servers(*r.servers, now);
   if (r.workers) scale_workers(*r.workers, r.leave);

@@ -181,10 +181,14 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
   }
   reply.set_serves(!first);
   wire::to_message(counted, *reply.mutable_ledger());
-  log_.info(fmt::format("generation {}: ranges {} of {}, {}", generation, ranges, options_.ranges,
-                        request.keep()              ? fmt::format("going on at version {}", version())
-                        : request.restore().empty() ? "from the seed"
-                                                    : "from " + request.restore()));
+  if (ranges.empty())
+    log_.info(
+        fmt::format("generation {}: this server has no range of {} any more", generation, options_.ranges));
+  else
+    log_.info(fmt::format("generation {}: ranges {} of {}, {}", generation, ranges, options_.ranges,
+                          request.keep()              ? fmt::format("going on at version {}", version())
+                          : request.restore().empty() ? "from the seed"
+                                                      : "from " + request.restore()));
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }

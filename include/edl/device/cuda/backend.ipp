@@ -35,7 +35,9 @@ EDL_INLINE void* open_cuda_library() {
   bool const installed = ::access(places[0].c_str(), F_OK) == 0 || ::access(places[1].c_str(), F_OK) == 0;
   // CUDA's libraries are large: not for nothing.
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (!driver) throw cuda_unavailable("GPU: there is no NVIDIA driver on this machine", installed);
+  if (!driver)
+    throw cuda_unavailable(
+        "GPU: there is no NVIDIA driver on this machine; --device=cpu computes without one", installed);
   ::dlclose(driver);
   std::string why;
   for (std::string const& path : places) {

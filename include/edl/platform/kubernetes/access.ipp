@@ -362,7 +362,7 @@ EDL_INLINE access find_access(bool force_kubeconfig, std::string const& context)
     if (::access(path.c_str(), F_OK) != 0)
       throw error(fmt::format(
           "no cluster is known: this process is in no pod, KUBECONFIG is not set, and there is no "
-          "{}: 'kubectl config view' shows what kubectl uses",
+          "{}: name the cluster's file with KUBECONFIG",
           path));
   }
   return from_kubeconfig(path, context);
