@@ -320,7 +320,7 @@ TEST_CASE("roles without what they need") {
   check_refused(command, {"MASTER_ADDR is not set"},
                 {.env = {{"EDL_ROLE", "worker"}, {"EDL_JOB_TOKEN", secret}}});
   job::environment ps{{"EDL_ROLE", "ps"}, {"EDL_JOB_TOKEN", secret}, {"MASTER_ADDR", "127.0.0.1:1"}};
-  check_refused(command, {"PS_ID=''"}, {.env = ps});
+  check_refused(command, {"PS_ID is not set"}, {.env = ps});
   ps.emplace_back("PS_ID", "7");
   check_refused(command, {"PS_ID=7", "--num_ps_pods=1"}, {.env = ps});
   check_refused(command, {"WORKER_ID='one'"},

@@ -84,9 +84,7 @@ TEST_CASE("calls over TLS carry messages and payloads both ways, many at once") 
 TEST_CASE("TLS and no TLS do not mix, unless the side that serves asks for none") {
   server tls(secured()), plain;
   client without(options(), {tls.where()}), with(secured(), {plain.where()});
-  auto const o = outcome_of([&] {
-    edl::net::wait(without.channel, {.method = echo, .timeout = 100ms, .idempotent = true});
-  });
+  auto const o = outcome_of([&] { edl::net::wait(without.channel, {.method = echo, .timeout = 60s}); });
   CHECK(o.code == status::unavailable);
   CHECK(o.text.find("--transport_security") != std::string::npos);
   CHECK(with.echo("encrypted all the same") == "encrypted all the same");
@@ -143,7 +141,8 @@ TEST_CASE("a peer is only what it was dialled as") {
     CHECK(works(at(one.where(), "")));
     auto o = fails(at(two.where(), "ps-1/0000000000000005"));  // a pod's address that is another's by now
     CHECK(o.code == status::unavailable);
-    CHECK(o.text.find("this is ps-2/0000000000000006, ps-1/0000000000000005 was dialled") != std::string::npos);
+    CHECK(o.text.find("this is ps-2/0000000000000006, ps-1/0000000000000005 was dialled") !=
+          std::string::npos);
     o = fails(at(one.where(), "ps-1/0000000000000004"));  // an earlier run of the same
     CHECK(o.code == status::unavailable);
     // Somebody at a dead process' port passes all on to its successor.
@@ -173,7 +172,8 @@ TEST_CASE("a peer that lies about who it is cannot prove it") {
 }
 
 TEST_CASE("what a stranger says is no verdict: the call goes on to the process that proves itself") {
-  for (status const said : {status::unauthenticated, status::invalid, status::stale_generation, status::internal}) {
+  for (status const said :
+       {status::unauthenticated, status::invalid, status::stale_generation, status::internal}) {
     raw_port port;
     address const where = port.where();
     auto const refuse = [said](raw& r) {
@@ -194,7 +194,8 @@ TEST_CASE("what a stranger says is no verdict: the call goes on to the process t
       refused = true;
     });
     client c(where);
-    auto call = edl::net::start(c.channel, {.method = echo, .message = "again", .timeout = 20s, .idempotent = true});
+    auto call =
+        edl::net::start(c.channel, {.method = echo, .message = "again", .timeout = 20s, .idempotent = true});
     stranger.join();
     server real({}, {where});
     CHECK(call.get().message == "again");
@@ -227,7 +228,9 @@ TEST_CASE("streams over TLS carry raw bytes") {
   }
   CHECK(got == data);
   taken.clear();
-  CHECK_THROWS_AS([&] {
-    for (;;) s.receive(got);
-  }(), edl::error);
+  CHECK_THROWS_AS(
+      [&] {
+        for (;;) s.receive(got);
+      }(),
+      edl::error);
 }
