@@ -70,8 +70,9 @@ cluster connect(command_line const& line) {
   auto const patience = std::chrono::seconds(line.number("request_timeout", 0, 3600));
   k8s::access a = access_of(line);
   std::string const space = line.text("namespace").empty() ? a.user_space : line.text("namespace");
-  return {k8s::client(std::move(a), {.patience = patience, .agent = std::string("edl/") + edl::package_version}),
-          space};
+  return {
+      k8s::client(std::move(a), {.patience = patience, .agent = std::string("edl/") + edl::package_version}),
+      space};
 }
 
 account default_account(cluster& c) {

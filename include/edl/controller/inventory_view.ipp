@@ -106,12 +106,12 @@ EDL_INLINE cluster_view inventory::view(double now,
       if (job && (job->job.finished() || job->job.spec.suspend || !job->job.deleted.empty())) continue;
     }
     edl::controller::pod one{.name = key,
-                        .job = worker ? p.owner : std::string(),
-                        .node = p.node,
-                        .leaving = going,
-                        .blocked = p.node.empty() && !p.wants_room,
-                        .priority = p.priority,
-                        .shape = p.shape};
+                             .job = worker ? p.owner : std::string(),
+                             .node = p.node,
+                             .leaving = going,
+                             .blocked = p.node.empty() && !p.wants_room,
+                             .priority = p.priority,
+                             .shape = p.shape};
     if (p.node.empty()) {
       if (auto const at = promised.find(key); at != promised.end()) {
         one.nominated = at->second.node;
