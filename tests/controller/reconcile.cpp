@@ -132,7 +132,7 @@ TEST_CASE("a job is suspended by its master, and goes on with the same attempt")
   settle(c, p);
   c.change_spec("a", {{"suspend", true}});
   p.work(c);
-  CHECK(c.objects.at(cluster::pod_path(master))["metadata"]["annotations"][suspend_annotation] == "true");
+  CHECK(c.objects.at(cluster::pod_path(master))["metadata"]["annotations"][annotation::suspend] == "true");
   settle(c, p);
   CHECK(c.phase("a") == "suspended");
   CHECK(c.paths("/pods/").empty());

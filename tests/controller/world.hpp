@@ -295,7 +295,7 @@ class cluster : public api_requests {
     k8s::job_spec const spec = k8s::job_from_json(made);
     json& notes = p["metadata"]["annotations"];
     std::string const space = p["metadata"]["namespace"], base = "elasticdl-" + spec.name;
-    if (notes.contains(suspend_annotation)) {
+    if (notes.contains(annotation::suspend)) {
       for (auto const& m : members(base, space)) erase(m);
       if (members(base, space).empty()) {
         p["status"]["phase"] = "Failed";
@@ -313,13 +313,13 @@ class cluster : public api_requests {
     else if (auto const found = members(base + "-worker-", space).size(); found > 0)
       size = std::uint32_t(found);
     std::vector<std::uint32_t> leave;
-    if (notes.contains(workers_annotation)) {
-      size = std::uint32_t(std::stoi(notes[workers_annotation].get<std::string>()));
-      std::string const list = notes.value(leave_annotation, "");
+    if (notes.contains(annotation::num_workers)) {
+      size = std::uint32_t(std::stoi(notes[annotation::num_workers].get<std::string>()));
+      std::string const list = notes.value(annotation::leave, "");
       for (std::size_t at = 0; at < list.size(); ++at)
         if (at == 0 || list[at - 1] == ',') leave.push_back(std::uint32_t(std::stoi(list.substr(at))));
-      notes.erase(workers_annotation);
-      notes.erase(leave_annotation);
+      notes.erase(annotation::num_workers);
+      notes.erase(annotation::leave);
       notes["elasticdl/scaled"] = fmt::format("workers={}", size);
       notes["elasticdl/size"] = fmt::format("workers={},servers={}", size, spec.num_servers);
       put(path, p);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "edl/core/error.hpp"
+#include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "pods.hpp"
 #include "training_jobs.hpp"
@@ -225,9 +226,9 @@ int scale(words const& line) {
   if (!l.given("num_workers") && !l.given("num_ps_pods"))
     throw usage_error("scale: how many? give --num_workers or --num_ps_pods");
   bool const by_autoscaler = l.text("num_workers") == "auto";
-  json wanted{{"elasticdl/scaled", nullptr}};  // an older answer is none to this question
-  for (auto const& [name, annotation] :
-       {std::pair{"num_workers", "elasticdl/num-workers"}, {"num_ps_pods", "elasticdl/num-ps-pods"}})
+  json wanted{{k8s::annotation::scaled, nullptr}};  // an older answer is none to this question
+  for (auto const& [name, annotation] : {std::pair{"num_workers", k8s::annotation::num_workers},
+                                         {"num_ps_pods", k8s::annotation::num_servers}})
     if (l.given(name) && l.text(name) != "auto")
       wanted[annotation] = std::to_string(l.number(name, 1, 10'000));
   auto const limit = std::chrono::seconds(l.number("timeout", 1, 3600));

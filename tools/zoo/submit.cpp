@@ -17,6 +17,7 @@
 #include "convert.hpp"
 #include "edl/core/error.hpp"
 #include "edl/net/token.hpp"
+#include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "explain.hpp"
 #include "job_file.hpp"
@@ -93,7 +94,7 @@ class made {
                                          : kind == "Service" ? "services"
                                                              : "secrets");
     std::string const own = path + "/" + object.at("metadata").at("name").get<std::string>();
-    object["metadata"]["annotations"]["elasticdl/submission"] = id_;
+    object["metadata"]["annotations"][k8s::annotation::submission] = id_;
     json answer;
     for (;;) try {
         answer = api_.create(path, object, with_.try_only ? k8s::query{{"dryRun", "All"}} : k8s::query{});

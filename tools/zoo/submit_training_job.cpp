@@ -13,6 +13,7 @@
 #include "convert.hpp"
 #include "edl/core/error.hpp"
 #include "edl/net/token.hpp"
+#include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "job_file.hpp"
 #include "logs.hpp"
@@ -83,8 +84,6 @@ void check_line(command_line const& l) {
     throw usage_error("--yaml prints the objects, --dry_run checks them: leave one out");
 }
 
-constexpr char const* submission_id = "elasticdl/submission";
-
 enum class holder { ours, going, another };
 
 /// Who has the name of `job`: this very submission, whose answer was lost; a job that is about to give it up;
@@ -92,9 +91,9 @@ enum class holder { ours, going, another };
 holder holder_of_name(cluster& c, wanted_job const& job) {
   auto const old = find_training_job(c, job.name());
   if (!old || !old->is.deleted.empty()) return holder::going;
-  auto const id = old->is.annotations.find(submission_id);
-  bool const ours =
-      id != old->is.annotations.end() && id->second == job.object["metadata"]["annotations"][submission_id];
+  auto const id = old->is.annotations.find(k8s::annotation::submission);
+  bool const ours = id != old->is.annotations.end() &&
+                    id->second == job.object["metadata"]["annotations"][k8s::annotation::submission];
   return ours ? holder::ours : holder::another;
 }
 
@@ -239,7 +238,7 @@ int send(cluster& c, std::vector<wanted_job> jobs, command_line const& l) {
     if (l.given("namespace") && c.space != l.text("namespace"))
       throw usage_error(fmt::format("--namespace={}: job '{}' names namespace {} itself", l.text("namespace"),
                                     job.name(), c.space));
-    metadata["annotations"][submission_id] = net::token::random().secret().substr(0, 16);
+    metadata["annotations"][k8s::annotation::submission] = net::token::random().secret().substr(0, 16);
     choose_account(c, job);
     check_name(c, job.name());
     if (l.text("dry_run").empty() && job.of && job.of->build) build_image(*job.of);

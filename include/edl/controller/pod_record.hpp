@@ -11,6 +11,7 @@
 #include "edl/controller/cluster_view.hpp"
 #include "edl/controller/shared.hpp"
 #include "edl/controller/training_job_status.hpp"
+#include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/job_size.hpp"
 #include "edl/platform/platform.hpp"
 
@@ -20,9 +21,8 @@ namespace edl::controller {
 inline constexpr char attempt_annotation[] = "elasticdl.org/attempt",
                       restart_annotation[] = "elasticdl.org/restart",
                       first_size_annotation[] = "elasticdl.org/workers",
-                      recorded_finalizer[] = "elasticdl.org/recorded", leave_annotation[] = "elasticdl/leave",
-                      suspend_annotation[] = "elasticdl/suspend", report_annotation[] = "elasticdl/report",
-                      workers_annotation[] = "elasticdl/num-workers";
+                      recorded_finalizer[] = "elasticdl.org/recorded";
+namespace annotation = platform::kubernetes::annotation;  ///< by which it speaks with a job's master
 
 /// What a master tells of its job in `elasticdl/report`.
 struct job_report {

@@ -58,13 +58,13 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   m->attempt = number(field(notes, {attempt_annotation})).value_or(1);
   m->restart = number(field(notes, {restart_annotation})).value_or(0);
   m->first_size = number(field(notes, {first_size_annotation})).value_or(0);
-  m->wish = short_text(field(notes, {workers_annotation}));
-  m->leave = short_text(field(notes, {leave_annotation}));
-  m->suspending = text(field(notes, {suspend_annotation})) == "true";
-  m->scaled = short_text(field(notes, {"elasticdl/scaled"}));
-  m->waits = short_text(field(notes, {"elasticdl/waits"}));
+  m->wish = short_text(field(notes, {annotation::num_workers}));
+  m->leave = short_text(field(notes, {annotation::leave}));
+  m->suspending = text(field(notes, {annotation::suspend})) == "true";
+  m->scaled = short_text(field(notes, {annotation::scaled}));
+  m->waits = short_text(field(notes, {annotation::waits}));
   m->size = platform::kubernetes::shown_size(pod);
-  m->report = read_report(text(field(notes, {report_annotation})));
+  m->report = read_report(text(field(notes, {annotation::report})));
   auto const& container = platform::kubernetes::program_status(pod);
   m->started = field(container, {"state", "running"}).is_object() ||
                field(container, {"state", "terminated"}).is_object() ||

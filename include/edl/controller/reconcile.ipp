@@ -241,7 +241,7 @@ class reconciler {
       } else {
         if (!master_->master->suspending)
           out_.actions.push_back(
-              annotate_master{master_->name(), master_->uid, {{suspend_annotation, "true"}}});
+              annotate_master{master_->name(), master_->uid, {{annotation::suspend, "true"}}});
         out_.look_again(memo_.suspend_since + options_.suspend_patience);
       }
       return;
@@ -356,7 +356,7 @@ class reconciler {
       return;
     }
     if (m.suspending)
-      out_.actions.push_back(annotate_master{master_->name(), master_->uid, {{suspend_annotation, {}}}});
+      out_.actions.push_back(annotate_master{master_->name(), master_->uid, {{annotation::suspend, {}}}});
     // It does not answer its probes for a moment, and nothing is known to be wrong.
     bool const runs = m.ready || (is_true(next_, ct::running) && master_->trouble.empty());
     if (!node_answers(*master_))
@@ -395,16 +395,16 @@ class reconciler {
   }
 
   void tell(master_state const& m, std::string const& want) {
-    std::map<std::string, std::optional<std::string>> notes{{workers_annotation, want}};
+    std::map<std::string, std::optional<std::string>> notes{{annotation::num_workers, want}};
     std::uint32_t const has = m.size ? m.size->workers : m.first_size;
     bool const fewer = next_.workers.desired < has;
     // The plan may have changed since it chose who leaves.
     if (fewer && memo_.leave.size() > has - next_.workers.desired)
       memo_.leave.resize(has - next_.workers.desired);
     if (fewer && !memo_.leave.empty())
-      notes[leave_annotation] = fmt::format("{}", fmt::join(memo_.leave, ","));
+      notes[annotation::leave] = fmt::format("{}", fmt::join(memo_.leave, ","));
     else if (!m.leave.empty())
-      notes[leave_annotation] = std::nullopt;
+      notes[annotation::leave] = std::nullopt;
     memo_.asked = want;
     memo_.asked_until = now_ + options_.refused_patience;
     out_.actions.push_back(annotate_master{master_->name(), master_->uid, std::move(notes)});

@@ -77,7 +77,7 @@ class launched final : public platform {
 
   void start(instance who, std::optional<std::uint32_t> instead_of) override;
   void stop(instance who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) override;
+  void stop_all(std::chrono::milliseconds grace, std::function<std::vector<instance>()> const& left) override;
 
  private:
   asio::awaitable<void> follow();

@@ -229,7 +229,8 @@ EDL_INLINE void launched::start(instance who, std::optional<std::uint32_t>) {
   order(wire::method::start_process, wire::pack(m));
 }
 
-EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace, std::vector<instance> const&) {
+EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace,
+                                   std::function<std::vector<instance>()> const&) {
   wire::StopProcess m;
   m.set_grace_ms(std::uint32_t(grace.count()));
   node_.post([this] {  // what has not been asked for yet is not wanted any more

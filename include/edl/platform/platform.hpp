@@ -89,10 +89,12 @@ class platform {
   /// Asks `who` to leave, and kills it when it has not within `grace`. On the node's thread.
   virtual void stop(instance who, std::chrono::milliseconds grace) = 0;
 
-  /// Stops all but the master, and returns when they have ended. `left`: have said that they leave by
-  /// themselves; what can be seen of them afterwards stays. Starts nothing any more. On a thread that is not
-  /// the node's.
-  virtual void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) = 0;
+  /// Stops all but the master, and returns when they have ended. `left` names the processes that have said
+  /// that they leave by themselves: what can be seen of them afterwards stays. It is asked when the grace has
+  /// passed, because somebody may say so until then. Starts nothing any more. On a thread that is not the
+  /// node's.
+  virtual void stop_all(std::chrono::milliseconds grace,
+                        std::function<std::vector<instance>()> const& left) = 0;
 
   /// Shows users how the job does, where the platform has a place for it. On any thread.
   virtual void show(std::string const& /*status: "Running", "Finished", "Failed"*/,

@@ -47,6 +47,17 @@ json master_pod(int version, json const& annotations) {
             {"annotations", annotations}}}};
 }
 
+json worker_pod(int id) {
+  return {
+      {"kind", "Pod"},
+      {"metadata",
+       {{"name", fmt::format("elasticdl-j-worker-{}", id)},
+        {"uid", fmt::format("w{}", id)},
+        {"ownerReferences", {{{"uid", "m"}}}},
+        {"labels", {{"elasticdl-replica-type", "worker"}, {"elasticdl-replica-index", std::to_string(id)}}}}},
+      {"status", {{"phase", "Running"}}}};
+}
+
 edl::net::node_options node_options() {
   return {.job = "j",
           .secret = edl::net::token("a secret of some length"),
@@ -174,4 +185,42 @@ TEST_CASE("who was allowed to follow its pods goes on while that is refused, and
     set(allowed);
     node.stop();
   }
+}
+
+TEST_CASE("a worker that says within the grace that it leaves by itself is not deleted") {
+  std::mutex mutex;
+  std::vector<std::string> deleted;
+  test::wire_server server(nullptr, [&](test::request const& r, test::wire& w) {
+    if (r.method == "DELETE") {
+      std::lock_guard const lock(mutex);
+      deleted.push_back(r.target.substr(r.target.rfind('/') + 1, 20));
+    }
+    if (r.method != "GET") return w.json(200, "{}");
+    if (r.target.find("watch=1") == r.target.npos)
+      return w.json(200, json{{"kind", "PodList"},
+                              {"metadata", {{"resourceVersion", "1"}}},
+                              {"items", {master_pod(1, json::object()), worker_pod(0), worker_pod(1)}}}
+                             .dump());
+    w.begin();
+    w.stall();
+  });
+  edl::net::node node(node_options());
+  event found;
+  edl::platform::observer hears{.ended = {},
+                                .leaving = {},
+                                .found = [&](edl::platform::findings const&) { found.set(); },
+                                .scale = {},
+                                .refused = {}};
+  k8s::cluster it(node, to(server), {.name = "j", .num_workers = 2}, {"elasticdl-j-master", "m"}, hears,
+                  edl::logger(edl::severity::critical));
+  REQUIRE(found.wait());
+  auto const began = std::chrono::steady_clock::now();
+  auto const grace = 200ms;
+  it.stop_all(grace, [&] {
+    CHECK(std::chrono::steady_clock::now() - began >= grace);
+    return std::vector{edl::platform::instance{edl::platform::role::worker, 0}};
+  });
+  std::lock_guard const lock(mutex);
+  CHECK(deleted == std::vector<std::string>{"elasticdl-j-worker-1"});
+  node.stop();
 }

@@ -55,7 +55,7 @@ class cluster final : public platform {
 
   void start(instance who, std::optional<std::uint32_t> instead_of) override;
   void stop(instance who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) override;
+  void stop_all(std::chrono::milliseconds grace, std::function<std::vector<instance>()> const& left) override;
   void show(std::string const& status, std::string const& line) override;
   void waits(std::string const& what) override;
   void report(std::string const& json) override;

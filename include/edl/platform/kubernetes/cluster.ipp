@@ -16,6 +16,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/net/carry.hpp"
+#include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/pod_template.hpp"
@@ -138,22 +139,26 @@ EDL_INLINE void cluster::stop(instance who, std::chrono::milliseconds grace) {
   obey();
 }
 
-EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace, std::vector<instance> const& left) {
+EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace,
+                                  std::function<std::vector<instance>()> const& left) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
     auto const until = std::chrono::steady_clock::now() + limit;
     while (!done() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return done();
   };
-  auto const none = [this] { return !any_; };
-  node_.post([this] {
+  // What the node's thread has heard of until now counts, too.
+  auto const closed = std::make_shared<std::atomic<bool>>(false);
+  auto const none = [this, closed] { return *closed && !any_; };
+  node_.post([this, closed] {
     pods_.close();
     obey();
+    *closed = true;
   });
   // What leaves by itself stays to be looked at.
   if (within(grace, none)) return;
-  node_.post([this, grace, left] {
-    pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace), left);
+  node_.post([this, grace, now = left()] {
+    pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace), now);
     obey();
   });
   if (within(grace + std::chrono::seconds(1), none)) return;
@@ -327,18 +332,18 @@ EDL_INLINE void cluster::mark_self(nlohmann::json metadata) {
 }
 
 EDL_INLINE void cluster::show(std::string const& status, std::string const& line) {
-  mark_self({{"labels", {{"status", status}}}, {"annotations", {{"elasticdl/progress", line}}}});
+  mark_self({{"labels", {{"status", status}}}, {"annotations", {{annotation::progress, line}}}});
   if (status != "Running") record({status == "Failed" ? severity::warning : severity::info, status, line});
 }
 
 EDL_INLINE void cluster::waits(std::string const& what) {
   nlohmann::json value = what;
   if (what.empty()) value = nullptr;  // takes the annotation away
-  mark_self({{"annotations", {{"elasticdl/waits", value}}}});
+  mark_self({{"annotations", {{annotation::waits, value}}}});
 }
 
 EDL_INLINE void cluster::report(std::string const& json) {
-  mark_self({{"annotations", {{"elasticdl/report", json}}}});
+  mark_self({{"annotations", {{annotation::report, json}}}});
 }
 
 EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
@@ -411,11 +416,11 @@ EDL_INLINE bool cluster::answer(size_wish const& wish, std::string const& text, 
                     {{"metadata",
                       {{"resourceVersion", kubernetes::text(field(pod, {"metadata", "resourceVersion"}))},
                        {"annotations",
-                        {{"elasticdl/scaled", text},
-                         {"elasticdl/size", size},
-                         {"elasticdl/num-workers", nullptr},
-                         {"elasticdl/leave", nullptr},
-                         {"elasticdl/num-ps-pods", nullptr}}}}}});
+                        {{annotation::scaled, text},
+                         {annotation::size, size},
+                         {annotation::num_workers, nullptr},
+                         {annotation::leave, nullptr},
+                         {annotation::num_servers, nullptr}}}}}});
       return true;
     } catch (api_error const& e) {
       if (e.code() != 409 || tries == detail::most_conflicts) throw;

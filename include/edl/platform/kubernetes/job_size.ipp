@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/job_size.hpp"
 
@@ -35,7 +36,7 @@ EDL_INLINE std::string to_text(job_size const& size) {
 }
 
 EDL_INLINE std::optional<job_size> shown_size(nlohmann::json const& master) {
-  std::string const whole = text(field(master, {"metadata", "annotations", "elasticdl/size"}));
+  std::string const whole = text(field(master, {"metadata", "annotations", annotation::size}));
   std::string_view rest = whole;
   auto const workers = detail::take_count(rest, "workers=");
   auto const servers = detail::take_count(rest, ",servers=");
@@ -45,8 +46,8 @@ EDL_INLINE std::optional<job_size> shown_size(nlohmann::json const& master) {
 
 EDL_INLINE size_wish wish_of(nlohmann::json const& master) {
   auto const& annotations = field(master, {"metadata", "annotations"});
-  return {text(field(annotations, {"elasticdl/num-workers"})),
-          text(field(annotations, {"elasticdl/num-ps-pods"})), text(field(annotations, {"elasticdl/leave"}))};
+  return {text(field(annotations, {annotation::num_workers})),
+          text(field(annotations, {annotation::num_servers})), text(field(annotations, {annotation::leave}))};
 }
 
 EDL_INLINE std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text) {
@@ -62,7 +63,7 @@ EDL_INLINE std::optional<std::vector<std::uint32_t>> ids_of(std::string const& t
 }
 
 EDL_INLINE bool is_suspended(nlohmann::json const& master) {
-  return text(field(master, {"metadata", "annotations", "elasticdl/suspend"})) == "true";
+  return text(field(master, {"metadata", "annotations", annotation::suspend})) == "true";
 }
 
 }  // namespace edl::platform::kubernetes

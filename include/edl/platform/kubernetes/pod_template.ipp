@@ -12,6 +12,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/nesting.hpp"
 #include "edl/core/quantity.hpp"
+#include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/pod_template.hpp"
 
@@ -159,7 +160,8 @@ EDL_INLINE nlohmann::json by_template(nlohmann::json plain, nlohmann::json const
   for (char const* key : {"labels", "annotations"})
     if (json const& theirs = kubernetes::field(like, {"metadata", key}); theirs.is_object())
       for (auto const& [name, value] : theirs.items())
-        if (!metadata[key].contains(name) && !name.starts_with("elasticdl/")) metadata[key][name] = value;
+        if (!metadata[key].contains(name) && !name.starts_with(annotation::prefix))
+          metadata[key][name] = value;
   if (metadata.contains("annotations") && metadata["annotations"].empty()) metadata.erase("annotations");
 
   json spec = like.at("spec");

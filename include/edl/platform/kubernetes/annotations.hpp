@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace edl::platform::kubernetes::annotation {
+
+// On the pod of a master, written by users and by the controller, and taken away by the master with its
+// answer.
+inline constexpr char num_workers[] = "elasticdl/num-workers";  ///< a number of workers that is wished for
+inline constexpr char num_servers[] = "elasticdl/num-ps-pods";  ///< a number of servers that is wished for
+inline constexpr char leave[] = "elasticdl/leave";              ///< workers that are to leave first, as "3,5"
+inline constexpr char suspend[] = "elasticdl/suspend";  ///< "true": the job is to end so that it can go on
+
+// On the pod of a master, written by the master.
+inline constexpr char scaled[] = "elasticdl/scaled";      ///< its answer to the last wish, in words
+inline constexpr char size[] = "elasticdl/size";          ///< `job_size`, as "workers=2,servers=1"
+inline constexpr char progress[] = "elasticdl/progress";  ///< one line for a person
+inline constexpr char report[] = "elasticdl/report";      ///< the same in JSON, for the controller
+inline constexpr char waits[] = "elasticdl/waits";  ///< what the job waits for, in words; absent: nothing
+
+// On all objects that one command line has submitted.
+inline constexpr char submission[] =
+    "elasticdl/submission";  ///< the same for a repetition of the same request
+
+/// Names that begin so are edl's own.
+inline constexpr char prefix[] = "elasticdl/";
+
+}  // namespace edl::platform::kubernetes::annotation
