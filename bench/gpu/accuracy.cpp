@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
                  "trains RUNS + 1 times; --seed, --minibatch_size and --num_epochs are the recipe's\n";
     return 2;
   }
-  auto program = edl::app::make_program<fast::cifar10>();
+  auto program = edl::author::make_program<fast::cifar10>();
   std::shared_ptr<edl::worker::trainer> trainer;
   stretch seen;
   double accuracy = 0;

@@ -2,11 +2,11 @@
 #pragma once
 
 /// Everything that a model author needs.
-#include <xtensor/xmath.hpp>
 #include <xtensor/xmanipulation.hpp>
+#include <xtensor/xmath.hpp>
 #include <xtensor/xoperation.hpp>
 
-#include "edl/app/run.hpp"
+#include "edl/author/run.hpp"
 #include "edl/data/example.hpp"
 #include "edl/device/cpu.hpp"
 #include "edl/nn/layers.hpp"

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "app/job.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
-#include "edl/wire/manifest.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/manifest.hpp"
 
 using job::count, job::has, job::slurp, job::train;
 using namespace std::chrono_literals;
@@ -35,9 +35,9 @@ void check_account(std::string const& log, int epochs) {
 
 /// The last checkpoint: one file, in which all tasks of all epochs are closed, and none is open.
 void check_ledger(std::string const& checkpoints, std::uint32_t epochs, std::size_t files = 1) {
-  auto const newest = edl::wire::newest_valid(checkpoints);
+  auto const newest = edl::checkpoint::newest_valid(checkpoints);
   REQUIRE(newest);
-  auto const m = edl::wire::read_manifest(*newest);
+  auto const m = edl::checkpoint::read_manifest(*newest);
   CHECK(m.files.size() == files);
   for (auto const& file : m.files) {
     CHECK(file.ledger.open().empty());
@@ -95,7 +95,7 @@ TEST_CASE("workers with a copy each train as well as one process does, and their
     CHECK(count(log, "] World ") == 1);
     CHECK_FALSE(has(log, "[WARNING]"));
     CHECK(std::filesystem::file_size(dir / "model/model.safetensors") > 259 * sizeof(float));
-    auto const m = edl::wire::read_manifest(*edl::wire::newest_valid(dir / "checkpoints"));
+    auto const m = edl::checkpoint::read_manifest(*edl::checkpoint::newest_valid(dir / "checkpoints"));
     CHECK(m.version <= (fixed ? 128u : 256u));  // of 256 minibatches
     CHECK(m.version >= 256u / unsigned(workers));
   }
@@ -112,7 +112,7 @@ TEST_CASE("one worker with a copy gives the same bits as one process, at once an
   std::string const model = slurp(dir / "local/model.safetensors");
   auto const checkpoint = [&](std::string const& name) {
     std::string const path = dir / name + "-c/version-128/";
-    return slurp(path + edl::wire::read_manifest(path).files.at(0).name);
+    return slurp(path + edl::checkpoint::read_manifest(path).files.at(0).name);
   };
   CHECK(model.size() > 259 * sizeof(float));
   CHECK(model == slurp(dir / "one/model.safetensors"));
@@ -306,7 +306,7 @@ TEST_CASE("evaluations go on while workers with a copy are killed and come") {
   CHECK(count(log, " tasks go to others") == 3);
   CHECK(last_accuracy(log) > 0.8);  // whatever the number of steps, as above
   // Each version once, and the last one among them.
-  auto const m = edl::wire::read_manifest(*edl::wire::newest_valid(dir / "checkpoints"));
+  auto const m = edl::checkpoint::read_manifest(*edl::checkpoint::newest_valid(dir / "checkpoints"));
   CHECK(count(log, "Evaluation metrics[v=" + std::to_string(m.version) + "]") == 1);
   for (std::uint64_t v = 8; v < m.version; v += 8)
     CHECK(count(log, "Evaluation metrics[v=" + std::to_string(v) + "]") <= 1);
@@ -457,7 +457,7 @@ TEST_CASE(
   };
   auto const ended = [&](job::run& j, std::string const& name) {
     check_end(j, dir / name + "-c", 3);
-    auto const newest = edl::wire::read_manifest(*edl::wire::newest_valid(dir / name + "-c"));
+    auto const newest = edl::checkpoint::read_manifest(*edl::checkpoint::newest_valid(dir / name + "-c"));
     CHECK(newest.version == 64);
     CHECK(count(j.log(), "Evaluation metrics[v=60]") == 1);
     return slurp(dir / name + "/model.safetensors") +

@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "app/job.hpp"
+#include "edl/checkpoint/checkpoint.hpp"
+#include "edl/checkpoint/layout_digest.hpp"
 #include "edl/core/error.hpp"
-#include "edl/wire/checkpoint.hpp"
-#include "edl/wire/layout_digest.hpp"
 
 namespace {
 
@@ -23,25 +23,25 @@ edl::parameter_layout layout() { return {{{"w", {8}, true}}, 8}; }
 /// variables has its own history.
 std::string checkpoint(job::scratch const& dir, ledger const& first, ledger const& second) {
   auto const l = layout();
-  std::string const path = edl::wire::checkpoint_path(dir / "c", 5);
-  edl::wire::begin_checkpoint(path);
+  std::string const path = edl::checkpoint::checkpoint_path(dir / "c", 5);
+  edl::checkpoint::begin_checkpoint(path);
   std::vector<float> const values(8);
-  std::vector<edl::wire::segment> const segments{{{0, 4}, 5, first}, {{4, 8}, 5, second}};
-  edl::wire::manifest m{.job = "j",
-                        .version = 5,
-                        .layout = edl::wire::layout_digest(l),
-                        .minibatch_size = 2,
-                        .records_per_task = 4,
-                        .epochs = 2,
-                        .shards = {{"s", 10}}};
-  m.files = {edl::wire::write_part(path, l,
-                                   {.version = 5,
-                                    .elements = {0, 8},
-                                    .variables = values,
-                                    .slot_names = {},
-                                    .slots = {},
-                                    .segments = segments})};
-  edl::wire::commit_checkpoint(path, m);
+  std::vector<edl::checkpoint::segment> const segments{{{0, 4}, 5, first}, {{4, 8}, 5, second}};
+  edl::checkpoint::manifest m{.job = "j",
+                              .version = 5,
+                              .layout = edl::checkpoint::layout_digest(l),
+                              .minibatch_size = 2,
+                              .records_per_task = 4,
+                              .epochs = 2,
+                              .shards = {{"s", 10}}};
+  m.files = {edl::checkpoint::write_part(path, l,
+                                         {.version = 5,
+                                          .elements = {0, 8},
+                                          .variables = values,
+                                          .slot_names = {},
+                                          .slots = {},
+                                          .segments = segments})};
+  edl::checkpoint::commit_checkpoint(path, m);
   return dir / "c";
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("an audit of what is none says so") {
   job::scratch const dir;
   CHECK_THROWS_AS(edl::app::audit_checkpoint(dir / "nothing"), edl::error);
   std::string const path = checkpoint(dir, whole(), whole()) + "/version-5";
-  std::filesystem::resize_file(path + "/" + edl::wire::read_manifest(path).files[0].name, 100);
+  std::filesystem::resize_file(path + "/" + edl::checkpoint::read_manifest(path).files[0].name, 100);
   CHECK_THROWS_AS(edl::app::audit_checkpoint(path), edl::error);
 }
 

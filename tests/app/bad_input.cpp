@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "app/job.hpp"
+#include "edl/checkpoint/directory.hpp"
 #include "edl/data/recordio.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
 
 using job::count, job::has, job::slurp, job::train;
 using namespace std::chrono_literals;
@@ -262,7 +262,7 @@ TEST_CASE("a disk that is full when a checkpoint is written") {
     REQUIRE_FALSE(plain_lines(j.log()).empty());
     CHECK(has(plain_lines(j.log()).back(), "the final checkpoint cannot be written"));
     CHECK(has(plain_lines(j.log()).back(), "File too large"));
-    CHECK_FALSE(edl::wire::newest_valid(dir / "checkpoints").has_value());
+    CHECK_FALSE(edl::checkpoint::newest_valid(dir / "checkpoints").has_value());
   }
 }
 
@@ -280,7 +280,7 @@ TEST_CASE("a disk that is full for a while costs the checkpoints of that while, 
     CHECK(has(j.log(), dir / "checkpoints/version-8"));
     CHECK(has(j.log(), "Checkpoint of version "));  // which ones depends on how fast the disk is
     CHECK(has(j.log(), "Epoch 1: 2048 records in the data set, 2048 counted once, "));
-    CHECK(edl::wire::newest_valid(dir / "checkpoints") == dir / "checkpoints/version-128");
+    CHECK(edl::checkpoint::newest_valid(dir / "checkpoints") == dir / "checkpoints/version-128");
   }
 }
 

@@ -5,8 +5,8 @@
 
 #include "app/job.hpp"
 #include "app/kept_port.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
-#include "edl/wire/manifest.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/manifest.hpp"
 
 using job::count, job::has, job::slurp, job::train;
 using namespace std::chrono_literals;
@@ -48,9 +48,9 @@ void check_account(std::string const& log, int epochs) {
 
 /// The last checkpoint's account, of each server by itself: all tasks of all epochs are closed, none is open.
 void check_ledgers(std::string const& checkpoints, std::uint32_t epochs, std::size_t servers) {
-  auto const newest = edl::wire::newest_valid(checkpoints);
+  auto const newest = edl::checkpoint::newest_valid(checkpoints);
   REQUIRE(newest);
-  auto const m = edl::wire::read_manifest(*newest);
+  auto const m = edl::checkpoint::read_manifest(*newest);
   CHECK(m.files.size() == servers);
   for (auto const& file : m.files) {
     CHECK(file.ledger.open().empty());
@@ -111,7 +111,7 @@ TEST_CASE("one worker gives the same bits as one process, with one server and wi
   std::string const model = slurp(dir / "local/model.safetensors");
   auto const checkpoint = [&](std::string const& name) {
     std::string const path = dir / name + "-c/version-128/";
-    return slurp(path + edl::wire::read_manifest(path).files.at(0).name);
+    return slurp(path + edl::checkpoint::read_manifest(path).files.at(0).name);
   };
   CHECK(model.size() > 259 * sizeof(float));
   CHECK(model == slurp(dir / "one/model.safetensors"));

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "edl/app/sample.hpp"
+#include "edl/author/sample.hpp"
 #include "edl/data/example_builder.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"

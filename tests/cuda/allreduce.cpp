@@ -4,7 +4,7 @@
 
 #include "app/job.hpp"
 #include "cuda/gpus.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
+#include "edl/checkpoint/directory.hpp"
 
 using job::count, job::has, job::train;
 
@@ -96,7 +96,7 @@ TEST_CASE(
   CHECK(has(j.log(), "worker 1 is lost"));
   CHECK(count(j.log(), "GPUs sum by NCCL ") >= 2);
   check_account(j.log(), 6);
-  auto const newest = edl::wire::newest_valid(dir / "checkpoints");
+  auto const newest = edl::checkpoint::newest_valid(dir / "checkpoints");
   REQUIRE(newest);
   job::run audit({"audit", *newest}, small());
   CHECK(audit.wait() == 0);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that GPUs make together: members are threads of the test.
-#include "edl/app/gpu_sum.hpp"
+#include "edl/replica/gpu_sum.hpp"
 
 #include "collective/members.hpp"
 #include "cuda/gpus.hpp"
-#include "edl/app/model_learner.hpp"
-#include "edl/app/step_sum.hpp"
+#include "edl/author/model_learner.hpp"
 #include "edl/edl.hpp"
+#include "edl/replica/step_sum.hpp"
 
 namespace nn = edl::nn;
-using edl::app::gpu_sum, edl::app::step_sum;
+using edl::replica::gpu_sum, edl::replica::step_sum;
 using members::connected, members::side_by_side;
 
 namespace {
@@ -52,7 +52,7 @@ struct team {
   explicit team(int size, int gpus) {
     if (gpus_or_skip(gpus).empty()) return;
     for (int r = 0; r < size; ++r)
-      trainers.push_back(edl::app::make_trainer<deep>(
+      trainers.push_back(edl::author::make_trainer<deep>(
           {.max_batch = 8, .on = edl::worker::device_kind::cuda, .cuda = {.index = r % gpus}}));
     variables.assign(trainers[0]->variables().begin(), trainers[0]->variables().end());
     parameters = trainers[0]->gradients().size();

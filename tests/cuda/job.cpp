@@ -6,7 +6,7 @@
 #include <map>
 
 #include "cuda/gpu.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
+#include "edl/checkpoint/directory.hpp"
 
 using job::count, job::has, job::train;
 
@@ -51,7 +51,7 @@ TEST_CASE(
     CHECK(last_accuracy(j.log()) > 0.8);
     CHECK(has(j.log(), "Epoch 2: 2048 records in the data set, 2048 counted once"));
     CHECK(std::filesystem::exists(own + "/model/model.safetensors"));
-    CHECK(edl::wire::newest_valid(own + "/checkpoints") == own + "/checkpoints/version-192");
+    CHECK(edl::checkpoint::newest_valid(own + "/checkpoints") == own + "/checkpoints/version-192");
     // What the GPU has trained the processor evaluates, and goes on with.
     job::run after(train({"--device=cpu", "--num_epochs=4", "--validation_data=" + job::data().validation,
                           "--checkpoint_dir=" + own + "/checkpoints"}),

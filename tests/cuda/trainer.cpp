@@ -5,7 +5,7 @@
 
 #include "app/words.hpp"
 #include "cuda/gpu.hpp"
-#include "edl/app/model_learner.hpp"
+#include "edl/author/model_learner.hpp"
 #include "edl/data/example_builder.hpp"
 #include "edl/edl.hpp"
 #include "edl/optim/arena.hpp"
@@ -123,7 +123,7 @@ template <class Model>
 std::unique_ptr<edl::worker::trainer> trainer_on_gpu(edl::worker::trainer_options o = {}) {
   o.max_batch = std::max(o.max_batch, 4);
   o.on = edl::worker::device_kind::cuda;
-  return edl::app::make_trainer<Model>(o);
+  return edl::author::make_trainer<Model>(o);
 }
 
 template <class Model>
@@ -188,7 +188,7 @@ TEST_CASE("samples that are kept on the GPU train to the same bits as those that
 
 TEST_CASE("a GPU augments, and averages looks, as the processor does") {
   if (!gpu_or_skip()) return;
-  auto const one = edl::app::make_trainer<placed>({.max_batch = 4});
+  auto const one = edl::author::make_trainer<placed>({.max_batch = 4});
   auto const other = trainer_on_gpu<placed>({.samples = edl::worker::keep_samples::on});
   auto &processor = *one, &gpu = *other;
   edl::random_stream const random{3, 0};

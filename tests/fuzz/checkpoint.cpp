@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/wire/checkpoint.hpp"
+#include "edl/checkpoint/checkpoint.hpp"
 
 #include <zlib.h>
 
-#include "edl/wire/model_file.hpp"
+#include "edl/checkpoint/model_file.hpp"
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
@@ -15,13 +15,13 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   auto const bytes = fuzz::text(data, size);
   std::string const path = file.with(bytes);
   std::vector<float> variables(layout.size());
-  fuzz::takes([&] { edl::wire::import_model(path, layout, variables); });
-  fuzz::takes([&] { edl::wire::model_version(path); });
-  edl::wire::manifest::file listed{
+  fuzz::takes([&] { edl::checkpoint::import_model(path, layout, variables); });
+  fuzz::takes([&] { edl::checkpoint::model_version(path); });
+  edl::checkpoint::manifest::file listed{
       .name = file.name(), .bytes = size, .crc32 = 0, .version = 1, .ledger = {}};
   listed.crc32 = std::uint32_t(::crc32_z(0, data, size));
   fuzz::takes([&] {
-    auto const segments = edl::wire::read_segments(fuzz::memory_file::directory(), listed);
+    auto const segments = edl::checkpoint::read_segments(fuzz::memory_file::directory(), listed);
     fuzz::require(!segments.empty(), "a part has a history");
     for (auto const& s : segments) fuzz::require(s.elements.first <= s.elements.last, "a segment is a range");
   });

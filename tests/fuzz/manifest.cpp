@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/wire/manifest.hpp"
+#include "edl/checkpoint/manifest.hpp"
 
 #include <zlib.h>
 
@@ -11,13 +11,13 @@ namespace {
 
 void read(std::string_view text) {
   fuzz::takes([&] {
-    auto const m = edl::wire::manifest_from_json(text, "manifest.json");
+    auto const m = edl::checkpoint::manifest_from_json(text, "manifest.json");
     for (auto const& f : m.files)
       fuzz::require(!f.name.empty() && f.name.find('/') == f.name.npos && f.name[0] != '.',
                     "files lie in the manifest's directory");
     m.applied();
-    auto const written = edl::wire::to_json(m);
-    fuzz::require(edl::wire::to_json(edl::wire::manifest_from_json(written, "again")) == written,
+    auto const written = edl::checkpoint::to_json(m);
+    fuzz::require(edl::checkpoint::to_json(edl::checkpoint::manifest_from_json(written, "again")) == written,
                   "what is written is read as it was");
   });
 }

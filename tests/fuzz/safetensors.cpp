@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/wire/safetensors.hpp"
+#include "edl/checkpoint/safetensors.hpp"
 
 #include "fuzz.hpp"
 
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   auto const bytes = fuzz::text(data, size);
   auto const read = [](std::string const& path) {
     fuzz::takes([&] {
-      edl::wire::safetensors_file const f(path);
+      edl::checkpoint::safetensors_file const f(path);
       std::vector<std::byte> content;
       std::uint64_t all = 0;
       for (auto const& t : f.tensors()) {

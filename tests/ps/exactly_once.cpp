@@ -6,9 +6,9 @@
 #include <random>
 #include <set>
 
+#include "edl/checkpoint/layout_digest.hpp"
 #include "edl/core/random.hpp"
 #include "edl/ps/store.hpp"
-#include "edl/wire/layout_digest.hpp"
 #include "ps/rules.hpp"
 #include "wire/scratch.hpp"
 
@@ -209,12 +209,12 @@ class job {
   void save() {
     if (frozen_[0].empty()) return;
     auto const version = frozen_[0].rbegin()->first;
-    if (saved_ && saved_->path == edl::wire::checkpoint_path(dir_.path, version)) return;
+    if (saved_ && saved_->path == edl::checkpoint::checkpoint_path(dir_.path, version)) return;
     for (auto const& f : frozen_)
       if (!f.contains(version)) return;
-    saved now{edl::wire::checkpoint_path(dir_.path, version), {}};
-    edl::wire::begin_checkpoint(now.path);
-    edl::wire::manifest all{.version = version, .layout = edl::wire::layout_digest(layout_)};
+    saved now{edl::checkpoint::checkpoint_path(dir_.path, version), {}};
+    edl::checkpoint::begin_checkpoint(now.path);
+    edl::checkpoint::manifest all{.version = version, .layout = edl::checkpoint::layout_digest(layout_)};
     for (std::uint32_t i = 0; i < servers_.size(); ++i) {
       all.files.push_back(
           write_cut(servers_[i].checkpoint(version), now.path, layout_, i, std::uint32_t(servers_.size())));
@@ -222,7 +222,7 @@ class job {
       auto const& cut = frozen_[i].at(version);
       now.elements.insert(now.elements.end(), cut.begin(), cut.end());
     }
-    edl::wire::commit_checkpoint(now.path, all);
+    edl::checkpoint::commit_checkpoint(now.path, all);
     saved_ = std::move(now);
   }
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <thread>
 
-#include "edl/wire/checkpoint_directory.hpp"
-#include "edl/wire/layout_digest.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/layout_digest.hpp"
 #include "wire/scratch.hpp"
 
 using namespace edl::ps;
@@ -41,23 +41,23 @@ TEST_CASE("a cut is written on a thread of its own, and can be read") {
   CHECK(all.ledger() == both);
   CHECK(cut{}.ledger() == edl::ledger{});
 
-  auto const path = edl::wire::checkpoint_path(dir.path, 50);
-  edl::wire::begin_checkpoint(path);
-  edl::wire::manifest contents{.version = 50, .layout = edl::wire::layout_digest(layout)};
+  auto const path = edl::checkpoint::checkpoint_path(dir.path, 50);
+  edl::checkpoint::begin_checkpoint(path);
+  edl::checkpoint::manifest contents{.version = 50, .layout = edl::checkpoint::layout_digest(layout)};
   contents.files.resize(1);
   std::thread([cut = std::move(all), &contents, &path, &layout] {
     contents.files[0] = write_cut(cut, path, layout, 0, 1);
   }).join();
   CHECK(contents.files[0].ledger == both);
   CHECK(contents.files[0].version == 50);
-  edl::wire::commit_checkpoint(path, contents);
-  CHECK(edl::wire::newest_valid(dir.path) == path);
+  edl::checkpoint::commit_checkpoint(path, contents);
+  CHECK(edl::checkpoint::newest_valid(dir.path) == path);
 
   std::vector<float> variables(149), m(139), v(139);
   std::vector<std::span<float>> const slots{m, v};
   auto const segments =
-      edl::wire::read_range(path, layout, 0, variables, std::vector<std::string>{"m", "v"}, slots);
-  CHECK(segments == std::vector<edl::wire::segment>{{{0, 64}, 50, one}, {{64, 149}, 51, two}});
+      edl::checkpoint::read_range(path, layout, 0, variables, std::vector<std::string>{"m", "v"}, slots);
+  CHECK(segments == std::vector<edl::checkpoint::segment>{{{0, 64}, 50, one}, {{64, 149}, 51, two}});
   CHECK(variables.back() == 149);
   CHECK(m.front() == 1000);
   CHECK(v.front() == 1144);

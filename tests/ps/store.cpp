@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "edl/wire/checkpoint_directory.hpp"
-#include "edl/wire/layout_digest.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/layout_digest.hpp"
 #include "ps/rules.hpp"
 #include "wire/scratch.hpp"
 
@@ -32,12 +32,13 @@ std::vector<float> values(edl::view<float> of) { return {of.begin(), of.end()}; 
 /// A checkpoint of stores that lie side by side; its path.
 std::string save(scratch const& dir, edl::parameter_layout const& layout, std::uint64_t version,
                  std::vector<edl::ps::cut> const& cuts) {
-  auto const path = edl::wire::checkpoint_path(dir.path, version);
-  edl::wire::begin_checkpoint(path);
-  edl::wire::manifest all{.job = "j", .version = version, .layout = edl::wire::layout_digest(layout)};
+  auto const path = edl::checkpoint::checkpoint_path(dir.path, version);
+  edl::checkpoint::begin_checkpoint(path);
+  edl::checkpoint::manifest all{
+      .job = "j", .version = version, .layout = edl::checkpoint::layout_digest(layout)};
   for (std::uint32_t i = 0; i < cuts.size(); ++i)
     all.files.push_back(write_cut(cuts[i], path, layout, i, std::uint32_t(cuts.size())));
-  edl::wire::commit_checkpoint(path, all);
+  edl::checkpoint::commit_checkpoint(path, all);
   return path;
 }
 
@@ -498,7 +499,7 @@ TEST_CASE("steps and copies that make no sense change nothing") {
 
   auto const good = copy_of(before);
   auto const kept = before.segments;
-  auto const copies = [&](std::vector<edl::wire::segment> segments, std::vector<float> const& all) {
+  auto const copies = [&](std::vector<edl::checkpoint::segment> segments, std::vector<float> const& all) {
     CHECK(contains(complaint([&] { s.restore(std::move(segments), all); }), "is no copy"));
     CHECK(same(before, s.cut()));
   };

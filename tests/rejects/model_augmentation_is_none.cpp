@@ -1,5 +1,5 @@
 // rejects: edl: the model's .augmentation. should be .static constexpr auto augmentation
-#include "edl/app/model_traits.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 

@@ -1,5 +1,5 @@
 // rejects: edl: the model's .evaluation. should be .static constexpr auto evaluation
-#include "edl/app/model_traits.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 

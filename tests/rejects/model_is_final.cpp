@@ -1,5 +1,5 @@
 // rejects: edl: a model is a struct, and not a final one
-#include "edl/app/model_traits.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 

@@ -1,5 +1,5 @@
 // rejects: metric_takes<edl::auc, int>
-#include "edl/app/model_traits.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 

@@ -1,5 +1,5 @@
 // rejects: edl: the model's .metrics. should be .using metrics = edl::metrics<edl::accuracy
-#include "edl/app/model_traits.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 

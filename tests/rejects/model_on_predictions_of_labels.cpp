@@ -1,5 +1,5 @@
 // rejects: edl: the model's .on_predictions. should be
-#include "edl/app/model_traits.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 

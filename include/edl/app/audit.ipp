@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "edl/app/audit.hpp"
+#include "edl/checkpoint/checkpoint.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/manifest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/task_plan.hpp"
-#include "edl/wire/checkpoint.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
-#include "edl/wire/manifest.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -66,8 +66,8 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
   if (fs::path(a.path).filename() == "manifest.json") a.path = fs::path(a.path).parent_path().native();
   if (std::error_code unknown; !fs::exists(a.path + "/manifest.json", unknown)) {
     bool const file = fs::is_regular_file(a.path, unknown);
-    auto const found =
-        file ? wire::checkpoint_search() : wire::find_checkpoint(a.path, wire::check::checksums);
+    auto const found = file ? checkpoint::checkpoint_search()
+                            : checkpoint::find_checkpoint(a.path, checkpoint::check::checksums);
     if (!found.newest && !found.passed_over.empty()) throw error(found.warning());
     if (!found.newest && (file || fs::exists(a.path + "/model.safetensors", unknown)))
       throw error(
@@ -78,8 +78,8 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
     a.path = *found.newest;
     a.passed_over = found.warning();
   }
-  wire::verify_checkpoint(a.path);
-  wire::manifest const m = wire::read_manifest(a.path);
+  checkpoint::verify_checkpoint(a.path);
+  checkpoint::manifest const m = checkpoint::read_manifest(a.path);
   a.job = m.job;
   a.version = m.version;
   std::vector<master::shard> shards;
@@ -88,7 +88,7 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
                                {.records_per_task = m.records_per_task, .minibatch_size = m.minibatch_size});
   std::vector<std::map<std::uint32_t, epoch_account>> histories;
   for (auto const& file : m.files)
-    for (wire::segment const& s : wire::read_segments(a.path, file))
+    for (checkpoint::segment const& s : checkpoint::read_segments(a.path, file))
       if (s.elements.size() > 0) histories.push_back(detail::account_of(s.ledger, plan, m.minibatch_size));
   epoch_account const untouched{.records = plan.records(), .left = plan.records()};
   for (std::uint32_t e = 0; e < m.epochs; ++e) a.epochs[e];

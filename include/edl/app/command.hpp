@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/app/program.hpp"
+#include "edl/train/program.hpp"
 
 namespace edl::app {
 
 /// Runs the command line as the environment says: as one role of a job (EDL_ROLE), or as the user's own
 /// process, which trains here or starts a job's processes on this machine. Returns the exit code; an error is
 /// one line on standard error.
-int run(program& p, int argc, char** argv);
+int run(train::program& p, int argc, char** argv);
 
 }  // namespace edl::app
 

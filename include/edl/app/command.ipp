@@ -19,17 +19,18 @@
 #include "edl/app/audit.hpp"
 #include "edl/app/command.hpp"
 #include "edl/app/flags.hpp"
-#include "edl/app/local.hpp"
 #include "edl/app/master_absence.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/running.hpp"
-#include "edl/app/setup.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/source.hpp"
 #include "edl/platform/platform.hpp"
+#include "edl/train/local.hpp"
+#include "edl/train/records.hpp"
+#include "edl/train/setup.hpp"
 #include "edl/worker/links.hpp"
 
 namespace edl::app {
@@ -60,7 +61,7 @@ inline logger open_log(job const& j, surroundings const& s) {
   return logger(j.log_level, name, 2, file);
 }
 
-inline int run_role(program& p, std::string const& name, std::vector<std::string> const& line) {
+inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
   parsed const command = parse(name, line);
   if (!command.run) {
     fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
@@ -78,7 +79,7 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
     return found.exact() ? 0 : 1;
   }
   if (a.job.explain_plan) {
-    p.explain(std::cout, trainer_options_of(a.job, std::max(1, a.job.num_workers), 0));
+    p.explain(std::cout, train::trainer_options_of(a.job, std::max(1, a.job.num_workers), 0));
     return 0;
   }
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
@@ -102,7 +103,7 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
   }
   if (a.job.how == strategy::local) {
     std::optional<int> asked;
-    int const code = run_local(p, a.job, log, [&] {
+    int const code = train::run_local(p, a.job, log, [&] {
       if (!asked) asked = stop.wait(std::chrono::milliseconds(0));
       return asked.has_value();
     });
@@ -113,7 +114,7 @@ inline int run_role(program& p, std::string const& name, std::vector<std::string
 
 }  // namespace detail
 
-EDL_INLINE int run(program& p, int argc, char** argv) {
+EDL_INLINE int run(train::program& p, int argc, char** argv) {
   std::string name = argc > 0 ? argv[0] : "edl";
   name = name.substr(name.find_last_of('/') + 1);
   try {

@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "edl/app/environment.hpp"
-#include "edl/app/program.hpp"
-#include "edl/app/progress.hpp"
-#include "edl/app/setup.hpp"
 #include "edl/app/signals.hpp"
+#include "edl/checkpoint/directory_lock.hpp"
 #include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
 #include "edl/master/journal.hpp"
@@ -23,7 +21,9 @@
 #include "edl/net/node.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/platform.hpp"
-#include "edl/wire/directory_lock.hpp"
+#include "edl/train/program.hpp"
+#include "edl/train/progress.hpp"
+#include "edl/train/records.hpp"
 
 namespace edl::app {
 
@@ -32,7 +32,7 @@ namespace edl::app {
 class master_role {
  public:
   /// Takes the place of a master that has left a journal. Throws edl::error.
-  master_role(program& p, job const& j, surroundings const& s, logger const& log);
+  master_role(train::program& p, job const& j, surroundings const& s, logger const& log);
   ~master_role();
 
   /// To the end of the job, or of this process: the exit code. A job that is suspended ends with
@@ -56,17 +56,17 @@ class master_role {
   std::vector<platform::instance> left();
   void show(std::string const& status, std::string const& line);
 
-  program& program_;
+  train::program& program_;
   job const& job_;
   surroundings const& around_;
   logger log_;
   std::optional<platform::kubernetes::job_spec> cluster_;  // in a cluster
-  std::unique_ptr<wire::directory_lock> lock_;             // of the directory that results go to
-  records records_;
+  std::unique_ptr<checkpoint::directory_lock> lock_;       // of the directory that results go to
+  train::records records_;
   master::job_options options_;
   master::journal journal_;
   std::optional<master::memory> before_;
-  progress_view view_;
+  train::progress_view view_;
   std::string failure_;     // published by `over_`
   std::string superseded_;  // why; published by `over_`
   std::atomic<bool> over_{false}, alone_{false};

@@ -23,6 +23,10 @@
 #include "edl/net/carry.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 #include "edl/platform/launcher.hpp"
+#include "edl/train/outputs.hpp"
+#include "edl/train/records.hpp"
+#include "edl/train/setup.hpp"
+#include "edl/train/start.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
@@ -80,10 +84,10 @@ inline std::optional<platform::kubernetes::job_spec> cluster_job(surroundings co
   return spec;
 }
 
-inline master::job_options options_of(job const& j, records const& r, surroundings const& s,
+inline master::job_options options_of(job const& j, train::records const& r, surroundings const& s,
                                       std::optional<platform::kubernetes::job_spec> const& cluster,
                                       logger const& log) {
-  master::job_options o = master_options(j, r, log);
+  master::job_options o = train::master_options(j, r, log);
   o.starts_all = cluster || !s.launcher.empty();
   if (cluster && !cluster->relaunch) o.worker_failures = 0;
   if (cluster && cluster->initial_workers) o.num_workers = cluster->initial_workers;
@@ -93,20 +97,20 @@ inline master::job_options options_of(job const& j, records const& r, surroundin
 inline constexpr std::chrono::seconds patience_for_lock{60};
 
 /// Where a launcher starts the master, it keeps the directory as long as the job lives.
-inline wire::lock_options::part lock_of(surroundings const& s) {
-  using part = wire::lock_options::part;
+inline checkpoint::lock_options::part lock_of(surroundings const& s) {
+  using part = checkpoint::lock_options::part;
   return s.launcher.empty() ? part::whole : part::master;
 }
 
 /// The directory of a job that a controller owns. Its last master may still run, on a node that nobody hears:
 /// this one waits for a while, then makes room for another look, which is no failure of the job.
-inline std::unique_ptr<wire::directory_lock> lock_when_free(job const& j, surroundings const& s, bool owned,
-                                                            logger const& log) {
+inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, surroundings const& s,
+                                                                  bool owned, logger const& log) {
   for (auto const until = std::chrono::steady_clock::now() + patience_for_lock;;
        std::this_thread::sleep_for(patience_for_lock / 12))
     try {
-      return lock_outputs(j, lock_of(s), log);
-    } catch (wire::directory_taken const& e) {
+      return train::lock_outputs(j, lock_of(s), log);
+    } catch (checkpoint::directory_taken const& e) {
       if (!owned) throw;
       if (std::chrono::steady_clock::now() > until) throw master_away(e.what());
       log.warning(fmt::format("{} (it may be the last master of this job: it is waited for)", e.what()));
@@ -140,14 +144,14 @@ inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was hea
 
 }  // namespace detail
 
-EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const& s, logger const& log)
+EDL_INLINE master_role::master_role(train::program& p, job const& j, surroundings const& s, logger const& log)
     : program_(p),
       job_(j),
       around_(s),
       log_(log),
       cluster_(detail::cluster_job(s)),
-      lock_((make_directories(j), detail::lock_when_free(j, s, owned(), log))),
-      records_(open_records(j, log)),
+      lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
+      records_(train::open_records(j, log)),
       options_(detail::options_of(j, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(detail::read_journal(journal_, log)),
@@ -159,18 +163,18 @@ EDL_INLINE master_role::master_role(program& p, job const& j, surroundings const
                .checkpoint_dir = j.what == command::train ? j.checkpoint_dir : "",
                .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
                .output = j.output,
-               .manifest = describe(j, records_),
+               .manifest = train::describe(j, records_),
                .journal = journal_,
                .before = before_,
                .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
-               .anew = j.ignore_damaged_checkpoints ? beginning(j, log) : master::restore_point(),
+               .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point(),
                .allowed =
                    [this] {
                      if (lock_) lock_->check();
                    }},
               callbacks(), log) {
   adopting_ = owned() && !before_;
-  if (!adopting_) clean_outputs(j, before_.has_value(), log);
+  if (!adopting_) train::clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
   auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port, s.directory);
   if (before_) where = net::parse_addresses(before_->addresses);
@@ -205,7 +209,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
           .evaluated =
               [this](master::evaluation_result const& result) {
                 view_.clear();
-                log_.info(evaluation_line(program_, result));
+                log_.info(train::evaluation_line(program_, result));
               },
           .ended =
               [this](std::string const& error) {
@@ -286,7 +290,7 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
     for (platform::instance const who : running)
       (who.what == platform::role::server ? those.servers : those.workers).push_back(who.id);
     // Members that run go on with what is there, though nobody remembers them.
-    clean_outputs(job_, !running.empty(), log_);
+    train::clean_outputs(job_, !running.empty(), log_);
     server_.adopt(those);
   }
   master::memory const now = server_.decisions().remembered();
@@ -418,17 +422,17 @@ EDL_INLINE int master_role::run(signals const& stop) {
   for (auto waited = 0ms; !signal && !alone_ && waited < patience; waited += 10ms)
     std::this_thread::sleep_for(10ms);
   over_ = true;
-  if (platform_) platform_->stop_all(2s, left());
+  if (platform_) platform_->stop_all(2s, [this] { return left(); });
   node_.stop();
   view_.clear();
-  for (std::string const& line : account_lines(server_.decisions())) log_.info(line);
+  for (std::string const& line : train::account_lines(server_.decisions())) log_.info(line);
   if (signal) {
-    log_.warning(fmt::format("stopped by {}; {}", ::strsignal(signal), way_on(job_)));
+    log_.warning(fmt::format("stopped by {}; {}", ::strsignal(signal), train::way_on(job_)));
     return 128 + signal;
   }
   master::job_progress const end = server_.decisions().progress();
   if (server_.decisions().suspended()) {
-    std::string const how = way_on(job_);
+    std::string const how = train::way_on(job_);
     show("Suspended", how);
     // The next begins with what is written, by all that this one knows.
     journal_.remove();
@@ -440,7 +444,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (!failure_.empty()) throw error(failure_);
   // Who gives the same command with the same token again begins anew.
   journal_.remove();
-  if (std::string const line = outcome(job_, program_); !line.empty()) log_.info(line);
+  if (std::string const line = train::outcome(job_, program_); !line.empty()) log_.info(line);
   log_.info(fmt::format("job '{}' is finished", around_.job_name));
   return 0;
 }

@@ -16,10 +16,9 @@
 #include "edl/app/job_directory.hpp"
 #include "edl/app/master_role.hpp"
 #include "edl/app/member.hpp"
-#include "edl/app/replica.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/running.hpp"
-#include "edl/app/setup.hpp"
+#include "edl/checkpoint/layout_digest.hpp"
 #include "edl/collective/meeting.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
@@ -29,8 +28,12 @@
 #include "edl/net/status.hpp"
 #include "edl/platform/launcher.hpp"
 #include "edl/ps/server.hpp"
+#include "edl/replica/replica.hpp"
+#include "edl/train/outputs.hpp"
+#include "edl/train/records.hpp"
+#include "edl/train/setup.hpp"
+#include "edl/train/start.hpp"
 #include "edl/wire/edl.pb.h"
-#include "edl/wire/layout_digest.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
 #include "edl/worker/remote.hpp"
@@ -69,13 +72,13 @@ inline constexpr std::size_t most_masters = 5;  // killed within a minute
 
 }  // namespace detail
 
-EDL_INLINE int run_master(program& p, arguments const& a, surroundings const& s, logger const& log,
+EDL_INLINE int run_master(train::program& p, arguments const& a, surroundings const& s, logger const& log,
                           signals const& stop) {
   for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
   return master_role(p, a.job, s, log).run(stop);
 }
 
-EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s, logger const& log,
+EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings const& s, logger const& log,
                           signals const& stop) {
   using namespace detail;
   job const& j = a.job;
@@ -83,7 +86,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   if (s.id >= count)
     throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
                                   s.id, j.num_ps_pods, count));
-  auto const when = policy_of(j);
+  auto const when = train::policy_of(j);
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
   ps::server server(
@@ -94,9 +97,9 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
        .make =
            [&](std::uint32_t range) {
              return std::make_shared<ps::store>(
-                 store_options_of(j, p, *when, partition(p.layout.size(), count, range)));
+                 train::store_options_of(j, p, *when, partition(p.layout.size(), count, range)));
            },
-       .configure = [&](ps::store& into, std::string const& path) { configure(into, j, p, path); },
+       .configure = [&](ps::store& into, std::string const& path) { train::configure(into, j, p, path); },
        .frozen = [&](std::uint64_t generation,
                      ps::push_result const& r) { report_frozen(node, master, generation, r); },
        .cut_off =
@@ -114,7 +117,7 @@ EDL_INLINE int run_server(program& p, arguments const& a, surroundings const& s,
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
   self.hold([&server] { return server.held(); }, [&server] { return server.heard(); });
   std::optional<int> signal;
-  if (!self.join(wire::layout_digest(p.layout), listener.addresses(),
+  if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
                  [&] { return (signal = signal ? signal : stop.wait(0ms)).has_value(); }))
     return 0;
   log.info(
@@ -131,11 +134,11 @@ namespace detail {
 /// A worker's life, once it has joined: what is the same wherever the model's variables are.
 template <class Parameters>
 int work_as(member& self, net::node& node, net::channel& master, Parameters& parameters,
-            worker::trainer& trainer, records const& r, program& p, job const& j, std::uint32_t id,
-            logger const& log, signals const& stop) {
+            worker::trainer& trainer, train::records const& r, train::program& p, job const& j,
+            std::uint32_t id, logger const& log, signals const& stop) {
   worker::remote_master work(master, {id, self.incarnation()}, parameters);
   worker::session session(j, trainer, *p.rule, r.view(), work, parameters, log,
-                          predictions_of(j, p, int(id)));
+                          train::predictions_of(j, p, int(id)));
   self.watch(session.seen());
   bool asked = false;  // a signal is told once, and all may ask
   auto const stopping = [&] { return asked = asked || self.lost() || stop.wait(0ms).has_value(); };
@@ -158,17 +161,17 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
     if (!self.lost()) self.leave();
     return done;
   }();
-  write_profile(j, trainer, fmt::format("worker-{}", id), log);
+  train::write_profile(j, trainer, fmt::format("worker-{}", id), log);
   if (!complete && self.lost()) self.explain_loss("worker");
   log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");
   return 0;
 }
 
-EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, records const& r,
+EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& s, train::records const& r,
                            worker::trainer& trainer, net::node& node, net::channel& master, logger const& log,
                            signals const& stop) {
   ps::asynchronous const when(false);
-  auto const store = std::make_shared<ps::store>(store_options_of(j, p, when, {0, p.layout.size()}));
+  auto const store = std::make_shared<ps::store>(train::store_options_of(j, p, when, {0, p.layout.size()}));
   ps::server server(node,
                     {.name = fmt::format("worker-{}", s.id),
                      .layout = p.layout,
@@ -181,26 +184,26 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
                     log);
   collective::meeting meeting(node);
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
-  replica parameters({s.id, self.incarnation()},
-                     {.node = node,
-                      .master = master,
-                      .meeting = meeting,
-                      .store = store,
-                      .server = server,
-                      .model = p,
-                      .what = j,
-                      .there = trainer.arena(),
-                      .log = log,
-                      .frozen = [&](std::uint64_t generation, ps::push_result const& result) {
-                        if (result.evaluate || result.checkpoint)
-                          report_frozen(node, master, generation, result);
-                      }});
+  replica::replica parameters({s.id, self.incarnation()},
+                              {.node = node,
+                               .master = master,
+                               .meeting = meeting,
+                               .store = store,
+                               .server = server,
+                               .model = p,
+                               .what = j,
+                               .there = trainer.arena(),
+                               .log = log,
+                               .frozen = [&](std::uint64_t generation, ps::push_result const& result) {
+                                 if (result.evaluate || result.checkpoint)
+                                   report_frozen(node, master, generation, result);
+                               }});
   net::listener listener(
       node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); },
       net::listener_options{.streams = meeting.handler()});
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
-  if (!self.join(wire::layout_digest(p.layout), listener.addresses(),
+  if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
                  [&] { return stop.wait(0ms).has_value(); }))
     return 0;
   log.info(
@@ -210,13 +213,13 @@ EDL_INLINE int run_replica(program& p, job const& j, surroundings const& s, reco
 
 }  // namespace detail
 
-EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s, logger const& log,
+EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings const& s, logger const& log,
                           signals const& stop) {
   using namespace detail;
   job const& j = a.job;
-  records const r = open_records(j, log);
+  train::records const r = train::open_records(j, log);
   bool const side_by_side = s.platform == "process";
-  worker::trainer_options options = trainer_options_of(j, side_by_side ? j.num_workers : 1, int(s.id));
+  worker::trainer_options options = train::trainer_options_of(j, side_by_side ? j.num_workers : 1, int(s.id));
   options.cuda.alone = side_by_side;
   auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
@@ -229,15 +232,16 @@ EDL_INLINE int run_worker(program& p, arguments const& a, surroundings const& s,
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
-  if (!self.join(wire::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); })) return 0;
+  if (!self.join(checkpoint::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); }))
+    return 0;
   log.info(fmt::format("joined the job (process {})", ::getpid()));
   return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
 }
 
 EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop) {
   using namespace detail;
-  make_directories(a.job);
-  auto const lock = lock_outputs(a.job, wire::lock_options::part::command, log);
+  train::make_directories(a.job);
+  auto const lock = train::lock_outputs(a.job, checkpoint::lock_options::part::command, log);
   std::string const token = net::token::random().secret();
   job_directory const own;
   std::string const journal = own.path() + "/journal.json";

@@ -12,9 +12,9 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/master/journal.hpp"
-#include "edl/wire/input_file.hpp"
 
 namespace edl::master {
 namespace detail {
@@ -41,7 +41,7 @@ EDL_INLINE std::string journal_head(std::string_view record) {
 
 /// The record in a journal's file, which is whole.
 EDL_INLINE nlohmann::json read_record(std::string const& path) {
-  wire::input_file const file(path);
+  input_file const file(path);
   if (file.size() > longest_journal)
     throw error(fmt::format("{} has {} bytes and is no journal of a master", path, file.size()));
   std::string text(file.size(), '\0');

@@ -10,19 +10,19 @@
 #include <functional>
 #include <map>
 
+#include "edl/checkpoint/checkpoint.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/layout_digest.hpp"
+#include "edl/checkpoint/model_file.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/master/server.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/status.hpp"
-#include "edl/wire/checkpoint.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/edl.pb.h"
-#include "edl/wire/layout_digest.hpp"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
-#include "edl/wire/model_file.hpp"
 
 // What the master asks of those who keep the model: servers, or the workers of a world.
 namespace edl::master {
@@ -164,17 +164,17 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
 
 // Empty, or why not.
 EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
-  std::string const path = wire::checkpoint_path(options_.checkpoint_dir, c.version);
+  std::string const path = checkpoint::checkpoint_path(options_.checkpoint_dir, c.version);
   try {
-    auto const earlier = wire::begin_checkpoint(path);
+    auto const earlier = checkpoint::begin_checkpoint(path);
     wire::CheckpointRequest request;
     request.set_generation(c.generation);
     request.set_version(c.version);
     request.set_path(path);
     request.set_final(c.final);
-    wire::manifest m = options_.manifest;
+    checkpoint::manifest m = options_.manifest;
     m.version = c.version;
-    m.layout = wire::layout_digest(options_.layout);
+    m.layout = checkpoint::layout_digest(options_.layout);
     order_terms const terms{
         .name = "checkpoint", .generation = c.generation, .patience = options_.order_patience};
     auto const replies =
@@ -183,7 +183,7 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
       auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
       m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
-    wire::commit_checkpoint(path, m, earlier, options_.allowed);
+    checkpoint::commit_checkpoint(path, m, earlier, options_.allowed);
   } catch (error const& e) {
     co_return e.what();
   }
@@ -192,7 +192,7 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
 
 // What is too old may stay: the checkpoint that was written is valid.
 EDL_INLINE void server::prune() try {
-  wire::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
+  checkpoint::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
 } catch (std::exception const& e) {
   log_.warning(fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
 }
@@ -264,7 +264,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
     }
   }
   std::string const path = options_.output + "/model.safetensors";
-  wire::export_model(path, options_.layout, variables, version);
+  checkpoint::export_model(path, options_.layout, variables, version);
   log_.info(fmt::format("model written to {}", path));
 }
 

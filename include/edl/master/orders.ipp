@@ -9,11 +9,11 @@
 #include <exception>
 #include <utility>
 
+#include "edl/checkpoint/directory.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/server.hpp"
 #include "edl/net/carry.hpp"
 #include "edl/net/status.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
@@ -112,9 +112,9 @@ EDL_INLINE bool server::find(find_restore_point const& c, std::string& why) try 
   std::optional<restore_point> found;
   if (!options_.checkpoint_dir.empty()) {
     bool const tolerant = options_.ignore_damaged_checkpoints;
-    auto const search =
-        wire::find_checkpoint(options_.checkpoint_dir, wire::check::checksums,
-                              tolerant ? wire::unreadable::passed_over : wire::unreadable::refused);
+    auto const search = checkpoint::find_checkpoint(
+        options_.checkpoint_dir, checkpoint::check::checksums,
+        tolerant ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
     if (!search.passed_over.empty()) log_.warning(search.warning());
     if (!search.newest && !search.passed_over.empty() && !tolerant) {
       coordinator_.fail(
@@ -125,7 +125,7 @@ EDL_INLINE bool server::find(find_restore_point const& c, std::string& why) try 
     }
     if (!search.passed_over.empty()) found = options_.anew;
     if (search.newest) {
-      wire::manifest const m = wire::read_manifest(*search.newest);
+      checkpoint::manifest const m = checkpoint::read_manifest(*search.newest);
       found = restore_point{*search.newest, m.version, m.applied()};
     }
   }

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "edl/checkpoint/checkpoint.hpp"
+#include "edl/checkpoint/manifest.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
 #include "edl/master/coordinator.hpp"
@@ -24,8 +26,6 @@
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
-#include "edl/wire/checkpoint.hpp"
-#include "edl/wire/manifest.hpp"
 
 namespace edl::wire {
 class ConfigureRequest;  // edl/wire/edl.pb.h
@@ -39,12 +39,12 @@ struct server_options {
   std::string checkpoint_dir;      ///< empty: none
   std::uint64_t keep_checkpoint_max = 0;
   std::string output;                 ///< directory for the trained model; empty: none
-  wire::manifest manifest;            ///< of every checkpoint, but for version and files
+  checkpoint::manifest manifest;      ///< of every checkpoint, but for version and files
   master::journal journal;            ///< read already
   std::optional<memory> before = {};  ///< what was in it
   bool ignore_damaged_checkpoints = false;
   restore_point anew = {};                            ///< where it begins again when all are damaged
-  wire::permission allowed = {};                      ///< to write checkpoints; throws when it is not
+  checkpoint::permission allowed = {};                ///< to write checkpoints; throws when it is not
   std::chrono::milliseconds step_patience{60'000};    ///< without a step, until it is told what is waited for
   std::chrono::milliseconds order_patience{300'000};  ///< for who lives and cannot be reached, or for storage
   std::chrono::milliseconds final_patience{10'000};   ///< for the storage of what the job ends with

@@ -11,19 +11,19 @@
 #include <map>
 #include <optional>
 
+#include "edl/checkpoint/checkpoint.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/layout_digest.hpp"
+#include "edl/checkpoint/model_file.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/master/server.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/status.hpp"
-#include "edl/wire/checkpoint.hpp"
-#include "edl/wire/checkpoint_directory.hpp"
 #include "edl/wire/edl.pb.h"
-#include "edl/wire/layout_digest.hpp"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
-#include "edl/wire/model_file.hpp"
 
 namespace edl::master {
 namespace detail {

@@ -5,15 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/checkpoint/checkpoint.hpp"
 #include "edl/ps/snapshot.hpp"
-#include "edl/wire/checkpoint.hpp"
 
 namespace edl::ps {
 
 /// The message that goes before a store's variables and slots when another store becomes a copy of it
 /// (`wire::CopyReply`), and back. Throws error for what is none; `from` stands in its text.
 std::string describe_copy(cut const& what);
-std::vector<wire::segment> segments_of_copy(std::string const& message, std::string_view from);
+std::vector<checkpoint::segment> segments_of_copy(std::string const& message, std::string_view from);
 
 }  // namespace edl::ps
 

@@ -11,7 +11,7 @@ namespace edl::ps {
 
 EDL_INLINE std::string describe_copy(cut const& what) {
   wire::CopyReply reply;
-  for (wire::segment const& s : what.segments) {
+  for (checkpoint::segment const& s : what.segments) {
     auto& out = *reply.add_segments();
     out.set_first(s.elements.first);
     out.set_last(s.elements.last);
@@ -21,9 +21,10 @@ EDL_INLINE std::string describe_copy(cut const& what) {
   return wire::pack(reply);
 }
 
-EDL_INLINE std::vector<wire::segment> segments_of_copy(std::string const& message, std::string_view from) {
+EDL_INLINE std::vector<checkpoint::segment> segments_of_copy(std::string const& message,
+                                                             std::string_view from) {
   auto const reply = wire::unpack<wire::CopyReply>(message, from);
-  std::vector<wire::segment> segments;
+  std::vector<checkpoint::segment> segments;
   for (auto const& s : reply.segments())
     segments.push_back(
         {{std::size_t(s.first()), std::size_t(s.last())}, s.steps(), wire::from_message(s.ledger())});

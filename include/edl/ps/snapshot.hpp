@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "edl/checkpoint/checkpoint.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/ps/buffer.hpp"
-#include "edl/wire/checkpoint.hpp"
 
 namespace edl::ps {
 
@@ -34,9 +34,9 @@ struct cut {
   buffer slots;  ///< one slot after the other, each `slot_stride` apart
   std::size_t slot_stride = 0;
   std::vector<std::string> slot_names;
-  element_range elements;               ///< of the arena
-  std::size_t parameters = 0;           ///< of these elements, from the first
-  std::vector<wire::segment> segments;  ///< with the ledgers that belong to the variables
+  element_range elements;                     ///< of the arena
+  std::size_t parameters = 0;                 ///< of these elements, from the first
+  std::vector<checkpoint::segment> segments;  ///< with the ledgers that belong to the variables
 
   std::uint64_t version() const { return variables.version(); }
 
@@ -44,9 +44,10 @@ struct cut {
   edl::ledger ledger() const;
 };
 
-/// Writes a server's file of the checkpoint in `path` (`wire::write_part`); may run on a thread of its own.
-wire::manifest::file write_cut(cut const& what, std::string const& path, parameter_layout const& layout,
-                               std::uint32_t server, std::uint32_t servers);
+/// Writes a server's file of the checkpoint in `path` (`checkpoint::write_part`); may run on a thread of its
+/// own.
+checkpoint::manifest::file write_cut(cut const& what, std::string const& path, parameter_layout const& layout,
+                                     std::uint32_t server, std::uint32_t servers);
 
 }  // namespace edl::ps
 

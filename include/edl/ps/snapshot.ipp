@@ -12,25 +12,25 @@ namespace edl::ps {
 EDL_INLINE edl::ledger cut::ledger() const {
   if (segments.empty()) return {};
   edl::ledger all = segments.front().ledger;
-  for (wire::segment const& s : segments) all.intersect(s.ledger);
+  for (checkpoint::segment const& s : segments) all.intersect(s.ledger);
   return all;
 }
 
-EDL_INLINE wire::manifest::file write_cut(cut const& what, std::string const& path,
-                                          parameter_layout const& layout, std::uint32_t server,
-                                          std::uint32_t servers) {
+EDL_INLINE checkpoint::manifest::file write_cut(cut const& what, std::string const& path,
+                                                parameter_layout const& layout, std::uint32_t server,
+                                                std::uint32_t servers) {
   std::vector<view<float>> slots;
   for (std::size_t i = 0; i < what.slot_names.size(); ++i)
     slots.push_back(what.slots.values().subspan(i * what.slot_stride, what.parameters));
-  return wire::write_part(path, layout,
-                          {.server = server,
-                           .servers = servers,
-                           .version = what.version(),
-                           .elements = what.elements,
-                           .variables = what.variables.variables(),
-                           .slot_names = what.slot_names,
-                           .slots = slots,
-                           .segments = what.segments});
+  return checkpoint::write_part(path, layout,
+                                {.server = server,
+                                 .servers = servers,
+                                 .version = what.version(),
+                                 .elements = what.elements,
+                                 .variables = what.variables.variables(),
+                                 .slot_names = what.slot_names,
+                                 .slots = slots,
+                                 .segments = what.segments});
 }
 
 }  // namespace edl::ps

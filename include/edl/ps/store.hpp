@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/checkpoint/checkpoint.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
@@ -17,7 +18,6 @@
 #include "edl/ps/frozen.hpp"
 #include "edl/ps/policy.hpp"
 #include "edl/ps/snapshot.hpp"
-#include "edl/wire/checkpoint.hpp"
 
 namespace edl::ps {
 
@@ -54,8 +54,8 @@ struct task_position {
 /// The state of one server, or of a process that trains alone: a range of the arena, the slots of its
 /// parameters, and the ledger of what they have applied. It knows no model and no socket.
 ///
-/// Elements restored from servers whose ledgers differed keep their own history (`wire::segment`): a push
-/// that some of them have counted is applied to the others only, so that every minibatch counts once for
+/// Elements restored from servers whose ledgers differed keep their own history (`checkpoint::segment`): a
+/// push that some of them have counted is applied to the others only, so that every minibatch counts once for
 /// every element. They become one when their histories agree. The version is the least number of steps of a
 /// segment: stores that have applied the same minibatches have the same version.
 ///
@@ -77,7 +77,7 @@ class store {
   /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
   /// then the slots as its `cut` holds them. Frozen versions are dropped. Throws, changing nothing, for what
   /// cannot be one.
-  void restore(std::vector<wire::segment> segments, view<float> values);
+  void restore(std::vector<checkpoint::segment> segments, view<float> values);
   std::size_t copy_size() const { return options_.elements.size() + slot_stride_ * slot_names_.size(); }
 
   /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
@@ -173,7 +173,7 @@ class store {
     float rate = 1;                     // of the accumulation: the least
   };
 
-  void start(std::vector<wire::segment> segments);
+  void start(std::vector<checkpoint::segment> segments);
   void place();
   void fetch() const;
   void step(segment& s, view<float> gradients, view<float> state_change, float rate);

@@ -7,10 +7,10 @@
 #include <limits>
 #include <utility>
 
+#include "edl/checkpoint/manifest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/ps/store.hpp"
-#include "edl/wire/manifest.hpp"
 
 namespace edl::ps {
 namespace detail {
@@ -51,10 +51,10 @@ EDL_INLINE store::store(store_options options)
   start({{options_.elements, 0, {}}});
 }
 
-EDL_INLINE void store::start(std::vector<wire::segment> segments) {
+EDL_INLINE void store::start(std::vector<checkpoint::segment> segments) {
   segments_.clear();
   version_ = std::numeric_limits<std::uint64_t>::max();
-  for (wire::segment& s : segments) {
+  for (checkpoint::segment& s : segments) {
     version_ = std::min(version_, s.steps);
     segments_.push_back({s.elements, s.steps, s.ledger, std::move(s.ledger), {}, 1});
   }
@@ -103,19 +103,20 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
   auto const values = slots.write();
   for (std::size_t i = 0; i < slot_names_.size(); ++i)
     views.push_back(values.subspan(i * slot_stride_, parameters_));
-  auto segments =
-      wire::read_range(path, options_.layout, options_.elements.first, variables.write(), slot_names_, views);
+  auto segments = checkpoint::read_range(path, options_.layout, options_.elements.first, variables.write(),
+                                         slot_names_, views);
   // Another job's ledger means nothing here, and all servers must agree on where they start.
-  if (what == history::forgotten) segments = {{options_.elements, wire::read_manifest(path).version, {}}};
+  if (what == history::forgotten)
+    segments = {{options_.elements, checkpoint::read_manifest(path).version, {}}};
   variables_ = std::move(variables);
   slots_ = std::move(slots);
   start(std::move(segments));
 }
 
-EDL_INLINE void store::restore(std::vector<wire::segment> segments, view<float> values) {
+EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments, view<float> values) {
   std::size_t at = options_.elements.first;
   bool whole = values.size() == copy_size() && !segments.empty();
-  for (wire::segment const& s : segments) {
+  for (checkpoint::segment const& s : segments) {
     whole = whole && s.elements.first == at && s.elements.last >= at;
     at = s.elements.last;
   }

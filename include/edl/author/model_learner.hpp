@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "edl/author/model_traits.hpp"
+#include "edl/author/sample.hpp"
+#include "edl/device/any_device.hpp"
+#include "edl/nn/loss/on_cuda.hpp"
+#include "edl/nn/model.hpp"
+#include "edl/nn/takes_ids.hpp"
+#include "edl/optim/on_cuda.hpp"
+#include "edl/train/learner.hpp"
+#include "edl/train/trainers.hpp"
+#include "edl/worker/trainer.hpp"
+
+namespace edl::author {
+
+namespace detail {
+
+/// Throws data_error: a label is not one of the network's outputs, or none of the loss's; the feed made
+/// another number of features.
+[[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
+[[noreturn]] void refuse_label(float label);
+[[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
+
+/// Throws error: the memory that `most` samples at a time need is not to be had.
+[[noreturn]] void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most);
+
+/// Throws data_error unless all are whole numbers below the vocabulary.
+void check_ids(view<float> features, int vocabulary);
+
+}  // namespace detail
+
+/// A user's Model as a `learner`.
+template <class Model>
+class model_learner final : public train::learner {
+  using traits = model_traits<Model>;
+  using network = model<Model::network, any_device>;
+  using sample_type = sample<Model>;
+  static constexpr shape input = network::input, output = network::output;
+  static constexpr std::size_t labels = sample_type::labels;
+  static constexpr bool classes = traits::loss_type::class_labels;
+  static constexpr bool loss_on_gpu = nn::computes_on_cuda<typename traits::loss_type>;
+  static constexpr bool optimizer_on_gpu = optimizes_on_cuda<typename traits::optimizer_type>;
+
+ public:
+  model_learner(std::shared_ptr<device_backend> on, worker::trainer_options const& o)
+      : train::learner({.input = input,
+                        .output = output,
+                        .parameters = network::parameter_count,
+                        .state = network::state_count,
+                        .labels = labels,
+                        .class_labels = classes,
+                        .of_ids = Model::network.of_ids,
+                        .totals = traits::metrics::totals,
+                        .augments = traits::augments,
+                        .places = traits::places,
+                        .averages = traits::averages,
+                        .looks = traits::evaluation.looks,
+                        .loss_on_gpu = loss_on_gpu,
+                        .optimizer_on_gpu = optimizer_on_gpu}),
+        net_({.max_batch = o.max_batch, .seed = o.seed, .device = std::move(on), .keep = o.keep}) {}
+
+  void feed(example const& record, data::batch& b, int row, mode m) const override {
+    sample_type s(b.feature_row(row), b.target_row(row));
+    Model::feed(record, s, m);
+    if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
+    if constexpr (Model::network.of_ids)
+      detail::check_ids(b.feature_row(row), nn::vocabulary_of(Model::network.body, input));
+    if (m == mode::prediction) return;
+    if constexpr (classes) {
+      auto const label = std::int64_t(s.label);
+      if (label < 0 || label > std::numeric_limits<std::int32_t>::max() ||
+          !traits::loss_type::valid(std::int32_t(label), output))
+        detail::refuse_label(label, output.size());
+      b.class_row(row)[0] = std::int32_t(label);
+    } else {
+      if constexpr (labels == 1) b.target_row(row)[0] = s.label;
+      for (float label : b.target_row(row))
+        if (!traits::loss_type::valid(label, output)) detail::refuse_label(label);
+    }
+  }
+
+  void augment([[maybe_unused]] out features, [[maybe_unused]] record_stream const& random) const override {
+    if constexpr (traits::augments) Model::augmentation(input, features, random);
+  }
+  void place([[maybe_unused]] record_stream const& random, [[maybe_unused]] placement& at) const override {
+    if constexpr (traits::places) Model::augmentation.place(input, random, at);
+  }
+
+  out variables() override { return net_.variables(); }
+  out gradients() override { return net_.gradients(); }
+  in forward(in x, int rows, mode what, std::uint64_t step) override {
+    return net_.forward(x, rows, what, step);
+  }
+  out output_gradient() override { return net_.output_gradient(); }
+  void backward(in x, int rows, std::function<void(std::size_t first)> const& ready) override {
+    net_.backward(x, rows, ready);
+  }
+  void set_trace(nn::trace* to) override { net_.set_trace(to); }
+
+  double loss(int rows, in outputs, data::batch const& b, out gradients) const override {
+    return traits::loss(output, rows, outputs, truth(b), gradients);
+  }
+  void measure(std::span<double> totals, int rows, in outputs, data::batch const& b,
+               double loss) const override {
+    traits::metrics::update(totals, output, rows, outputs, truth(b), loss);
+  }
+
+  void compute_loss([[maybe_unused]] cuda& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
+                    [[maybe_unused]] in labels_there, [[maybe_unused]] out gradients,
+                    [[maybe_unused]] out loss) const override {
+    if constexpr (loss_on_gpu)
+      nn::compute_loss(gpu, traits::loss, output, rows, outputs, labels_there, gradients, loss);
+  }
+  void apply_optimizer([[maybe_unused]] cuda& gpu, [[maybe_unused]] out weights,
+                       [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
+                       [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
+    if constexpr (optimizer_on_gpu) edl::apply(gpu, traits::optimizer, weights, gradients, slots, rate, step);
+  }
+
+ private:
+  static auto truth(data::batch const& b) {
+    if constexpr (classes)
+      return view<std::int32_t>(b.classes).first(std::size_t(b.rows) * labels);
+    else
+      return view<float>(b.targets).first(std::size_t(b.rows) * labels);
+  }
+
+  network net_;
+};
+
+template <class Model>
+constexpr bool is_portable = nn::is_portable(Model::network.body, Model::network.input);
+
+/// A model's trainer, on the device that the options want.
+template <class Model>
+std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o) try {
+  return train::make_trainer(o, is_portable<Model>, [&](std::shared_ptr<device_backend> on) {
+    return std::make_unique<model_learner<Model>>(std::move(on), o);
+  });
+} catch (std::bad_alloc const&) {
+  using network = model<Model::network, any_device>;
+  detail::refuse_memory(network::memory({1, o.keep}), network::memory({o.max_batch, o.keep}), o.max_batch);
+}
+
+}  // namespace edl::author
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/author/model_learner.ipp"
+#endif

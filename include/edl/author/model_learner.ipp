@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "edl/author/model_learner.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/device/geometry.hpp"
+
+namespace edl::author::detail {
+
+EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs) {
+  throw data_error(
+      fmt::format("label {} is out of range: the network has outputs 0 to {}", label, outputs - 1));
+}
+
+EDL_INLINE void refuse_label(float label) {
+  throw data_error(fmt::format("label {} is out of range for the model's loss", label));
+}
+
+EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
+  throw data_error(
+      fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
+}
+
+EDL_INLINE void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most) {
+  throw error(fmt::format(
+      "--minibatch_size={} needs {} bytes of memory for the network ({} for activations), more than this "
+      "machine gives; one record needs {}: lower --minibatch_size, or keep less with "
+      "--activations=recomputed "
+      "or bfloat16 (--explain_plan lists what each layer takes)",
+      most, of_all.total(), of_all.activations, of_one.total()));
+}
+
+EDL_INLINE void check_ids(view<float> features, int vocabulary) {
+  embedding_geometry const g{.vocabulary = vocabulary};
+  for (std::size_t i = 0; i < features.size(); ++i)
+    if (!g.has(features[i]))
+      throw data_error(
+          fmt::format("number {} of the record, {}, is no id: the network's embedding takes whole numbers "
+                      "from 0 to {}",
+                      i, features[i], vocabulary - 1));
+}
+
+}  // namespace edl::author::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <span>
+#include <utility>
+
+#include "edl/app/command.hpp"
+#include "edl/author/model_learner.hpp"
+#include "edl/author/model_traits.hpp"
+#include "edl/author/prepare.hpp"
+#include "edl/device/any_device.hpp"
+#include "edl/nn/explain.hpp"
+#include "edl/train/trainers.hpp"
+
+namespace edl {
+namespace author {
+
+/// What a binary knows of a model struct.
+template <class Model>
+train::program make_program() {
+  check_model<Model>();
+  using network = model<Model::network, any_device>;
+  train::program p;
+  p.layout = network::layout();
+  p.outputs = network::output.size();
+  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
+  p.make_trainer = make_trainer<Model>;
+  p.explain = [](std::ostream& to, worker::trainer_options const& o) {
+    any_device device(train::open_device(o, is_portable<Model>));
+    nn::explain<Model::network>(to, device, {o.max_batch, o.keep});
+  };
+  p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
+    network::initialise(seed, first, values);
+  };
+  if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
+  p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
+  if constexpr (model_traits<Model>::takes_predictions)
+    p.on_predictions = [](int rows, view<float> outputs, int worker) {
+      Model::on_predictions(network::output, rows, outputs, worker);
+    };
+  return p;
+}
+
+}  // namespace author
+
+/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says, or, without
+/// it, the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags). Returns the
+/// exit code: 0 when everything that was asked for is done, 1 otherwise, with one line on standard error that
+/// says why.
+template <class Model>
+int run(int argc, char** argv) {
+  auto p = author::make_program<Model>();
+  return app::run(p, argc, argv);
+}
+
+}  // namespace edl

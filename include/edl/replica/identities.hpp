@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "edl/core/ledger.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl::replica::detail {
+
+// Identities of minibatches travel in sums, in numbers that a sum with zeros leaves as they are: 16 bits in a
+// float.
+inline constexpr std::size_t floats_per_contribution = 13;
+
+inline void write_identity(contribution const& c, std::span<float> into) {
+  std::uint32_t const words[]{c.key.task.epoch, c.key.task.index, c.key.index,
+                              c.key.count,      c.records,        c.skipped};
+  into[0] = 1;
+  for (std::size_t i = 0; i < 6; ++i) {
+    into[1 + 2 * i] = float(words[i] & 0xffff);
+    into[2 + 2 * i] = float(words[i] >> 16);
+  }
+}
+
+inline std::optional<contribution> read_identity(view<float> from) {
+  if (from[0] != 1) return std::nullopt;
+  std::uint32_t words[6];
+  for (std::size_t i = 0; i < 6; ++i)
+    words[i] = std::uint32_t(from[1 + 2 * i]) | std::uint32_t(from[2 + 2 * i]) << 16;
+  return contribution{{{words[0], words[1]}, words[2], words[3]}, words[4], words[5]};
+}
+
+}  // namespace edl::replica::detail

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <type_traits>
+
+#include "edl/core/inline.hpp"
+#include "edl/net/blocking.hpp"
+#include "edl/net/status.hpp"
+#include "edl/ps/copy.hpp"
+#include "edl/replica/replica.hpp"
+#include "edl/train/start.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/ledger_message.hpp"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+
+namespace edl::replica {
+namespace detail {
+
+// Whose machine or process is gone is told by the links' ends or by the master. This finds who hangs; a
+// member may well be at a long evaluation.
+inline constexpr std::chrono::seconds silence{300};
+
+inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
+
+/// Why a job's sums are the host's wherever it runs; empty: they need not be.
+EDL_INLINE std::string keeps_to_ring(job const& j) {
+  if (j.allreduce_transport == "ring") return "--allreduce_transport=ring";
+  if (j.fixed_global_batch) return "--fixed_global_batch fixes the order of sums, which NCCL does not";
+  if (j.gradients == "bfloat16") return "--gradients=bfloat16 is the ring's";
+  return {};
+}
+
+}  // namespace detail
+
+EDL_INLINE replica::replica(worker::identity self, surroundings around)
+    : self_(self),
+      around_(std::move(around)),
+      sum_({.parameters = around_.model.layout.parameters,
+            .state = around_.model.layout.state,
+            .halved = around_.what.gradients == "bfloat16",
+            .places = around_.what.fixed_global_batch ? std::size_t(around_.what.num_workers) : 0}),
+      gpus_(around_.there, {.parameters = around_.model.layout.parameters,
+                            .unwanted = detail::keeps_to_ring(around_.what)}) {}
+
+EDL_INLINE replica::~replica() {
+  std::lock_guard const guard(lock_);
+  if (group_) group_->abort();
+}
+
+template <class F>
+auto replica::on_node(F work) {
+  using result = std::invoke_result_t<F>;
+  std::promise<result> done;
+  auto const run = [&] {
+    try {
+      if constexpr (std::is_void_v<result>)
+        work(), done.set_value();
+      else
+        done.set_value(work());
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  };
+  if (!around_.node.post(run)) throw error("this process is ending");
+  return done.get_future().get();
+}
+
+// ---- Worlds ----
+
+EDL_INLINE void replica::world_is_over(std::uint64_t next) {
+  over_ = next;
+  around_.meeting.interrupt(next - 1);
+  std::lock_guard const guard(lock_);
+  if (group_ && number_ < next) group_->abort();
+}
+
+EDL_INLINE wire::World replica::enter() {
+  wire::EnterRequest request;
+  request.set_worker(self_.id);
+  request.set_incarnation(self_.incarnation);
+  request.set_last(number_);
+  request.set_copy(copied_);
+  if (suspect_) request.add_suspect(*suspect_);
+  if (copied_) {
+    ps::cut const now = on_node([&] { return around_.store->cut(); });
+    request.set_version(now.version());
+    request.set_of(of_);
+    wire::to_message(now.ledger(), *request.mutable_ledger());
+  }
+  for (;;) {
+    if (stopping_ && stopping_()) throw worker::interrupted("told to stop between two worlds");
+    net::outgoing const what{.method = wire::method::enter,
+                             .message = wire::pack(request),
+                             .timeout = worker::master_patience,
+                             .idempotent = true};
+    auto const w = wire::unpack<wire::World>(worker::ask_master(around_.master, what, stopping_).message,
+                                             around_.master.name());
+    if (!w.known() && !w.over()) throw error("the master has given this worker up");
+    if (w.over() || w.number() > 0) return w;
+  }
+}
+
+EDL_INLINE void replica::leave() {
+  {
+    std::lock_guard const guard(lock_);
+    if (group_) group_->abort();
+    group_.reset();
+  }
+  sum_.enter(nullptr);
+  gpus_.leave();
+}
+
+EDL_INLINE bool replica::refresh() {
+  leave();
+  for (;;) {
+    wire::World const w = enter();
+    if (w.over()) return finished_ = true;
+    suspect_.reset();
+    if (take_place(w)) return true;
+  }
+}
+
+// False: the world broke before it began.
+EDL_INLINE bool replica::take_place(wire::World const& w) {
+  number_ = w.number();
+  members_.clear();
+  rank_ = -1;
+  std::vector<collective::participant> all;
+  for (auto const& m : w.members()) {
+    auto const where = net::parse_addresses(m.addresses());
+    std::string const name = fmt::format("worker-{}", m.id());
+    bool const self = m.id() == self_.id;
+    if (self) rank_ = int(members_.size());
+    members_.push_back(
+        {m.id(), m.current(), self ? nullptr : std::make_unique<net::channel>(around_.node, where, name)});
+    all.push_back({name, where});
+  }
+  if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
+  if (members_[std::size_t(rank_)].current) of_ = w.number();
+  try {
+    auto formed = std::shared_ptr(
+        around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
+    {
+      std::lock_guard const guard(lock_);
+      group_ = formed;
+    }
+    sum_.enter(formed);
+    if (over_ > w.number()) throw collective::broken("the next world is being formed");
+    copy_from(w);
+    begin(w);
+    join_gpus(formed);
+  } catch (collective::broken const& e) {
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    around_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
+    leave();
+    return false;
+  }
+  return true;
+}
+
+// The store is the world's: others may copy it.
+EDL_INLINE void replica::begin(wire::World const& w) {
+  copied_ = true;
+  of_ = w.number();
+  // What the last world's first member has frozen, but may not have lived to tell.
+  on_node([&] {
+    around_.server.configured(w.number(), 0, around_.store);
+    auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
+    if (first != members_.end() && !first->to) around_.frozen(w.number(), around_.store->due());
+  });
+}
+
+// Makes the store what the world starts from.
+EDL_INLINE void replica::copy_from(wire::World const& w) {
+  if (members_[std::size_t(rank_)].current) return;
+  std::vector<std::size_t> sources;
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].current) sources.push_back(i);
+  if (sources.empty()) {
+    on_node([&] { train::configure(*around_.store, around_.what, around_.model, w.restore()); });
+    return;
+  }
+  std::size_t const from = sources[std::size_t(rank_) % sources.size()];
+  auto const began = std::chrono::steady_clock::now();
+  std::vector<float> values(around_.store->copy_size());
+  wire::CopyRequest request;
+  request.set_generation(w.number());
+  for (;;) {
+    net::outgoing what{
+        .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
+    what.into.push_back(std::as_writable_bytes(std::span(values)));
+    try {
+      net::started_call call = net::start(*members_[from].to, std::move(what));
+      while (!call.ready()) {
+        if (over_ > w.number()) call.cancel();  // the source may be what was lost
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      auto const answer = call.get();
+      auto segments = ps::segments_of_copy(answer.message, members_[from].to->name());
+      on_node([&] { around_.store->restore(std::move(segments), values); });
+      break;
+    } catch (net::call_error const& e) {
+      // The source may not have heard of this world yet.
+      if (e.code() == net::status::not_ready && over_ <= w.number()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        continue;
+      }
+      throw collective::broken(e.what(), int(from));
+    }
+  }
+  around_.log.info(fmt::format(
+      "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
+      values.size() * sizeof(float),
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
+          .count()));
+}
+
+// The members' GPUs sum, if all of them can; the copy is where the sums are.
+EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
+  if (around_.what.what != command::train) return;
+  bool const one = on_node([&] { return around_.store->segments() == 1; });
+  auto const not_joined = gpus_.enter(
+      group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
+  if (!not_joined) {
+    here_ = on_node([&] {
+      around_.store->move_to(*around_.there);
+      return around_.store->version();
+    });
+    if (rank_ == 0)
+      around_.log.info(
+          fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
+    return;
+  }
+  if (around_.what.allreduce_transport == "nccl")
+    throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
+                            not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
+                            not_joined->why));
+  on_node([&] { around_.store->move_back(); });
+  if (not_joined->with_gpu && not_joined->rank == rank_)
+    around_.log.info(fmt::format("world {}: the workers' hosts sum, not their GPUs, because of worker {}: {}",
+                                 number_.load(), self_.id, not_joined->why));
+}
+
+// ---- Steps ----
+
+EDL_INLINE void replica::step() {
+  std::shared_ptr<collective::group> const group = group_;
+  try {
+    if (!group || over_ > number_) throw collective::broken("its world is over");
+    std::vector<contribution> const all = gpus_.joined() ? gpus_.sum() : sum_.sum();
+    // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
+    // world leases it once.
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i),
+                      [&](contribution const& c) { return c.key == all[i].key; }))
+        throw collective::broken(
+            fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
+    if (!all.empty()) last_ = on_node([&] { return apply(all); });
+  } catch (collective::broken const& e) {
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    refresh();
+    if (!finished_) throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
+  }
+}
+
+EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
+  ps::push_result const r = around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums());
+  here_ = r.version;
+  around_.server.stepped();
+  if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
+  return r;
+}
+
+EDL_INLINE worker::lane_range replica::lanes() const {
+  if (finished_ || number_ == 0) return {};
+  auto const [first, count] = sum_.own();
+  return {std::uint32_t(first), std::uint32_t(count), number_};
+}
+
+EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
+  if (!last_turn_ || over_ > number_) return;
+  if (gpus_.joined()) {
+    if (around_.store->lacks(minibatch)) gpus_.ready(minibatch, first);
+    return;
+  }
+  // What some elements have counted before is left out when all gradients are there.
+  if (sum_.begun() || around_.store->lacks(minibatch)) sum_.ready(place_, minibatch, gradients, first);
+}
+
+EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
+                                        view<float> state_change) {
+  if (gpus_.joined()) {
+    gpus_.bring(minibatch, around_.store->lacks(minibatch));
+  } else if (place_ < sum_.own().count) {
+    auto const added = sum_.bring(place_, minibatch, gradients, state_change);
+    if (!sum_.begun()) around_.store->leave_out(minibatch, added);
+  }
+  if (last_turn_) step();
+  return {.stale = false, .version = last_.version};
+}
+
+EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
+  if (number_ == 0) {
+    refresh();
+    return;
+  }
+  bool begun = true;
+  try {
+    if (group_ && over_ <= number_) begun = group_->begun(patience);
+  } catch (collective::broken const&) {
+    // The step meets it again.
+  }
+  if (begun || pending() > 0) step();
+}
+
+EDL_INLINE std::optional<std::uint64_t> replica::in_place() const {
+  return gpus_.joined() ? std::optional(here_) : std::nullopt;
+}
+
+EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
+  return on_node([&] {
+    std::ranges::copy(around_.store->current(), variables.begin());
+    return around_.store->version();
+  });
+}
+
+EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
+  bool const here = on_node([&] {
+    if (version == around_.store->version()) {
+      std::ranges::copy(around_.store->current(), variables.begin());
+      return true;
+    }
+    if (!around_.store->has_evaluation(version)) return false;
+    std::ranges::copy(around_.store->evaluation(version).variables(), variables.begin());
+    return true;
+  });
+  if (here) return;
+  // It came later than that version.
+  std::string why = "no other member";
+  bool silent = false;
+  for (member const& m : members_) {
+    if (!m.to) continue;
+    wire::PullRequest request;
+    request.set_generation(number_);
+    request.set_frozen(true);
+    request.set_version(version);
+    net::outgoing what{
+        .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::copy_in};
+    what.into.push_back(std::as_writable_bytes(variables));
+    try {
+      net::wait(*m.to, std::move(what));
+      return;
+    } catch (net::call_error const& e) {
+      why = e.what();
+      // What says no is a member that does not have it; all else is no fault of the task.
+      if (e.code() != net::status::internal) {
+        silent = true;
+        suspect_ = m.id;
+      }
+    }
+  }
+  if (over_ > number_ || silent) {
+    refresh();
+    throw worker::rolled_back(fmt::format("{}; world {} follows", why, number_.load()));
+  }
+  throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
+}
+
+EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
+  ps::task_position const at = on_node([&] { return around_.store->position(task); });
+  return at.closed ? minibatches : at.applied;
+}
+
+}  // namespace edl::replica

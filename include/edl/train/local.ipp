@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <optional>
+
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/layout_digest.hpp"
+#include "edl/checkpoint/model_file.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/master/coordinator.hpp"
+#include "edl/ps/store.hpp"
+#include "edl/train/local.hpp"
+#include "edl/train/outputs.hpp"
+#include "edl/train/progress.hpp"
+#include "edl/train/records.hpp"
+#include "edl/train/setup.hpp"
+#include "edl/train/start.hpp"
+#include "edl/worker/session.hpp"
+
+namespace edl::train {
+namespace detail {
+
+/// The master's decisions and the only store, as the worker of this process sees them.
+class local_links final : public worker::master_link, public worker::parameter_link {
+ public:
+  local_links(program& p, job const& j, records const& r, worker::trainer& trainer,
+              checkpoint::permission allowed, logger log)
+      : program_(p),
+        job_(j),
+        manifest_(describe(j, r)),
+        allowed_(std::move(allowed)),
+        log_(std::move(log)),
+        policy_(policy_of(j)),
+        store_(store_options_of(j, p, *policy_, {0, p.layout.size()})),
+        options_(master_options(j, r, log_)),
+        master_(options_, now()),
+        view_(log_, ::isatty(2) == 1) {
+    configure(store_, job_, program_, options_.start.directory);
+    // Not what would need host memory between steps: --get_model_steps, and servers' differing histories.
+    if (arena* const there = trainer.arena(); there && store_.segments() == 1 && j.get_model_steps == 1) {
+      store_.move_to(*there);
+      moved_ = true;
+    }
+    if (!master_.over())
+      master_.join({.of = master::role::worker, .layout = checkpoint::layout_digest(p.layout)}, now());
+    obey();
+  }
+
+  worker::assignment next(std::uint32_t) override {
+    alive();
+    master::task_reply const r = master_.request_task(0, 0, now());
+    obey();
+    if (master_.failed()) throw error(master_.reason());
+    worker::assignment a;
+    a.what = r.kind;
+    if (!is_work(a.what)) return a;
+    a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
+    a.shard_name = options_.shards(a.what)[a.shard].name;
+    a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until;
+    return a;
+  }
+
+  bool report(worker::outcome const& o) override {
+    bool const accepted = master_.report_task({.lease = o.lease,
+                                               .error = o.error,
+                                               .metrics = o.metrics,
+                                               .returned = o.returned,
+                                               .applied = o.applied,
+                                               .skipped = o.skipped},
+                                              now());
+    alive();
+    obey();
+    return accepted;
+  }
+
+  std::optional<std::uint64_t> in_place() const override {
+    return moved_ ? std::optional(store_.version()) : std::nullopt;
+  }
+
+  std::uint64_t pull(std::span<float> variables) override {
+    std::ranges::copy(store_.current(), variables.begin());
+    return store_.version();
+  }
+
+  void pull_frozen(std::uint64_t version, std::span<float> variables) override {
+    if (version == store_.version())
+      std::ranges::copy(store_.current(), variables.begin());
+    else
+      std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
+  }
+
+  worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
+                      view<float> state_change) override {
+    ps::push_result const r = store_.push(minibatch, version, gradients, state_change);
+    if (r.evaluate || r.checkpoint)
+      master_.version_reached({.generation = master_.generation(),
+                               .version = r.version,
+                               .evaluate = r.evaluate,
+                               .checkpoint = r.checkpoint},
+                              now());
+    alive();
+    obey();
+    return {.stale = r.verdict == ps::verdict::stale, .version = r.version};
+  }
+
+  std::uint32_t position(task_key const& task, std::uint32_t minibatches) override {
+    auto const at = store_.position(task);
+    return at.closed ? minibatches : at.applied;
+  }
+
+  /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
+  void close(bool complete) {
+    finish_writing(true);
+    if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train) write(store_.cut());
+    if (complete && !job_.output.empty()) {
+      std::string const path = job_.output + "/model.safetensors";
+      checkpoint::export_model(path, program_.layout, store_.current(), store_.version());
+      log_.info(fmt::format("model written to {}", path));
+    }
+    view_.clear();
+    for (std::string const& line : account_lines(master_)) log_.info(line);
+    if (!complete) log_.warning(fmt::format("stopped; {}", way_on(job_)));
+    if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
+  }
+
+  void watch(worker::progress const& of) { seen_ = &of; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static clock::time_point now() { return clock::now(); }
+
+  void alive() {
+    auto const at = now();
+    view_.update(master_.progress(), at);
+    finish_writing(false);
+    if (at - last_beat_ < std::chrono::seconds(1)) return;
+    last_beat_ = at;
+    master::vitals v;
+    if (seen_) v = {.version = seen_->version, .records = seen_->records, .loss = seen_->loss};
+    master_.heartbeat(master::role::worker, 0, 0, v, at);
+    master_.tick(at);
+  }
+
+  void obey() {
+    for (auto commands = master_.take_commands(); !commands.empty(); commands = master_.take_commands())
+      for (master::command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
+  }
+
+  void execute(master::find_restore_point const& c) {
+    master_.restore_point_found(c.generation, options_.start, now());
+  }
+  void execute(master::configure_servers const&) {}
+  void execute(master::ask_version const& c) {
+    store_.flush();
+    master_.version_told(c.generation, store_.version(), now());
+  }
+  void execute(master::write_checkpoint const& c) {
+    finish_writing(true);
+    writing_ = c;
+    ps::cut const what = c.final ? store_.cut() : store_.checkpoint(c.version);
+    written_ = std::async(std::launch::async, [this, what] {
+      try {
+        write(what);
+        return std::string();
+      } catch (std::exception const& e) {
+        return std::string(e.what());
+      }
+    });
+    if (c.final) finish_writing(true);
+  }
+  void execute(master::release_frozen const& c) {
+    c.evaluation ? store_.release_evaluation(c.version) : store_.release_checkpoint(c.version);
+  }
+  void execute(master::replace_process const&) {}
+  void execute(master::start_process const&) {}
+  void execute(master::stop_process const&) {}
+  void execute(master::evaluation_done const& c) {
+    view_.clear();
+    log_.info(evaluation_line(program_, c.result));
+  }
+  void execute(master::finish_job const&) {}
+  void execute(master::suspend_job const&) {}
+  void execute(master::fail_job const&) {}
+  void execute(master::log_line const& c) {
+    view_.clear();
+    log_.log(c.level, c.text);
+  }
+
+  void write(ps::cut const& what) {
+    std::string const path = checkpoint::checkpoint_path(job_.checkpoint_dir, what.version());
+    auto const earlier = checkpoint::begin_checkpoint(path);
+    checkpoint::manifest m = manifest_;
+    m.version = what.version();
+    m.layout = checkpoint::layout_digest(program_.layout);
+    m.files = {ps::write_cut(what, path, program_.layout, 0, 1)};
+    checkpoint::commit_checkpoint(path, m, earlier, allowed_);
+    try {
+      checkpoint::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);
+    } catch (std::exception const& e) {
+      log_.warning(fmt::format("old checkpoints in {} cannot be removed: {}", job_.checkpoint_dir, e.what()));
+    }
+  }
+
+  /// Tells the master when a checkpoint is on the disk; `wait`: not before it is.
+  void finish_writing(bool wait) {
+    if (!written_.valid()) return;
+    if (!wait && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+    std::string const error = written_.get();
+    master_.checkpoint_written(master_.generation(), writing_.version, error, now());
+  }
+
+  program& program_;
+  job const& job_;
+  checkpoint::manifest manifest_;
+  checkpoint::permission allowed_;  // to write checkpoints
+  logger log_;
+  std::unique_ptr<ps::policy> policy_;
+  ps::store store_;
+  bool moved_ = false;  // to the trainer
+  master::job_options options_;
+  master::coordinator master_;
+  progress_view view_;
+  worker::progress const* seen_ = nullptr;
+  clock::time_point last_beat_{};
+  master::write_checkpoint writing_;
+  std::future<std::string> written_;
+};
+
+}  // namespace detail
+
+EDL_INLINE int run_local(program& p, job const& j, logger const& log,
+                         std::function<bool()> const& interrupted) {
+  make_directories(j);
+  auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
+  records const r = open_records(j, log);
+  auto const trainer = p.make_trainer(trainer_options_of(j, 1, 0));
+  if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  checkpoint::permission const allowed = [&] {
+    if (lock) lock->check();
+  };
+  detail::local_links links(p, j, r, *trainer, allowed, log);
+  clean_outputs(j, false, log);
+  worker::session session(j, *trainer, *p.rule, r.view(), links, links, log, predictions_of(j, p, 0));
+  links.watch(session.seen());
+  session.stop_when([&] {
+    if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);
+    return interrupted();
+  });
+  bool const complete = session.run();
+  links.close(complete);
+  write_profile(j, *trainer, "local", log);
+  return complete ? 0 : 1;
+}
+
+}  // namespace edl::train

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/core/layout.hpp"
+#include "edl/core/span.hpp"
+#include "edl/data/reader.hpp"
+#include "edl/optim/update_rule.hpp"
+#include "edl/train/initial_variables.hpp"
+#include "edl/worker/trainer.hpp"
+
+namespace edl::train {
+
+/// All that a binary knows of its model, so that what runs it is compiled once.
+struct program {
+  parameter_layout layout;
+  std::size_t outputs = 0;  ///< numbers that the network gives for one record
+  std::unique_ptr<update_rule> rule;
+
+  /// The model bound to memory.
+  std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
+
+  /// How the network is computed.
+  std::function<void(std::ostream& to, worker::trainer_options const&)> explain;
+
+  /// Initial values of elements [first, first + values.size()) of the arena.
+  std::function<void(std::uint64_t seed, std::size_t first, std::span<float> values)> initialise;
+
+  /// What the model makes of its training data before the first step, if it says so: some initial values.
+  std::function<void(data::source const& training, bool skip_damaged, initial_variables& into)> prepare;
+
+  /// The metrics by name, from their totals over any number of workers.
+  std::function<std::vector<std::pair<std::string, double>>(view<double> totals)> metrics;
+
+  /// What the model wants done with predictions, if it says so: rows × outputs, in the process of that
+  /// worker.
+  std::function<void(int rows, view<float> outputs, int worker)> on_predictions;
+};
+
+}  // namespace edl::train

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edl/core/job.hpp"
+#include "edl/core/log.hpp"
+#include "edl/master/coordinator.hpp"
+#include "edl/ps/policy.hpp"
+#include "edl/ps/store.hpp"
+#include "edl/train/program.hpp"
+#include "edl/train/records.hpp"
+#include "edl/worker/trainer.hpp"
+
+namespace edl::train {
+
+/// Where the predictions of a job lie; empty: it makes none, or the model takes them.
+std::string outcome(job const& j, program const& p);
+
+/// What the master is to do, and where it begins (`start_of`).
+master::job_options master_options(job const& j, records const& r, logger const& log);
+
+/// How worker number `id` computes. Its threads are what the command line says, or its share of the cores
+/// that are granted to it and to `workers` − 1 others; these take the GPUs that they see in turn.
+worker::trainer_options trainer_options_of(job const& j, int workers, int id);
+
+/// How pushes become steps: as they come with --use_async, in one process, and where one gradient is enough
+/// for a step and no --sync_version_tolerance says how old it may be.
+std::unique_ptr<ps::policy> policy_of(job const& j);
+
+ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
+                                   element_range elements);
+
+/// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`.
+std::string evaluation_line(program const& p, master::evaluation_result const& r);
+
+/// Lines for the end of a job: records of each epoch, expected and applied.
+std::vector<std::string> account_lines(master::coordinator const& c);
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/train/setup.ipp"
+#endif

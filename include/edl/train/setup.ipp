@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "edl/core/cores.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/nn/metric/values.hpp"
+#include "edl/train/setup.hpp"
+#include "edl/train/start.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline std::vector<master::shard> shards_of(data::source const* from) {
+  std::vector<master::shard> out;
+  if (from)
+    for (data::shard const& s : from->shards()) out.push_back({s.name, s.records});
+  return out;
+}
+
+/// `a` × `b`, or the greatest number.
+inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  return a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
+}
+
+/// The value of an enumeration whose names are in order; flags let no other through.
+template <class E, class Names>
+E named(Names const& names, std::string const& name) {
+  return E(std::ranges::find(names, name) - names.begin());
+}
+
+inline kernels kernels_of(job const& j) {
+  auto const told = named<kernels>(kernels_names, j.kernels);
+  return j.deterministic && told == kernels::measured ? kernels::fixed : told;
+}
+
+/// The file of measurements: as told, or where a user's caches are; empty where the user has no place.
+inline std::string kernel_cache_of(job const& j) {
+  if (!j.kernel_cache.empty()) return j.kernel_cache == "none" ? std::string() : j.kernel_cache;
+  if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::string(cache) + "/edl/kernels";
+  if (char const* const home = std::getenv("HOME"); home && *home)
+    return std::string(home) + "/.cache/edl/kernels";
+  return {};
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string outcome(job const& j, program const& p) {
+  if (j.what != command::predict || p.on_predictions) return {};
+  return fmt::format("the predictions are in {}", j.prediction_outputs);
+}
+
+EDL_INLINE master::job_options master_options(job const& j, records const& r, logger const& log) {
+  using enum master::job_type;
+  master::job_options o;
+  o.type = j.what == command::evaluate  ? evaluation_only
+           : j.what == command::predict ? prediction_only
+           : r.evaluation               ? training_with_evaluation
+                                        : training_only;
+  o.training = detail::shards_of(r.training.get());
+  o.validation = detail::shards_of(r.evaluation.get());
+  o.prediction = detail::shards_of(r.prediction.get());
+  o.minibatch_size = std::uint64_t(j.minibatch_size);
+  o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
+  o.num_epochs = j.num_epochs;
+  // A step of servers that wait is so many minibatches.
+  bool const averages = j.how == strategy::parameter_server && !j.use_async;
+  o.max_step = detail::times(j.max_step, averages ? std::uint64_t(j.grads_to_wait) : 1);
+  // Zero is the end only to the user, and never to the master.
+  o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
+  o.checkpoint = o.final_checkpoint = j.what == command::train && !j.checkpoint_dir.empty();
+  o.seed = j.seed;
+  o.shuffle = j.shuffle;
+  o.max_retries = std::uint32_t(j.max_task_retries);
+  o.skip_damaged = j.skip_damaged;
+  o.num_workers = std::uint32_t(std::max(1, j.num_workers));
+  o.num_servers = std::uint32_t(j.num_ps_pods);
+  o.ranges = std::uint32_t(j.ps_ranges);
+  o.server_copies = unsigned(j.ps_replicas);
+  o.replicas = j.how == strategy::allreduce;
+  o.lanes = o.replicas && j.fixed_global_batch ? o.num_workers : 0;
+  o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
+  o.start = start_of(j, r, log);
+  return o;
+}
+
+EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers, int id) {
+  return {.max_batch = j.minibatch_size,
+          .seed = j.seed,
+          .on = detail::named<worker::device_kind>(worker::device_names, j.device),
+          .device = {.threads = j.num_threads > 0 ? j.num_threads
+                                                  : std::max(1, granted_cores() / std::max(1, workers)),
+                     .kernels = detail::kernels_of(j),
+                     .kernel_cache = detail::kernel_cache_of(j)},
+          .cuda = {.index = workers > 1 ? id : 0,
+                   .precision = detail::named<precision>(precision_names, j.precision),
+                   .measured = detail::kernels_of(j) == kernels::measured},
+          .keep = detail::named<nn::storage>(nn::storage_names, j.activations),
+          .samples = detail::named<worker::keep_samples>(worker::keep_samples_names, j.keep_samples),
+          .profile = !j.profile.empty()};
+}
+
+EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
+  // One gradient is enough for a step: to refuse those that others overtook would only throw work away.
+  bool const one_is_enough = j.grads_to_wait == 1 && !j.sync_version_tolerance;
+  if (j.use_async || j.how == strategy::local || one_is_enough)
+    return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
+  return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait),
+                                           j.sync_version_tolerance.value_or(0));
+}
+
+EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
+                                              element_range elements) {
+  return {.layout = p.layout,
+          .elements = elements,
+          .rule = *p.rule,
+          .when = when,
+          .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
+          .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0};
+}
+
+EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {
+  return fmt::format("Evaluation metrics[v={}]: {}", r.of.version, to_text(p.metrics(r.totals)));
+}
+
+EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) {
+  std::vector<std::string> lines;
+  if (!c.tasks()) return lines;
+  std::uint64_t const records = c.tasks()->plan().records();
+  for (auto const& [epoch, done] : c.tasks()->done_by_epoch())
+    lines.push_back(
+        fmt::format("Epoch {}: {} records in the data set, {} counted once, {} skipped as damaged, {} left",
+                    epoch, records, done.records_done, done.records_skipped,
+                    records - done.records_done - done.records_skipped));
+  return lines;
+}
+
+}  // namespace edl::train

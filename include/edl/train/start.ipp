@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/model_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/storage_error.hpp"
+#include "edl/train/start.hpp"
+
+namespace edl::train {
+namespace detail {
+
+/// A model exported by --output, or by anybody with the same names and extents.
+inline bool is_model_file(std::string const& path) { return path.ends_with(".safetensors"); }
+
+inline master::restore_point point_of(job const& j, std::string const& path) {
+  // A new job counts its steps from the start; only who does not train speaks of the version.
+  if (is_model_file(path)) return {path, j.what == command::train ? 0 : checkpoint::model_version(path), {}};
+  checkpoint::manifest const m = checkpoint::read_manifest(path);
+  return {path, m.version, m.applied()};
+}
+
+/// How the records of two data sets differ, by their first difference.
+inline std::string other_shards(std::vector<checkpoint::manifest::shard> const& theirs,
+                                std::vector<checkpoint::manifest::shard> const& ours) {
+  if (theirs.size() != ours.size())
+    return fmt::format("--training_data with {} files, and this command has {}", theirs.size(), ours.size());
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (theirs[i].name != ours[i].name || theirs[i].records != ours[i].records)
+      return fmt::format("--training_data with {} records in {}, and this command has {} in {}",
+                         theirs[i].records, theirs[i].name, ours[i].records, ours[i].name);
+  return "other --training_data";
+}
+
+/// Throws error when the data set is not the one that the checkpoint's ledger speaks of.
+inline void check_same_job(job const& j, std::string const& checkpoint, checkpoint::manifest const& theirs,
+                           checkpoint::manifest const& ours) {
+  auto const same_shards = std::ranges::equal(theirs.shards, ours.shards, [](auto const& a, auto const& b) {
+    return a.name == b.name && a.records == b.records;
+  });
+  auto const differs = [&](char const* flag, auto const& was, auto const& is) {
+    return was == is ? std::string() : fmt::format("{}={}, and this command has {}", flag, was, is);
+  };
+  std::string what = differs("--job_name", theirs.job, ours.job);
+  if (what.empty()) what = differs("--seed", theirs.seed, ours.seed);
+  if (what.empty()) what = differs("--minibatch_size", theirs.minibatch_size, ours.minibatch_size);
+  if (what.empty()) what = differs("--records_per_task", theirs.records_per_task, ours.records_per_task);
+  if (what.empty() && !same_shards) what = other_shards(theirs.shards, ours.shards);
+  if (!what.empty())
+    throw error(
+        fmt::format("--checkpoint_dir={} holds checkpoints of {}; give the same to go on, or name another "
+                    "directory",
+                    j.checkpoint_dir, what));
+  for (std::size_t i = 0; i < ours.shards.size(); ++i)
+    if (std::uint64_t const was = theirs.shards[i].digest, is = ours.shards[i].digest; was && is && was != is)
+      throw error(
+          fmt::format("shard {} of --training_data={} has as many records as when {} was written, but other "
+                      "ones; put the "
+                      "old file back to go on, or start a new job: another --checkpoint_dir, with "
+                      "--checkpoint_dir_for_init={} to begin with its values",
+                      ours.shards[i].name, j.training_data, checkpoint, checkpoint));
+}
+
+/// Tells of a job whose epochs are all done, which ends at once.
+inline void tell_if_done(job const& j, checkpoint::manifest const& ours, ledger const& applied,
+                         logger const& log) {
+  std::uint64_t all = 0, done = 0;
+  for (auto const& shard : ours.shards) all += shard.records;
+  for (auto const& [epoch, t] : applied.tallies()) done += t.records;
+  for (auto const& [task, records] : applied.skipped()) done += records;
+  if (all > 0 && j.num_epochs > 0 && done >= all * std::uint64_t(j.num_epochs))
+    log.warning(
+        fmt::format("nothing is left to train: --num_epochs={} are done already; give a larger number, or "
+                    "another --checkpoint_dir",
+                    j.num_epochs));
+}
+
+/// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
+inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
+  return checkpoint::find_checkpoint(
+      j.checkpoint_dir, checkpoint::check::checksums,
+      j.ignore_damaged_checkpoints ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
+} catch (storage_error const& e) {
+  throw storage_error(e.code(),
+                      fmt::format("{}; give the command again when it can be read, or pass it over with "
+                                  "--ignore_damaged_checkpoints",
+                                  e.what()));
+}
+
+/// Where the job's own checkpoints left off, if it has any.
+inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
+  if (j.checkpoint_dir.empty()) return std::nullopt;
+  auto const found = own_checkpoints(j);
+  if (!found.newest && found.passed_over.empty()) return std::nullopt;
+  if (!found.newest && !j.ignore_damaged_checkpoints)
+    throw error(
+        fmt::format("--checkpoint_dir={} holds no checkpoint that can be used ({}: {}); name another "
+                    "directory, or start anew with --ignore_damaged_checkpoints",
+                    j.checkpoint_dir, found.passed_over.front().path, found.passed_over.front().why));
+  if (!found.passed_over.empty()) log.warning(found.warning());
+  if (!found.newest) return std::nullopt;
+  checkpoint::manifest const theirs = checkpoint::read_manifest(*found.newest);
+  checkpoint::manifest const ours = describe(j, r);
+  check_same_job(j, *found.newest, theirs, ours);
+  log.info(fmt::format("going on from {}", *found.newest));
+  tell_if_done(j, ours, theirs.applied(), log);
+  return master::restore_point{*found.newest, theirs.version, theirs.applied()};
+}
+
+/// Whether a checkpoint is one of the job's own, whose ledger counts.
+inline bool is_own(job const& j, std::string const& path) {
+  namespace fs = std::filesystem;
+  auto const plain = [](fs::path const& p) { return (p / "").lexically_normal(); };
+  return j.what == command::train && !j.checkpoint_dir.empty() &&
+         plain(fs::path(path).parent_path()) == plain(j.checkpoint_dir);
+}
+
+/// Whoever makes a new model reads the training data for itself: all see the same.
+inline initial_variables prepared(job const& j, program const& p) {
+  initial_variables all(p.layout);
+  std::unique_ptr<data::source> from;
+  try {
+    from = data::open_source(j.training_data, {.skip_damaged = j.skip_damaged});
+  } catch (error const& e) {
+    throw error(
+        fmt::format("{}; the model prepares its variables by the training data, so that servers must be "
+                    "able to read it, too",
+                    e.what()));
+  }
+  p.prepare(*from, j.skip_damaged, all);
+  return all;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
+  namespace fs = std::filesystem;
+  std::string path = given;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (fs::path(path).filename() == "manifest.json") path = fs::path(path).parent_path().native();
+  auto const refuse = [&](std::string const& why) {
+    throw error(fmt::format("--checkpoint_dir_for_init={}: {}", given, why));
+  };
+  std::error_code code;
+  auto const status = fs::status(path, code);
+  if (status.type() == fs::file_type::not_found) refuse("there is no such file or directory");
+  if (code) refuse(code.message());
+  if (!fs::is_directory(status)) {
+    if (checkpoint::is_part(fs::path(path).filename().native()))
+      refuse("is one server's part of a checkpoint; name the directory that it lies in");
+    if (!detail::is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors");
+    return path;
+  }
+  if (fs::exists(path + "/manifest.json", code)) return path;
+  auto const found = checkpoint::find_checkpoint(path);
+  std::string const model = path + "/model.safetensors";
+  if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
+  if (found.newest) {
+    if (!found.passed_over.empty()) log.warning(found.warning());
+    log.info(fmt::format("{} is the newest checkpoint in {}", *found.newest, path));
+    return *found.newest;
+  }
+  if (fs::exists(model, code)) return model;
+  refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
+  return {};
+}
+
+EDL_INLINE checkpoint::manifest describe(job const& j, records const& r) {
+  checkpoint::manifest m;
+  m.job = j.name;
+  m.minibatch_size = std::uint64_t(j.minibatch_size);
+  m.records_per_task = j.records_per_task();
+  m.seed = j.seed;
+  m.epochs = std::uint64_t(std::max(0, j.num_epochs));
+  if (r.training)
+    for (data::shard const& s : r.training->shards())
+      m.shards.push_back({s.name, s.records, r.training->digest(m.shards.size())});
+  return m;
+}
+
+EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
+  if (j.checkpoint_dir_for_init.empty()) return {};
+  master::restore_point point = detail::point_of(j, find_model(j.checkpoint_dir_for_init, log));
+  point.applied = {};  // its values, not its past
+  return point;
+}
+
+EDL_INLINE master::restore_point start_of(job const& j, records const& r, logger const& log) {
+  if (j.what == command::train)
+    if (auto const own = detail::own_progress(j, r, log)) return *own;
+  return beginning(j, log);
+}
+
+EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
+  if (directory.empty())
+    s.configure([&](std::size_t first, std::span<float> values) {
+      p.initialise(j.seed, first, values);
+      if (p.prepare && j.what == command::train) detail::prepared(j, p).write(first, values);
+    });
+  else if (detail::is_model_file(directory))
+    s.configure(
+        [&](std::size_t first, std::span<float> values) {
+          std::vector<float> all(p.layout.size());
+          checkpoint::import_model(directory, p.layout, all);
+          std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
+        },
+        detail::point_of(j, directory).version);
+  else
+    s.restore(directory, detail::is_own(j, directory) ? ps::history::kept : ps::history::forgotten);
+}
+
+EDL_INLINE std::string way_on(job const& j) {
+  if (j.what != command::train) return "the same command begins anew";
+  if (j.checkpoint_dir.empty()) return "nothing was kept, because there is no --checkpoint_dir";
+  try {
+    if (auto const newest = checkpoint::newest_valid(j.checkpoint_dir, checkpoint::check::sizes))
+      return fmt::format("the same command goes on from {}", *newest);
+  } catch (error const& e) {
+    return fmt::format("whether there is a checkpoint to go on from is not known: {}", e.what());
+  }
+  return fmt::format("no checkpoint was complete, so that the same command begins anew{}",
+                     j.checkpoint_steps > 0 ? "" : "; --checkpoint_steps=N writes one every N versions");
+}
+
+}  // namespace edl::train

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/device/cpu/backend.hpp"
+#include "edl/device/cuda.hpp"
+#include "edl/train/cpu_trainer.hpp"
+#include "edl/train/cuda_trainer.hpp"
+#include "edl/train/trainers.hpp"
+
+namespace edl::train {
+
+namespace detail {
+
+/// A GPU, or none; `why` is empty then unless somebody may have expected one.
+EDL_INLINE std::optional<cuda> open_gpu(worker::trainer_options const& o, bool portable, std::string& why) {
+  using worker::device_kind;
+  if (o.on == device_kind::cpu) return {};
+  if (!portable) {
+    if (o.on == device_kind::any) return {};
+    throw error(
+        "--device=cuda: the network has a layer that computes on the processor only; one that touches "
+        "elements by operations of the device alone says `static constexpr bool portable = true`");
+  }
+  try {
+    return cuda(o.cuda);
+  } catch (cuda_unavailable const& e) {
+    if (o.on == device_kind::cuda) throw;
+    if (e.installed) why = e.what();
+    return {};
+  }
+}
+
+}  // namespace detail
+
+EDL_INLINE std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o, bool portable,
+                                                         make_learner const& make) {
+  std::string why;
+  if (auto const gpu = detail::open_gpu(o, portable, why))
+    return std::make_unique<cuda_trainer>(make(gpu->backend()), *gpu, o);
+  auto const processor = std::make_shared<cpu_backend>(o.device);
+  return std::make_unique<cpu_trainer>(make(processor), processor, o, why);
+}
+
+EDL_INLINE std::shared_ptr<device_backend> open_device(worker::trainer_options const& o, bool portable) {
+  std::string why;
+  if (auto const gpu = detail::open_gpu(o, portable, why)) return gpu->backend();
+  return std::make_shared<cpu_backend>(o.device);
+}
+
+}  // namespace edl::train

@@ -1,0 +1,124 @@
+#include "edl/author/model_traits.hpp"
+
+#include <doctest/doctest.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+#include "edl/optim/adam.hpp"
+#include "edl/optim/schedule.hpp"
+
+namespace {
+
+struct stand_in_network {
+  int units = 10;
+};
+
+struct smallest {
+  static constexpr auto network = stand_in_network{};
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const&, edl::sample<smallest>&, edl::mode) {}
+};
+
+struct regression {
+  static constexpr auto network = stand_in_network{};
+  static constexpr edl::nn::mean_squared_error loss{};
+  static constexpr edl::adam optimizer{.learning_rate = 0.5f};
+  static void feed(edl::example const&, edl::sample<regression>&, edl::mode) {}
+};
+
+struct everything {
+  static constexpr auto network = stand_in_network{};
+  static constexpr edl::nn::sigmoid_cross_entropy loss{};
+  static constexpr edl::adam optimizer{.amsgrad = true};
+  static constexpr edl::piecewise_constant schedule{.rate = 0.5f, .then = {{100, 0.2f}}};
+  using metrics = edl::metrics<edl::accuracy, edl::auc>;
+  static void feed(auto const&, auto&, edl::mode) {}
+  static void on_predictions(edl::shape, int, edl::view<float>, int) {}
+};
+
+struct schedule_is_a_function {
+  static constexpr auto network = stand_in_network{};
+  static constexpr edl::nn::softmax_cross_entropy loss{.label_smoothing = 0.1f};
+  static float schedule(std::uint64_t version) { return version < 10 ? 1.0f : 0.25f; }
+  static void feed(edl::example const&, edl::sample<schedule_is_a_function>&, edl::mode) {}
+};
+
+// A user's own metric and loss, as plain as they can be.
+struct count_samples {
+  static constexpr char const* name = "samples";
+  static constexpr std::size_t totals = 1;
+  static void update(std::span<double> sums, edl::shape, int batch, edl::view<float>, edl::view<float>,
+                     double) {
+    sums[0] += batch;
+  }
+  static double value(edl::view<double> sums) { return sums[0]; }
+};
+
+struct own_loss {
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t labels(edl::shape) { return 3; }
+  static constexpr bool valid(float, edl::shape) { return true; }
+  double operator()(edl::shape, int, edl::view<float>, edl::view<float>, std::span<float>) const { return 0; }
+};
+
+struct own_parts {
+  static constexpr auto network = stand_in_network{};
+  static constexpr own_loss loss{};
+  using metrics = edl::metrics<count_samples>;
+  static void feed(edl::example const&, edl::sample<own_parts>&, edl::mode) {}
+};
+
+template <class Model>
+using traits = edl::model_traits<Model>;
+
+static_assert(std::same_as<traits<smallest>::label, std::int32_t>);
+static_assert(std::same_as<traits<smallest>::metrics, edl::metrics<edl::accuracy>>);
+static_assert(std::same_as<traits<smallest>::optimizer_type, edl::sgd>);
+static_assert(!traits<smallest>::takes_predictions);
+static_assert(std::same_as<traits<regression>::label, float>);
+static_assert(std::same_as<traits<regression>::metrics, edl::metrics<edl::mean_loss>>);
+static_assert(std::same_as<traits<everything>::metrics, edl::metrics<edl::accuracy, edl::auc>>);
+static_assert(traits<everything>::takes_predictions);
+static_assert(traits<schedule_is_a_function>::loss.label_smoothing == 0.1f);
+static_assert(std::same_as<traits<own_parts>::loss_type, own_loss>);
+
+// Two labels in one place: what needs classes does not take quantities, and the other way round.
+static_assert(edl::metrics<edl::accuracy, edl::top_k<5>, edl::mean_loss>::accept<std::int32_t>);
+static_assert(!edl::metrics<edl::accuracy, edl::top_k<5>>::accept<float>);
+static_assert(!edl::metrics<edl::auc>::accept<std::int32_t>);
+
+}  // namespace
+
+TEST_CASE("the smallest model has plain sgd at its default rate") {
+  edl::check_model<smallest>();
+  auto const rule = traits<smallest>::make_rule();
+  CHECK(rule.learning_rate(0) == 0.01f);
+  CHECK(rule.learning_rate(1'000'000) == 0.01f);
+  CHECK(rule.slots().empty());
+}
+
+TEST_CASE("an optimiser without a schedule keeps its own rate") {
+  edl::check_model<regression>();
+  auto const rule = traits<regression>::make_rule();
+  CHECK(rule.learning_rate(7) == 0.5f);
+  CHECK(rule.slots() == std::vector<std::string>{"m", "v"});
+}
+
+TEST_CASE("a schedule is an object or a function") {
+  edl::check_model<everything>();
+  edl::check_model<schedule_is_a_function>();
+  edl::check_model<own_parts>();
+  CHECK(traits<everything>::make_rule().learning_rate(99) == 0.5f);
+  CHECK(traits<everything>::make_rule().learning_rate(100) == 0.2f);
+  CHECK(traits<everything>::make_rule().slots().size() == 3);
+  CHECK(traits<schedule_is_a_function>::make_rule().learning_rate(9) == 1.0f);
+  CHECK(traits<schedule_is_a_function>::make_rule().learning_rate(10) == 0.25f);
+}

@@ -1,0 +1,74 @@
+#include "edl/author/sample.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+#include <xtensor/xview.hpp>
+
+#include "edl/author/model_learner.hpp"
+#include "edl/data/example_builder.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/losses.hpp"
+
+namespace nn = edl::nn;
+
+namespace {
+
+struct pictures {
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 2, .width = 3, .channels = 1}, nn::dense{.units = 4});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<pictures>& into, edl::mode) {
+    into.features = xt::reshape_view(record.floats("image"), {2, 3, 1}) / 2.0f;
+    into.label = record.integer("label");
+  }
+};
+
+struct numbers {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
+  static constexpr nn::mean_squared_error loss{};
+  static void feed(edl::example const& record, edl::sample<numbers>& into, edl::mode) {
+    into.features = record.floats("x");
+    into.label = record.floats("y");
+  }
+};
+
+edl::example record(std::int64_t label) {
+  edl::example e;
+  edl::example_builder b(e);
+  std::vector<float> const values{0, 2, 4, 6, 8, 10};
+  b.floats("image", values);
+  b.integer("label", label);
+  return e;
+}
+
+}  // namespace
+
+TEST_CASE("a class label and an image become a row of a batch") {
+  auto const t = edl::author::make_trainer<pictures>({.max_batch = 2, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  t->feed(record(3), b, 1, edl::mode::training);
+  CHECK(b.feature_row(1)[5] == 5);
+  CHECK(b.feature_row(0)[5] == 0);
+  CHECK(b.class_row(1)[0] == 3);
+}
+
+TEST_CASE("a label that is no output is refused, however large; not in prediction") {
+  auto const t = edl::author::make_trainer<pictures>({.max_batch = 1, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  for (std::int64_t label : {-1ll, 4ll, 1ll << 32, (1ll << 32) + 1})
+    CHECK_THROWS_AS(t->feed(record(label), b, 0, edl::mode::training), edl::data_error);
+  CHECK_NOTHROW(t->feed(record(-1), b, 0, edl::mode::prediction));
+}
+
+TEST_CASE("labels with one number per output are a view") {
+  auto const t = edl::author::make_trainer<numbers>({.max_batch = 1, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  edl::example e;
+  edl::example_builder build(e);
+  build.floats("x", std::vector<float>{1, 2});
+  build.floats("y", std::vector<float>{3, 4, 5});
+  t->feed(e, b, 0, edl::mode::training);
+  CHECK(b.target_row(0)[2] == 5);
+  CHECK(b.feature_row(0)[1] == 2);
+}

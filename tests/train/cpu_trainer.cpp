@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/train/cpu_trainer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "app/words.hpp"
+#include "edl/author/model_learner.hpp"
+#include "edl/core/error.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/losses.hpp"
+
+namespace nn = edl::nn;
+
+namespace {
+
+constexpr edl::shape input{3, 4, 2};
+
+template <class Model>
+struct pictures {
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 3, .width = 4, .channels = 2}, nn::conv2d{.filters = 4, .kernel = 2},
+                     nn::relu{}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  using metrics = edl::metrics<edl::mean_loss>;
+  static void feed(edl::example const&, edl::sample<Model>&, edl::mode) {}
+};
+
+struct plain : pictures<plain> {};
+
+struct averaged : pictures<averaged> {
+  static constexpr auto evaluation =
+      edl::average_of(edl::look{.weight = 2}, edl::look{.mirrored = true},
+                      edl::look{.weight = 0.5, .down = -1, .right = 1, .mirrored = true});
+};
+
+struct mirrored : pictures<mirrored> {
+  static constexpr auto evaluation = edl::average_of(edl::look{.mirrored = true});
+};
+
+template <class Model>
+struct subject {
+  std::unique_ptr<edl::worker::trainer> trainer = edl::author::make_trainer<Model>({.max_batch = 2});
+  edl::data::batch batch = trainer->make_batch();
+
+  explicit subject(std::vector<float> const& features) {
+    std::ranges::copy(features, batch.features.begin());
+    batch.rows = 2;
+    batch.classes = {0, 2};
+    edl::random_stream const random{3, 0};
+    std::uint64_t i = 0;
+    for (float& v : trainer->variables()) v = random.uniform(i++) - 0.5f;
+  }
+
+  std::vector<float> predict() {
+    auto const outputs = trainer->predict(batch);
+    return {outputs.begin(), outputs.end()};
+  }
+};
+
+/// Both pictures, each shown like this.
+std::vector<float> shown(std::vector<float> const& features, edl::placement const& how) {
+  std::vector<float> to(features.size());
+  for (std::size_t at = 0; at < features.size(); at += input.size())
+    edl::place(input, edl::view<float>(features).subspan(at, input.size()), how,
+               std::span(to).subspan(at, input.size()));
+  return to;
+}
+
+}  // namespace
+
+TEST_CASE("evaluation and prediction average what the network says on several looks at a picture") {
+  std::vector<float> features(2 * input.size());
+  std::iota(features.begin(), features.end(), 1.0f);
+  auto const as_is = subject<plain>(features).predict(),
+             turned = subject<plain>(shown(features, {.mirrored = 1})).predict(),
+             moved = subject<plain>(
+                         shown(features, {.down = -1, .right = 1, .at = edl::border::reflect, .mirrored = 1}))
+                         .predict();
+  subject<averaged> of_all(features);
+  auto const mean = of_all.predict();
+  REQUIRE(mean.size() == 6);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    CHECK(as_is[i] != turned[i]);
+    CHECK(mean[i] == doctest::Approx((2 * as_is[i] + turned[i] + 0.5f * moved[i]) / 3.5f));
+  }
+
+  // Loss and metrics see the average.
+  std::array<double, 2> sums{};
+  REQUIRE(of_all.trainer->totals() == 2);
+  of_all.trainer->evaluate(of_all.batch, sums);
+  std::vector<std::int32_t> const labels{0, 2};
+  double const loss = averaged::loss(edl::shape{1, 1, 3}, 2, edl::view<float>(mean),
+                                     edl::view<std::int32_t>(labels), std::span<float>{});
+  CHECK(sums[0] / sums[1] == doctest::Approx(loss));
+  CHECK(subject<mirrored>(features).predict() == turned);
+}
+
+TEST_CASE("training sees the sample itself, however it is evaluated") {
+  std::vector<float> features(2 * input.size());
+  std::iota(features.begin(), features.end(), 1.0f);
+  subject<plain> a(features);
+  subject<averaged> b(features);
+  CHECK(a.trainer->train(a.batch, 1, {}) == b.trainer->train(b.batch, 1, {}));
+}
+
+TEST_CASE("an embedding learns what a line of the same numbers cannot") {
+  auto const of_ids = edl::author::make_trainer<words>({.max_batch = 16});
+  auto const of_numbers = edl::author::make_trainer<no_words>({.max_batch = 16});
+  CHECK(learn_words(*of_ids, 100) == 1);
+  CHECK(learn_words(*of_numbers, 100) < 0.8);
+  auto const halved = edl::author::make_trainer<words>({.max_batch = 16, .keep = nn::storage::half});
+  CHECK(learn_words(*halved, 100) == 1);
+}
+
+TEST_CASE("what is no id is refused when it is fed, by the number of the record and what is wrong with it") {
+  auto const t = edl::author::make_trainer<words>({.max_batch = 2});
+  auto b = t->make_batch();
+  struct wrong : words {
+    static void feed(edl::example const& record, edl::sample<wrong>& into, edl::mode) {
+      into.features = xt::cast<float>(record.floats("ids"));
+      into.label = 0;
+    }
+  };
+  auto const of_wrong = edl::author::make_trainer<wrong>({.max_batch = 2});
+  edl::example e;
+  for (float const bad : {536.0f, -1.0f, 0.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    CAPTURE(bad);
+    edl::example_builder(e).floats("ids", std::vector<float>{535, 0, bad});
+    CHECK_THROWS_WITH_AS(
+        of_wrong->feed(e, b, 0, edl::mode::training),
+        doctest::Contains("is no id: the network's embedding takes whole numbers from 0 to 535"),
+        edl::data_error);
+  }
+  edl::example_builder(e).floats("ids", std::vector<float>{535, 0, 5});
+  of_wrong->feed(e, b, 0, edl::mode::training);
+  // Who passes the feed by meets the operation.
+  b.rows = 1;
+  b.features[1] = 536;
+  CHECK_THROWS_WITH_AS(t->train(b, 1, {}), doctest::Contains("536 (number 1 of sample 0)"), edl::error);
+}

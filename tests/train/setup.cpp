@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/train/setup.hpp"
+
+#include "app/job.hpp"
+#include "edl/app/flags.hpp"
+#include "train/files.hpp"
+
+using job::has;
+using job::lines, job::with;
+
+TEST_CASE("one gradient for a step: none is too old, unless a tolerance is given; N are for N workers") {
+  auto const old_by = [](lines const& flags, std::uint64_t behind) {
+    auto const j = edl::app::parse("tiny", with({"train", "--training_data=d", "--num_workers=4"}, flags))
+                       .run.value()
+                       .job;
+    auto const when = edl::train::policy_of(j);
+    CHECK(when->group() == std::uint32_t(j.grads_to_wait));
+    return when->stale(1000, 1000 - behind);
+  };
+  for (lines const& one : {lines{}, lines{"--grads_to_wait=1"}}) CHECK_FALSE(old_by(one, 900));
+  CHECK(old_by({"--grads_to_wait=1", "--sync_version_tolerance=3"}, 4));
+  CHECK_FALSE(old_by({"--grads_to_wait=1", "--sync_version_tolerance=3"}, 3));
+  CHECK(old_by({"--grads_to_wait=4"}, 1));
+  CHECK_FALSE(old_by({"--grads_to_wait=4"}, 0));
+}
+
+// Sanitizers reserve more addresses than any limit that makes sense here.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("memory that is not to be had is told in bytes, with the way out") {
+  job::run j({"-c", R"(ulimit -v 4000000; exec "$0" "$@")", EDL_TINY, "train",
+              "--training_data=" + job::data().training, "--minibatch_size=1000000"},
+             {.env = {{"TINY_WIDE", "1"}}, .program = "/bin/sh"});
+  CHECK(j.wait() == 1);
+  CAPTURE(j.log());
+  auto const at = j.log().find("--minibatch_size=1000000 needs ");
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stod(j.log().substr(at + 31)) > 4e9);
+  CHECK(has(j.log(), "one record needs "));
+  CHECK(has(j.log(), "lower --minibatch_size"));
+}
+#endif

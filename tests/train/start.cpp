@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a job begins: checkpoints of the past, good, damaged and of other jobs.
+#include "edl/train/start.hpp"
+
+#include <sys/stat.h>
+
+#include "app/job.hpp"
+#include "edl/app/flags.hpp"
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/model_file.hpp"
+#include "train/files.hpp"
+
+using job::count, job::has, job::slurp, job::train;
+using job::damage, job::trained, job::lines, job::lines_in, job::model, job::names_in, job::part_of,
+    job::several, job::with;
+using namespace std::chrono_literals;
+
+TEST_CASE("a damaged newest checkpoint is passed over, and one line tells it") {
+  for (lines const& processes : {lines{}, several}) {
+    job::scratch const dir;
+    lines const flags = with({"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=32"}, processes);
+    CHECK(job::run(train(flags)).wait() == 0);
+    std::string const newest = dir / "c/version-64", file = part_of(newest);
+    damage(newest);
+    job::run j(train(with(flags, {"--num_epochs=2"})));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(count(j.log(), "checkpoint " + newest + " is passed over (" + file + " is damaged") == 1);
+    CHECK(has(j.log(), dir / "c/version-32 is taken instead"));
+    CHECK(has(j.log(), "going on from " + dir / "c/version-32"));
+    CHECK(has(j.log(), "Epoch 1: 2048 records in the data set, 2048 counted once"));
+  }
+}
+
+TEST_CASE("damaged checkpoints alone are no reason to begin anew without a word") {
+  job::scratch const dir;
+  lines const flags{"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=32"};
+  CHECK(job::run(train(flags)).wait() == 0);
+  damage(dir / "c/version-64");
+  std::filesystem::remove(part_of(dir / "c/version-32"));
+  for (lines const& processes : {lines{}, several}) {
+    job::run j(train(with(flags, processes)));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "--checkpoint_dir=" + dir / "c holds no checkpoint that can be used"));
+    CHECK(has(j.log(), dir / "c/version-64"));
+    CHECK(has(j.log(), "name another directory, or start anew with --ignore_damaged_checkpoints"));
+    CHECK_FALSE(has(j.log(), "Starting epoch"));
+  }
+  job::run anew(train(with(flags, {"--ignore_damaged_checkpoints"})));
+  CHECK(anew.wait() == 0);
+  CAPTURE(anew.log());
+  CHECK(has(anew.log(), "there is no older one"));
+  CHECK(has(anew.log(), "Epoch 0: 2048 records in the data set, 2048 counted once"));
+  CHECK(edl::checkpoint::newest_valid(dir / "c") == dir / "c/version-64");
+}
+
+TEST_CASE(
+    "checkpoints that are damaged while a job runs are no reason to go back to the seed without a word") {
+  for (bool const tolerant : {false, true}) {
+    job::scratch const dir;
+    lines flags = with({"--checkpoint_dir=" + dir / "c"}, several);
+    CHECK(job::run(train(flags)).wait() == 0);
+    if (tolerant) flags.push_back("--ignore_damaged_checkpoints");
+    job::run j(train(with(flags, {"--num_epochs=3"})), {.env = {{"TINY_DELAY_US", "300"}}});
+    REQUIRE(j.says(" completed, "));
+    damage(dir / "c/version-64");
+    ::kill(j.find("ps"), SIGKILL);
+    int const code = j.wait();
+    CAPTURE(j.log());
+    CHECK(code == (tolerant ? 0 : 1));
+    CHECK(has(j.log(), "checkpoint " + dir / "c/version-64 is passed over ("));
+    if (tolerant)
+      CHECK(has(j.log(), "Epoch 0: 2048 records in the data set, 2048 counted once"));
+    else
+      CHECK(has(j.log(), "no checkpoint in " + dir / "c can be used to go on from; the same command with "
+                                                     "--ignore_damaged_checkpoints starts anew"));
+  }
+}
+
+TEST_CASE("a checkpoint that cannot be read now is not damaged") {
+  job::scratch const dir;
+  lines const flags{"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=32"};
+  CHECK(job::run(train(flags)).wait() == 0);
+  std::string const file = part_of(dir / "c/version-64");
+  std::filesystem::remove(file);
+  REQUIRE(::mknod(file.c_str(), S_IFSOCK | 0600, 0) == 0);  // is there, and cannot be opened
+  job::run refused(train(flags));
+  CHECK(refused.wait() == 1);
+  CAPTURE(refused.log());
+  CHECK(has(refused.log(), "cannot open " + file + ": "));
+  CHECK(has(refused.log(), "give the command again when it can be read, or pass it over"));
+  job::run allowed(train(with(flags, {"--ignore_damaged_checkpoints"})));
+  CHECK(allowed.wait() == 0);
+  CHECK(has(allowed.log(), "going on from " + dir / "c/version-32"));
+}
+
+TEST_CASE("an attempt that was never complete is no damage") {
+  job::scratch const dir;
+  std::filesystem::create_directories(dir / "c/version-7");
+  std::ofstream(dir / "c/version-7/variables-0-of-1-0123456789abcdef.safetensors") << "half";
+  std::ofstream(dir / "c/version-7/.manifest.json.tmp-0123456789abcdef") << "half";
+  std::ofstream(dir / "c/.master.json.tmp-0123456789abcdef") << "half";
+  job::run j(train({"--checkpoint_dir=" + dir / "c"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK_FALSE(has(j.log(), "is passed over"));
+  CHECK(names_in(dir / "c") == lines{".edl-lock", "version-64"});
+}
+
+TEST_CASE("a shard that was rewritten with as many records is noticed and named") {
+  job::scratch const dir;
+  for (int i : {0, 1}) job::write_shard(dir / "data/part-" + std::to_string(i), 256, std::uint64_t(i + 1));
+  lines const flags{"--training_data=" + dir / "data", "--checkpoint_dir=" + dir / "c"};
+  CHECK(job::run(train(flags)).wait() == 0);
+  std::string const checkpoint = dir / "c/version-16";
+  auto manifest = edl::checkpoint::read_manifest(checkpoint);
+  for (auto const& shard : manifest.shards) CHECK(shard.digest != 0);
+  job::write_shard(dir / "data/part-1", 256, 77);
+  for (lines const& processes : {lines{}, several}) {
+    job::run j(train(with(with(flags, {"--num_epochs=2"}), processes)));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "shard part-1 of --training_data=" + dir / "data has as many records as when " +
+                           checkpoint + " was written, but other ones"));
+    CHECK(has(j.log(), "--checkpoint_dir_for_init=" + checkpoint));
+  }
+  // A manifest of before there were digests knows nothing of it, and is read.
+  for (auto& shard : manifest.shards) shard.digest = 0;
+  std::ofstream(checkpoint + "/manifest.json") << edl::checkpoint::to_json(manifest);
+  job::run j(train(with(flags, {"--num_epochs=2"})));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "going on from " + checkpoint));
+}
+
+TEST_CASE("a model is read from whatever a program prints, and its version is told") {
+  trained const& m = model();
+  auto const evaluate = [&](std::string const& from, lines const& processes = {}) {
+    job::run j(
+        with({"evaluate", "--validation_data=" + job::data().validation, "--checkpoint_dir_for_init=" + from},
+             processes));
+    int const code = j.wait();
+    CAPTURE(j.log());
+    CHECK(code == 0);
+    return j.log();
+  };
+  for (std::string const& from :
+       {m.checkpoints, m.checkpoints + "/", m.checkpoints + "/version-64", m.checkpoints + "/version-64/",
+        m.checkpoints + "/version-64/manifest.json", m.output, m.output + "/model.safetensors"})
+    CHECK(has(evaluate(from), "Evaluation metrics[v=64]: {'accuracy': "));
+  CHECK(has(evaluate(m.checkpoints), m.checkpoints + "/version-64 is the newest checkpoint in "));
+  CHECK(has(evaluate(m.checkpoints + "/version-32"), "Evaluation metrics[v=32]: "));
+  for (std::string const& from : {m.checkpoints, m.output})
+    CHECK(has(evaluate(from, several), "Evaluation metrics[v=64]: "));
+  for (std::string const& path : {m.checkpoints, m.checkpoints + "/", m.checkpoints + "/version-64/",
+                                  m.checkpoints + "/version-64/manifest.json"})
+    CHECK(job::run({"audit", path}).wait() == 0);
+  job::run none({"audit", m.output});
+  CHECK(none.wait() == 1);
+  CHECK(has(none.log(), "holds a model but no account of records; name its job's --checkpoint_dir"));
+}
+
+TEST_CASE("what is no model says what it is") {
+  trained const& m = model();
+  job::scratch const dir;
+  std::filesystem::create_directories(dir / "empty");
+  std::filesystem::create_directories(dir / "cut/version-5");
+  std::ofstream(dir / "text") << "text";
+  auto const refused = [&](std::string const& from, std::string const& why) {
+    job::run j(
+        {"evaluate", "--validation_data=" + job::data().validation, "--checkpoint_dir_for_init=" + from});
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "--checkpoint_dir_for_init=" + from + ": " + why));
+  };
+  refused(dir / "nothing", "there is no such file or directory");
+  refused(dir / "empty", "holds neither a complete checkpoint");
+  refused(dir / "cut", "holds neither a complete checkpoint");
+  refused(dir / "cut/version-5", "holds neither a complete checkpoint");
+  refused(dir / "text", "is neither a directory nor a file that ends in .safetensors");
+  refused(part_of(m.checkpoints + "/version-64"), "is one server's part of a checkpoint");
+}
+
+TEST_CASE("training that begins with another job's values counts from their version, and its own goes on") {
+  trained const& m = model();
+  for (lines const& processes : {lines{}, several}) {
+    job::scratch const dir;
+    lines const flags =
+        with({"--checkpoint_dir_for_init=" + m.checkpoints, "--checkpoint_dir=" + dir / "c"}, processes);
+    CHECK(job::run(train(flags)).wait() == 0);
+    CHECK(edl::checkpoint::newest_valid(dir / "c") == dir / "c/version-128");
+    job::run more(train(with(flags, {"--num_epochs=2"})));
+    CHECK(more.wait() == 0);
+    CAPTURE(more.log());
+    CHECK(has(more.log(), "going on from " + dir / "c/version-128"));
+    CHECK(has(more.log(), "Epoch 1: 2048 records in the data set, 2048 counted once"));
+    CHECK_FALSE(has(more.log(), "Starting epoch 0"));
+    // Of an exported model the values are taken alone.
+    job::run exported(
+        train(with({"--checkpoint_dir_for_init=" + m.output, "--checkpoint_dir=" + dir / "e"}, processes)));
+    CHECK(exported.wait() == 0);
+    CHECK(edl::checkpoint::newest_valid(dir / "e") == dir / "e/version-64");
+  }
+}
+
+TEST_CASE("a stopped job says what there is to go on from") {
+  auto const stopped = [](lines const& more) {
+    job::run j(train(with(several, more)), {.env = {{"TINY_DELAY_US", "5000"}}});
+    bool const steps = std::ranges::find(more, "--checkpoint_steps=8") != more.end();
+    CHECK(j.says(steps ? "Checkpoint of version 8 written" : " completed, "));
+    ::kill(j.pid(), SIGTERM);
+    CHECK(j.wait() == 128 + SIGTERM);
+    return j.log();
+  };
+  job::scratch const dir;
+  CHECK(has(stopped({}), "nothing was kept, because there is no --checkpoint_dir"));
+  CHECK(has(stopped({"--checkpoint_dir=" + dir / "a"}),
+            "no checkpoint was complete, so that the same command begins anew; --checkpoint_steps=N"));
+  CHECK(has(stopped({"--checkpoint_dir=" + dir / "b", "--checkpoint_steps=8"}),
+            "the same command goes on from " + dir / "b/version-"));
+}
