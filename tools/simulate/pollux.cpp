@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -85,17 +86,14 @@ pollux_application::pollux_application(std::string const& directory) {
   local_sizes_.assign(locals.begin(), locals.end());
   least_local_ = local_sizes_.front();
   most_local_ = local_sizes_.back();
-}
-
-double pollux_application::progress_of(std::size_t e) const {
-  auto const until = [&](std::size_t n) {
-    double least = 0;
-    bool first = true;
-    for (auto const& [batch, all] : validated_)
-      if (double const p = n == 0 ? 0 : all[n - 1].progress; first || p < least) least = p, first = false;
-    return least;
-  };
-  return std::max(0.0, until(e + 1) - until(e));
+  // What any batch size gets done by then: the slowest tells.
+  double before = 0;
+  for (std::size_t e = 0; e < epochs_; ++e) {
+    double least = std::numeric_limits<double>::infinity();
+    for (auto const& [batch, all] : validated_) least = std::min(least, all[e].progress);
+    progress_.push_back(std::max(0.0, least - before));
+    before = least;
+  }
 }
 
 double pollux_application::gain(double batch, std::size_t e) const {

@@ -26,7 +26,7 @@ class pollux_application {
   std::size_t epochs() const { return epochs_; }
 
   /// Comparable between batch sizes; in steps of the first batch.
-  double progress_of(std::size_t epoch) const;
+  double progress_of(std::size_t epoch) const { return progress_[epoch]; }
 
   /// How much further a step with this batch gets than one with the first batch.
   double gain(double batch, std::size_t epoch) const;
@@ -48,6 +48,7 @@ class pollux_application {
   std::map<int, std::vector<epoch>> validated_;
   std::map<std::string, by_local> placements_;
   std::map<std::size_t, std::map<int, by_local>> sizes_;  ///< nodes, workers
+  std::vector<double> progress_;                          ///< of each epoch
   std::vector<int> local_sizes_;
   int least_local_ = 0, most_local_ = 0;
   std::size_t epochs_ = 0;
