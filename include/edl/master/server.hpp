@@ -28,8 +28,24 @@
 #include "edl/net/request.hpp"
 
 namespace edl::wire {
-class ConfigureRequest;  // edl/wire/edl.pb.h
-}
+class Cluster;  // edl/wire/edl.pb.h
+class ClusterRequest;
+class ConfigureRequest;
+class CutOffRequest;
+class Empty;
+class Heartbeat;
+class HeartbeatReply;
+class JoinReply;
+class JoinRequest;
+class LeaveRequest;
+class ScaleReply;
+class ScaleRequest;
+class Task;
+class TaskReport;
+class TaskReportReply;
+class TaskRequest;
+class VersionReport;
+}  // namespace edl::wire
 
 namespace edl::master {
 
@@ -176,6 +192,20 @@ class server {
                                                     Request request, std::chrono::milliseconds timeout,
                                                     order_terms terms);
   wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;
+  static std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
+
+  // One for each method of the protocol that somebody may call (calls.ipp).
+  template <class Request, class Reply>
+  std::string answer(net::request& r, Reply (server::*how)(Request const&));
+  wire::JoinReply join(wire::JoinRequest const& m);
+  wire::Cluster cluster(wire::ClusterRequest const& m);
+  wire::HeartbeatReply heartbeat(wire::Heartbeat const& m);
+  wire::Empty leave(wire::LeaveRequest const& m);
+  wire::ScaleReply change_size(wire::ScaleRequest const& m);
+  wire::Empty cut_off(wire::CutOffRequest const& m);
+  wire::Task task(wire::TaskRequest const& m);
+  wire::TaskReportReply report(wire::TaskReport const& m);
+  wire::Empty version(wire::VersionReport const& m);
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;
@@ -207,6 +237,7 @@ class server {
 }  // namespace edl::master
 
 #ifdef EDL_HEADER_ONLY
+#include "edl/master/calls.ipp"
 #include "edl/master/keepers.ipp"
 #include "edl/master/orders.ipp"
 #include "edl/master/server.ipp"

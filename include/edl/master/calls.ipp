@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// What members and users ask the master: a function for each method.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <memory>
+
+#include "edl/core/inline.hpp"
+#include "edl/master/server.hpp"
+#include "edl/net/status.hpp"
+#include "edl/wire/edl.pb.h"
+#include "edl/wire/ledger_message.hpp"
+#include "edl/wire/message.hpp"
+#include "edl/wire/method.hpp"
+
+namespace edl::master {
+namespace detail {
+
+inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
+
+inline role role_of(wire::JoinRequest::Role r) {
+  return r == wire::JoinRequest::SERVER ? role::server : role::worker;
+}
+
+inline wire::Task to_message(task_reply const& r, job_options const& o) {
+  wire::Task t;
+  static_assert(int(task_kind::finished) == wire::Task::FINISHED);
+  t.set_kind(wire::Task::Kind(r.kind));
+  t.set_generation(r.generation);
+  if (!is_work(r.kind)) return t;
+  t.set_lease(r.lease);
+  t.mutable_key()->set_epoch(r.key.epoch);
+  t.mutable_key()->set_index(r.key.index);
+  t.set_shard(r.range.shard);
+  t.set_shard_name(o.shards(r.kind)[r.range.shard].name);
+  t.set_begin(r.range.begin);
+  t.set_end(r.range.end);
+  t.set_version(r.version);
+  t.set_applied(r.applied);
+  t.set_resumed(r.resumed);
+  t.set_until(r.until);
+  return t;
+}
+
+}  // namespace detail
+
+template <class Request, class Reply>
+std::string server::answer(net::request& r, Reply (server::*how)(Request const&)) {
+  return wire::pack((this->*how)(wire::unpack<Request>(r.message(), r.peer())));
+}
+
+EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
+  std::string reply;
+  switch (r.method()) {
+    case wire::method::join:
+      reply = answer(r, &server::join);
+      break;
+    case wire::method::cluster:
+      reply = answer(r, &server::cluster);
+      break;
+    case wire::method::heartbeat:
+      reply = answer(r, &server::heartbeat);
+      break;
+    case wire::method::leave:
+      reply = answer(r, &server::leave);
+      break;
+    case wire::method::scale:
+      reply = answer(r, &server::change_size);
+      break;
+    case wire::method::cut_off:
+      reply = answer(r, &server::cut_off);
+      break;
+    case wire::method::watch:
+      reply = co_await watch(r);
+      break;
+    case wire::method::enter:
+      reply = co_await enter(r);
+      break;
+    case wire::method::task:
+      reply = answer(r, &server::task);
+      break;
+    case wire::method::report:
+      reply = answer(r, &server::report);
+      break;
+    case wire::method::version:
+      reply = answer(r, &server::version);
+      break;
+    default:
+      throw net::call_error(net::status::unknown_method,
+                            fmt::format("the master knows no method {}", r.method()));
+  }
+  obey();
+  co_await r.reply(reply);
+}
+
+EDL_INLINE wire::JoinReply server::join(wire::JoinRequest const& m) {
+  join_request const request{detail::role_of(m.role()),
+                             m.id(),
+                             m.incarnation(),
+                             {m.addresses().begin(), m.addresses().end()},
+                             m.layout(),
+                             m.held(),
+                             {m.ranges().begin(), m.ranges().end()},
+                             m.heard()};
+  auto const where = net::parse_addresses(request.addresses);
+  join_reply const answer = coordinator_.join(request, now());
+  bool const keeps = request.of == role::server || options_.job.replicas;
+  if (answer.accepted && keeps && servers_[m.id()].incarnation != m.incarnation())
+    servers_[m.id()] = {
+        m.incarnation(),
+        std::make_shared<net::channel>(
+            node_, where, fmt::format("{}-{}", request.of == role::server ? "ps" : "worker", m.id()))};
+  wire::JoinReply out;
+  out.set_accepted(answer.accepted);
+  out.set_reason(answer.reason);
+  out.set_over(answer.over);
+  return out;
+}
+
+EDL_INLINE wire::Cluster server::cluster(wire::ClusterRequest const& m) {
+  wire::Cluster out;
+  out.set_generation(coordinator_.generation());
+  // What a worker knows of when it joins, it has not heard here.
+  out.set_ready(coordinator_.ready() && coordinator_.workers().known(m.id(), m.incarnation()));
+  for (range_place const& place : coordinator_.places()) {
+    auto* range = out.add_ranges();
+    range->set_server(place.primary);
+    if (member const* const one = coordinator_.servers().find(place.primary))
+      for (std::string const& a : one->addresses) range->add_addresses(a);
+  }
+  return out;
+}
+
+EDL_INLINE wire::HeartbeatReply server::heartbeat(wire::Heartbeat const& m) {
+  heartbeat_reply const answer = coordinator_.heartbeat(detail::role_of(m.role()), m.id(), m.incarnation(),
+                                                        {.version = m.version(),
+                                                         .records = m.records(),
+                                                         .loss = m.loss(),
+                                                         .resident_bytes = m.resident_bytes(),
+                                                         .position = m.position()},
+                                                        now());
+  wire::HeartbeatReply out;
+  out.set_known(answer.known);
+  out.set_stranger(answer.stranger);
+  out.set_finished(answer.finished && ended_);  // not before the model has been taken from the servers
+  return out;
+}
+
+EDL_INLINE wire::Empty server::leave(wire::LeaveRequest const& m) {
+  coordinator_.left(detail::role_of(m.role()), m.id(), m.incarnation(), now());
+  return {};
+}
+
+EDL_INLINE wire::ScaleReply server::change_size(wire::ScaleRequest const& m) {
+  scale_request wanted;
+  if (m.has_workers()) wanted.workers = m.workers();
+  if (m.has_servers()) wanted.servers = m.servers();
+  wire::ScaleReply out;
+  out.set_refused(coordinator_.scale(wanted, now()));
+  return out;
+}
+
+EDL_INLINE wire::Empty server::cut_off(wire::CutOffRequest const& m) {
+  coordinator_.backup_cut_off(m.server(), m.generation(), m.range(), now());
+  return {};
+}
+
+EDL_INLINE wire::Task server::task(wire::TaskRequest const& m) {
+  task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane());
+  // The model is still to be taken from the workers that keep it.
+  if (work.kind == task_kind::finished && options_.job.replicas && !ended_) work.kind = task_kind::wait;
+  return detail::to_message(work, options_.job);
+}
+
+EDL_INLINE wire::TaskReportReply server::report(wire::TaskReport const& m) {
+  wire::TaskReportReply out;
+  out.set_accepted(coordinator_.report_task({.worker = m.worker(),
+                                             .incarnation = m.incarnation(),
+                                             .lease = m.lease(),
+                                             .error = m.error(),
+                                             .metrics = {m.metrics().begin(), m.metrics().end()},
+                                             .returned = m.returned(),
+                                             .applied = m.applied(),
+                                             .skipped = m.skipped()},
+                                            now()));
+  return out;
+}
+
+EDL_INLINE wire::Empty server::version(wire::VersionReport const& m) {
+  version_report const report{m.generation(), m.version(), m.evaluate(), m.checkpoint()};
+  if (report.evaluate)
+    carry("a version cannot be evaluated", [this, report] { return claim(report); });
+  else
+    coordinator_.version_reached(report, now());
+  return {};
+}
+
+EDL_INLINE bool server::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
+  membership const& all = of == role::worker ? coordinator_.workers() : coordinator_.servers();
+  return all.check(id, incarnation) == membership::verdict::fresh && !coordinator_.over();
+}
+
+EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
+  auto const m = wire::unpack<wire::WatchRequest>(r.message(), r.peer());
+  role const of = detail::role_of(m.role());
+  ++calls_[{of, m.id()}];
+  auto const until = now() + std::min(r.time_left(), detail::longest_watch);
+  try {
+    while (coordinator_.generation() == m.generation() && !stranger(of, m.id(), m.incarnation()) && !ended_) {
+      bool const in_time = co_await changed_.wait_until(until);
+      if (!in_time) break;
+    }
+  } catch (asio::system_error const&) {
+    hung_up(of, m.id(), m.incarnation());
+    throw;
+  }
+  wire::WatchReply out;
+  out.set_stranger(stranger(of, m.id(), m.incarnation()));
+  out.set_generation(coordinator_.generation());
+  out.set_finished(ended_ && coordinator_.over());
+  co_return wire::pack(out);
+}
+
+// Its connection ended while it waited. Another process' reset may have caused that, so it has a moment to
+// call again.
+EDL_INLINE void server::hung_up(role of, std::uint32_t id, std::uint64_t incarnation) {
+  std::uint64_t const calls = calls_[{of, id}];
+  node_.spawn([this, of, id, incarnation, calls]() -> asio::awaitable<void> {
+    asio::steady_timer timer(node_.executor(), detail::call_again);
+    co_await timer.async_wait(asio::use_awaitable);
+    if (calls_[{of, id}] != calls) co_return;
+    coordinator_.hung_up(of, id, incarnation, now());
+    obey();
+  });
+}
+
+EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
+  auto const m = wire::unpack<wire::EnterRequest>(r.message(), r.peer());
+  entry e{.incarnation = m.incarnation(), .last = m.last(), .copy = {}, .suspect = {}};
+  if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger()), m.of()};
+  if (m.suspect_size() > 0) e.suspect = m.suspect(0);
+  coordinator_.enter(m.worker(), std::move(e), now());
+  obey();
+  // Known to the master before this one, it may ask to enter before it has joined here.
+  bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
+  auto const until = now() + std::min(r.time_left(), detail::longest_entry);
+  wire::World out;
+  for (;;) {
+    bool const known = coordinator_.workers().known(m.worker(), m.incarnation());
+    out.set_known(known || stranger(role::worker, m.worker(), m.incarnation()));
+    out.set_over(coordinator_.over() && ended_);
+    if (!out.known() || out.over() || (known && came_early)) break;
+    if (world const* const w =
+            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation())) {
+      out.set_number(w->number);
+      out.set_version(w->version);
+      out.set_restore(w->restore);
+      for (world::member const& one : w->members) {
+        auto* const member = out.add_members();
+        member->set_id(one.id);
+        member->set_incarnation(one.incarnation);
+        member->set_current(one.current);
+        for (std::string const& a : one.addresses) member->add_addresses(a);
+      }
+      break;
+    }
+    if (!co_await changed_.wait_until(until)) break;
+  }
+  co_return wire::pack(out);
+}
+
+}  // namespace edl::master
