@@ -1,11 +1,19 @@
 # cmake -DROOT=DIR -P docs.cmake: no line of a document is wider than 120 characters, but for rows of tables and for what
-# programs print.
+# programs print; and every source file that a document names is there.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE documents ${ROOT}/docs/*.md ${ROOT}/k8s/*.md ${ROOT}/examples/*.md ${ROOT}/tests/*.md ${ROOT}/tools/*.md)
 list(APPEND documents ${ROOT}/README.md ${ROOT}/CONTRIBUTING.md ${ROOT}/SECURITY.md)
 set(wide "")
+set(missing "")
 foreach(document IN LISTS documents)
   file(READ ${document} text)
+  string(REGEX MATCHALL "`[a-z0-9_]+/[a-z0-9_/]+\\.(hpp|ipp|proto)`" named "${text}")
+  foreach(name IN LISTS named)
+    string(REPLACE "`" "" name "${name}")
+    if(NOT EXISTS ${ROOT}/${name} AND NOT EXISTS ${ROOT}/include/${name} AND NOT EXISTS ${ROOT}/include/edl/${name})
+      string(APPEND missing "  ${document}: ${name}\n")
+    endif()
+  endforeach()
   # CMake's lists take brackets and semicolons for their own.
   string(REGEX REPLACE "[][;\\\\]" "_" text "${text}")
   string(REPLACE "\n" ";" lines "${text}")
@@ -29,4 +37,7 @@ foreach(document IN LISTS documents)
 endforeach()
 if(wide)
   message(FATAL_ERROR "lines of documents that are wider than 120 characters:\n${wide}")
+endif()
+if(missing)
+  message(FATAL_ERROR "files that documents name and that are not there (from the root, include/ or include/edl/):\n${missing}")
 endif()

@@ -9,16 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "edl/master/checkpoint_queue.hpp"
 #include "edl/master/command.hpp"
 #include "edl/master/evaluation.hpp"
+#include "edl/master/isolation.hpp"
 #include "edl/master/job.hpp"
 #include "edl/master/journal.hpp"
 #include "edl/master/lineage.hpp"
 #include "edl/master/membership.hpp"
 #include "edl/master/placement.hpp"
 #include "edl/master/roll_call.hpp"
+#include "edl/master/server_generations.hpp"
 #include "edl/master/speed_log.hpp"
 #include "edl/master/task_queue.hpp"
+#include "edl/master/worker_worlds.hpp"
 
 namespace edl::master {
 
@@ -95,7 +99,7 @@ class coordinator {
 
   /// Workers of the world that have frozen a version, if the world has: all of them, or, as it has begun with
   /// that version or a newer one, those that it has from.
-  std::vector<std::uint32_t> holders(std::uint64_t version) const;
+  std::vector<std::uint32_t> holders(std::uint64_t version) const { return worlds_.holders(version); }
 
   void version_reached(version_report const& r, time_point now);
 
@@ -146,10 +150,10 @@ class coordinator {
   std::vector<command> take_commands();
 
   std::uint64_t generation() const { return generation_; }
-  std::vector<range_place> const& places() const {
-    return places_;
-  }                                                      ///< of the variables' ranges, on servers
-  world const& current_world() const { return world_; }  ///< with `replicas`; of no member before the first
+  /// Of the variables' ranges, on servers.
+  std::vector<range_place> const& places() const { return generations_.places(); }
+  /// With `replicas`; of no member before the first.
+  world const& current_world() const { return worlds_.current(); }
   /// All servers have the generation's state.
   bool ready() const { return phase_ != phase::forming && phase_ != phase::configuring; }
   bool finished() const { return phase_ == phase::finished; }
@@ -181,7 +185,7 @@ class coordinator {
 
  private:
   static constexpr std::uint32_t most_workers = 1u << 24;  // bounds what a stranger's id can do
-  static constexpr std::uint64_t newest_generation = std::uint64_t{1} << 62, longest_leap = 1u << 20;
+  static constexpr std::uint64_t newest_generation = std::uint64_t{1} << 62;
 
   enum class phase { forming, configuring, running, closing, finished, suspended, failed };
 
@@ -194,24 +198,24 @@ class coordinator {
 
   void say(severity level, std::string text);
   void lose(role of, std::uint32_t id, std::string const& how, time_point now);
-  bool cut_off(time_point now) const;
-  bool finds_back(member const& m, time_point now) const;
+  std::size_t present() const { return workers_.all().size() + servers_.all().size(); }
   void excuse(time_point now);
   void rise_above(join_request const& r, time_point now);
   void give_up(role of, std::uint32_t id, std::string const& why, time_point now);
-  void new_generation();
   void find_point();
   void go_on_from(copy_position kept);
   void void_leases();
   void go_back_to(restore_point point, time_point now);
+  bool keeps_model(role of) const { return of == role::server || options_.replicas; }
+  void keeper_joined(join_request const& r, time_point now);
   void regroup(time_point now);
+  void regroup_workers(time_point now);
   void form_world(time_point now);
   void begin_world(time_point now);
   void find_absent(time_point now);
   void configure_if_complete();
   void configure();
   std::set<std::uint32_t> servers_there() const;
-  std::uint32_t ranges() const { return options_.ranges ? options_.ranges : options_.num_servers; }
   void scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave);
   void scale_servers(std::uint32_t wanted, time_point now);
   void stop_spare_servers(time_point now);
@@ -244,38 +248,20 @@ class coordinator {
   std::optional<task_queue> tasks_;
   evaluation evaluation_;
   std::optional<restore_point> point_;  // of this generation, once found
-  std::set<std::uint32_t> configured_;
-  std::uint32_t wanted_servers_ = 0;
-  bool keeping_ = false;   // servers go on with the state that they have
-  range_holders holders_;  // of the state of the newest whole generation
-  std::vector<range_place> places_;
-  std::optional<copy_position> kept_;  // what all servers so far have applied
-  std::uint64_t recovering_ = 0;       // the generation that another master has left to the servers
-  bool recovered_ = false;             // another master was here before
+  bool recovered_ = false;              // another master was here before
   time_point began_;
-  std::uint32_t expected_ = 0;  // workers that the first world waits for
-  roll_call roll_;
-  world world_;
-  std::optional<time_point> forming_since_;                // the next world
-  std::optional<time_point> awaited_since_;                // those who have not entered it
-  std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who has them frozen
-  std::vector<std::uint64_t> unwritten_;                   // by worlds that ended
-  bool asked_point_ = false;
+  isolation isolation_;
+  server_generations generations_;
+  worker_worlds worlds_;
   std::set<std::uint32_t> training_first_;  // workers that returned an evaluation task
   std::optional<std::uint64_t> layout_;
   std::uint64_t version_ = 0;
-  std::optional<time_point> last_tick_, heard_;  // a tick, any member
-  time_point heard_again_{}, back_until_{};      // after an absence of this master
-  std::uint64_t minibatches_ = 0;                // heartbeats that told of one, at least
-  bool isolated_ = false;                        // as far as can be told: no member is heard
-  bool configured_once_ = false;                 // by this master
-  std::uint64_t leap_ = 1;                       // to the next generation, where a server is ahead
+  std::optional<time_point> last_tick_;
+  std::uint64_t minibatches_ = 0;  // heartbeats that told of one, at least
   std::uint32_t epochs_said_ = 0;
-  std::optional<write_checkpoint> writing_, to_write_;
-  std::optional<std::uint64_t> last_version_;   // told in the closing phase
-  std::optional<std::uint64_t> written_;        // version of the last checkpoint
-  std::optional<std::uint64_t> final_written_;  // version of the final checkpoint
-  std::optional<time_point> suspending_;        // since when
+  checkpoint_queue checkpoints_;
+  std::optional<std::uint64_t> last_version_;  // told in the closing phase
+  std::optional<time_point> suspending_;       // since when
   speed_log speeds_;
   std::optional<time_point> stood_since_;
   duration standstill_{};

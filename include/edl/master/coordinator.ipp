@@ -15,9 +15,6 @@ namespace edl::master {
 
 namespace detail {
 
-// When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (net/transport.ipp).
-inline constexpr std::chrono::seconds longest_way_back{30};
-
 EDL_INLINE std::uint64_t records_per_task(job_options const& o) {
   if (o.minibatches_per_task > 0 &&
       o.minibatch_size > std::numeric_limits<std::uint64_t>::max() / o.minibatches_per_task)
@@ -71,6 +68,13 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
                   now),
       point_(options_.start),
       began_(now),
+      isolation_(options_.silence, options_.isolation),
+      generations_({.wanted = options_.num_servers,
+                    .ranges = options_.ranges ? options_.ranges : options_.num_servers,
+                    .copies = options_.server_copies,
+                    .gathering = options_.gathering},
+                   before && options_.num_servers > 0 ? before->generation : 0, now),
+      worlds_(options_.gathering),
       version_(options_.start.version) {
   if (options_.type == job_type::evaluation_only) {
     if (evaluation_.empty()) throw usage_error("--validation_data holds no record");
@@ -82,13 +86,11 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
     tasks_->restore(point_->applied);
     if (point_->version > 0) evaluation_.roll_back(point_->version);
   }
-  expected_ = options_.num_workers;
-  wanted_servers_ = options_.num_servers;
+  worlds_.expect(options_.num_workers);
   if (before) {
     generation_ = before->generation + 1;
-    recovering_ = options_.num_servers > 0 ? before->generation : 0;
-    expected_ = before->members;
-    wanted_servers_ = before->wanted_servers;
+    worlds_.expect(before->members);
+    generations_.want(before->wanted_servers);
     worker_lines_ = lineages(worker_lines_.of(), before->workers, now);
     server_lines_ = lineages(server_lines_.of(), before->servers, now);
     if (before->evaluated) evaluation_.resume_after(*before->evaluated);
@@ -101,7 +103,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
 EDL_INLINE memory coordinator::remembered() const {
   return {.generation = generation_,
           .members = std::uint32_t(workers_.all().size()),
-          .wanted_servers = wanted_servers_,
+          .wanted_servers = generations_.wanted(),
           .evaluated = evaluation_.completed(),
           .workers = worker_lines_.now(),
           .servers = server_lines_.now(),
@@ -111,7 +113,7 @@ EDL_INLINE memory coordinator::remembered() const {
 EDL_INLINE std::array<std::uint64_t, 6> coordinator::remembers() const {
   return {generation_,
           workers_.all().size(),
-          wanted_servers_,
+          generations_.wanted(),
           worker_lines_.changes(),
           server_lines_.changes(),
           evaluation_.completed().value_or(~std::uint64_t{0})};
@@ -131,8 +133,8 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
     return join_reply{false, std::move(why), over()};
   };
   if (over()) return refuse("the job is over");
-  if (r.of == role::server && r.id >= wanted_servers_)
-    return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", wanted_servers_,
+  if (r.of == role::server && r.id >= generations_.wanted())
+    return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", generations_.wanted(),
                               r.id + std::uint64_t{1}));
   if (r.of == role::worker && r.id >= most_workers) return refuse("its id is out of range");
   if (r.heard > newest_generation) return refuse("the generation that it knows of is out of range");
@@ -152,8 +154,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (verdict == membership::verdict::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
     rise_above(r, now);
-    if (r.of == role::server) server_joined(r, now);
-    if (r.of == role::worker && options_.replicas) regroup(now);
+    if (keeps_model(r.of)) keeper_joined(r, now);
   }
   return {true, {}};
 }
@@ -180,7 +181,8 @@ EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incar
 
 EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
   if (over() || !members(of).known(id, incarnation)) return;
-  if (cut_off(now)) return;  // all connections may have ended, and silence tells who does not come back
+  if (isolation_.suspected(present(), now))
+    return;  // all connections may have ended, and silence tells who does not come back
   lose(of, id, "its connection has ended", now);
 }
 
@@ -200,8 +202,8 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
   say(left ? severity::info : severity::warning,
       fmt::format("worker {} {}; {} tasks go to others", id, left ? "has left" : "is lost: " + how, n));
-  if (options_.replicas) {
-    roll_.forget(id);
+  if (keeps_model(of)) {
+    worlds_.left(id);
     regroup(now);
   }
   advance();
@@ -217,7 +219,6 @@ EDL_INLINE void coordinator::give_up(role of, std::uint32_t id, std::string cons
 // What a member knows of when it joins has been, whatever this master remembers: the same number must not
 // mean two states.
 EDL_INLINE void coordinator::rise_above(join_request const& r, time_point now) {
-  bool const keeps = r.of == role::server || options_.replicas;
   if (r.heard < generation_ || r.heard == 0) return;
   say(severity::warning,
       fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older one; "
@@ -226,10 +227,10 @@ EDL_INLINE void coordinator::rise_above(join_request const& r, time_point now) {
   generation_ = r.heard;
   if (phase_ == phase::forming) {
     ++generation_;
-    if (!options_.replicas && !point_ && recovering_ == 0)
+    if (!options_.replicas && !point_ && !generations_.awaits_past())
       find_point();  // asked for of the generation before
-  } else if (!keeps && options_.num_servers > 0)
-    regroup_servers(now);  // for the others their joining does
+  } else if (!keeps_model(r.of) && options_.num_servers > 0)
+    regroup(now);  // for the others their joining does
 }
 
 EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
@@ -267,62 +268,39 @@ EDL_INLINE void coordinator::tick(time_point now) {
   last_tick_ = now;
   excuse(now);
   for (role const of : {role::worker, role::server}) {
-    if (!cut_off(now))
+    if (!isolation_.suspected(present(), now))
       for (auto const& m : members(of).silent(now))
-        if (!over() && !finds_back(m, now)) give_up(of, m.id, "it gave no sign of life", now);
+        if (!over() && !isolation_.finds_back(m.seen, now)) give_up(of, m.id, "it gave no sign of life", now);
     if (over()) return;
     for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
   }
   if (options_.replicas) find_absent(now);
-  if (recovering_ != 0) recover_servers(now);
+  recover_servers(now);
   recover_slow(now);
   if (suspending_) keep_state(now);
   if (!over()) advance();
 }
 
-// Nobody of several was heard for longer than two beats take.
-EDL_INLINE bool coordinator::cut_off(time_point now) const {
-  duration const quiet = now - heard_.value_or(now);
-  return workers_.all().size() + servers_.all().size() > 1 && quiet > options_.silence / 2 &&
-         quiet <= options_.isolation;
-}
-
-// TCP repeats what an outage has lost after pauses that double (RFC 6298): the way back may take a member as
-// long as the outage was, until its connection is given up for another.
-EDL_INLINE bool coordinator::finds_back(member const& m, time_point now) const {
-  return now < back_until_ && m.seen <= heard_again_;
-}
-
+// What members could not tell while the master was cut off is held against nobody.
 EDL_INLINE void coordinator::excuse(time_point now) {
   std::optional<time_point> newest;
   for (role const of : {role::worker, role::server})
     for (auto const& [id, m] : members(of).all()) newest = std::max(newest.value_or(m.seen), m.seen);
-  if (!newest) {
-    heard_.reset();
-    isolated_ = false;
-    return;
-  }
-  if (isolated_ && *newest > *heard_) {
-    isolated_ = false;
-    duration const absence = *newest - *heard_;
-    workers_.excuse(absence, now);
-    servers_.excuse(absence, now);
-    heard_again_ = now;
-    back_until_ = now + std::min<duration>(absence, detail::longest_way_back);
-    if (awaited_since_) *awaited_since_ = std::min(*awaited_since_ + absence, now);
+  auto const found = isolation_.look(newest, present(), now);
+  if (found.absence) {
+    workers_.excuse(*found.absence, now);
+    servers_.excuse(*found.absence, now);
+    worlds_.excuse(*found.absence, now);
     say(severity::info, fmt::format("Members are heard again after {:.1f} s: what they could not tell "
                                     "meanwhile is held against nobody",
-                                    std::chrono::duration<double>(absence).count()));
+                                    std::chrono::duration<double>(*found.absence).count()));
   }
-  if (!isolated_) heard_ = newest;
-  if (!isolated_ && cut_off(now)) {
-    isolated_ = true;
+  if (found.began)
     say(severity::warning,
         fmt::format("no member has been heard for {:.1f} s: this master may be cut off; it blames nobody "
                     "for up to {} s",
-                    std::chrono::duration<double>(now - *heard_).count(),
+                    std::chrono::duration<double>(isolation_.quiet(now)).count(),
                     std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()));
-  }
 }
 
 EDL_INLINE void coordinator::recover_slow(time_point now) {
@@ -355,7 +333,7 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
   if (r.evaluate) evaluate({r.version, true}, now);
   if (r.checkpoint) {
     // A world that begins with it tells it again.
-    bool const again = options_.replicas && written_ && r.version <= *written_;
+    bool const again = options_.replicas && checkpoints_.newest() && r.version <= *checkpoints_.newest();
     if (options_.checkpoint && !again)
       enqueue({generation_, r.version, false});
     else
@@ -366,53 +344,41 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
 
 EDL_INLINE void coordinator::evaluate(evaluated_version v, time_point now) {
   if (evaluation_.version_reached(v, now)) {
-    auto const all = holders(v.version);
-    if (v.frozen) held_[v.version] = {all.begin(), all.end()};
+    if (v.frozen) worlds_.freeze(v.version);
   } else if (v.frozen && !evaluation_.wants_frozen(v.version)) {
     commands_.emplace_back(release_frozen{v.version, true});
   }
 }
 
 EDL_INLINE void coordinator::enqueue(write_checkpoint const& c) {
-  bool const repeated = (writing_ && writing_->version == c.version && writing_->final == c.final) ||
-                        (to_write_ && to_write_->version == c.version && to_write_->final == c.final);
-  if (repeated) return;
-  if (!writing_) {
-    writing_ = c;
-    commands_.emplace_back(c);
-    return;
-  }
-  // Writing is slower than training: of what waits, the newest is worth the most.
-  write_checkpoint const old = to_write_.value_or(c);
-  bool const keep = old.final && !c.final;
-  write_checkpoint const& dropped = keep ? c : old;
-  if (to_write_ && !dropped.final) commands_.emplace_back(release_frozen{dropped.version, false});
-  if (!keep) to_write_ = c;
+  auto const next = checkpoints_.add(c);
+  if (next.dropped) commands_.emplace_back(release_frozen{*next.dropped, false});
+  if (next.start) commands_.emplace_back(*next.start);
 }
 
 EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::uint64_t version,
                                                 std::string const& error, time_point) {
-  if (generation != generation_ || !leasing() || !writing_ || writing_->version != version) return;
-  bool const final = writing_->final;
-  writing_.reset();
-  if (final && !error.empty() && suspending_)
-    return suspended_with(fmt::format("the newest state cannot be written: {}", error));
-  if (final && !error.empty()) return fail(fmt::format("the final checkpoint cannot be written: {}", error));
-  if (final) final_written_ = version;
-  if (error.empty()) written_ = version;
-  if (!final) commands_.emplace_back(release_frozen{version, false});
+  auto const written = checkpoints_.current(version);
+  if (generation != generation_ || !leasing() || !written) return;
+  auto const next = checkpoints_.ended(error.empty());
+  if (written->final && !error.empty()) {
+    if (suspending_) return suspended_with(fmt::format("the newest state cannot be written: {}", error));
+    return fail(fmt::format("the final checkpoint cannot be written: {}", error));
+  }
+  if (!written->final) commands_.emplace_back(release_frozen{version, false});
   if (error.empty())
     say(severity::info, fmt::format("Checkpoint of version {} written", version));
   else
     say(severity::warning, fmt::format("the checkpoint of version {} cannot be written: {}", version, error));
-  if (auto const c = std::exchange(to_write_, std::nullopt)) enqueue(*c);
+  if (next) commands_.emplace_back(*next);
   advance();
 }
 
 EDL_INLINE void coordinator::version_told(std::uint64_t generation, std::uint64_t version, time_point now) {
   if (generation != generation_ || phase_ != phase::closing || last_version_) return;
   last_version_ = version_ = version;
-  if (options_.final_checkpoint && final_written_ != version) enqueue({generation_, version, true});
+  if (options_.final_checkpoint && checkpoints_.final_version() != version)
+    enqueue({generation_, version, true});
   if (!suspending_) {
     evaluation_.rests(version);
     evaluate({version, false}, now);
@@ -424,14 +390,14 @@ EDL_INLINE void coordinator::advance() {
   while (auto result = evaluation_.take_result()) {
     auto const of = result->of;
     commands_.emplace_back(evaluation_done{*std::move(result)});
-    held_.erase(of.version);
+    worlds_.release(of.version);
     if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
   }
   if (phase_ == phase::running && (suspending_ || (tasks_ ? tasks_->finished() : evaluation_.idle())))
     close();
-  if (phase_ == phase::closing && last_version_ && !writing_ && suspending_)
+  if (phase_ == phase::closing && last_version_ && !checkpoints_.current() && suspending_)
     suspended_with({});
-  else if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !writing_)
+  else if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !checkpoints_.current())
     finish();
 }
 

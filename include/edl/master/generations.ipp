@@ -15,26 +15,24 @@ namespace edl::master {
 EDL_INLINE void coordinator::void_leases() {
   phase_ = phase::forming;
   speeds_.interrupted();
-  configured_.clear();
+  generations_.begin_again();
   training_first_.clear();
-  for (auto const& c : {writing_, to_write_})
-    if (options_.replicas && c && !c->final) unwritten_.push_back(c->version);
-  writing_.reset();
-  to_write_.reset();
+  auto const frozen = checkpoints_.clear();
+  if (options_.replicas) worlds_.not_written(frozen);
   last_version_.reset();
   point_.reset();
   if (tasks_) tasks_->recover_all();
   evaluation_.recover_all();
 }
 
-// All state is void: back to a checkpoint, once all servers are there.
-EDL_INLINE void coordinator::new_generation() {
-  ++generation_;
-  void_leases();
-  keeping_ = false;
-  recovering_ = 0;
-  holders_.clear();
-  find_point();
+// Those who keep the model come or go: a next generation of servers, or a next world of workers, goes on with
+// what they have.
+EDL_INLINE void coordinator::regroup(time_point now) {
+  options_.replicas ? regroup_workers(now) : regroup_servers(now);
+}
+
+EDL_INLINE void coordinator::keeper_joined(join_request const& r, time_point now) {
+  options_.replicas ? regroup_workers(now) : server_joined(r, now);
 }
 
 EDL_INLINE void coordinator::find_point() {
@@ -51,61 +49,59 @@ EDL_INLINE std::set<std::uint32_t> coordinator::servers_there() const {
 }
 
 EDL_INLINE void coordinator::server_lost(std::uint32_t id, time_point now) {
-  for (auto& [range, ids] : holders_) ids.erase(id);
+  generations_.lost(id);
   if (phase_ != phase::forming) regroup_servers(now);
 }
 
 EDL_INLINE void coordinator::server_joined(join_request const& r, time_point now) {
+  bool const forming = phase_ == phase::forming;
   // Servers have a newer state than this master knows of: they go on with that, as after any master.
-  if (phase_ == phase::forming && !configured_once_ && r.held > recovering_) {
-    recovering_ = r.held;
+  if (generations_.joined(r.id, r.held, r.ranges, forming)) {
     recovered_ = true;
-    holders_.clear();
     point_.reset();
   }
-  if (recovering_ != 0 && r.held == recovering_)
-    for (std::uint32_t const range : r.ranges) holders_[range].insert(r.id);
-  if (phase_ != phase::forming)
+  if (!forming)
     regroup_servers(now);
-  else if (recovering_ != 0)
+  else if (generations_.awaits_past())
     recover_servers(now);
   else
     configure_if_complete();
 }
 
-// Who is there goes on with what they have; who has not everything that is his takes it from who has.
-// If something is nowhere any more, all go back.
+// Servers come or go: the state that they have goes on, or all go back to a checkpoint.
 EDL_INLINE void coordinator::regroup_servers(time_point now) {
   if (!stood_since_ && leasing()) stood_since_ = now;
-  if (!covered(ranges(), servers_there(), holders_)) return new_generation();
+  bool const whole = generations_.whole(servers_there());
   ++generation_;
   void_leases();
+  if (!whole) {
+    generations_.forget();
+    return find_point();
+  }
   evaluation_.forget_unless([](std::uint64_t) { return false; });
-  keeping_ = true;
+  generations_.keep(true);
   configure();
 }
 
 // A master that takes another's place waits a moment for all servers, and goes on if nothing is lost.
 EDL_INLINE void coordinator::recover_servers(time_point now) {
-  if (phase_ != phase::forming || recovering_ == 0) return;
-  auto const there = servers_there();
-  if (there.size() < wanted_servers_ && now < began_ + options_.gathering) return;
-  if (there.empty()) return;
-  bool const whole = covered(ranges(), there, holders_);
-  if (!whole && there.size() < wanted_servers_) return;  // it may still come
-  recovering_ = 0;
-  if (whole) {
-    keeping_ = true;
-    return configure();
+  if (phase_ != phase::forming) return;
+  switch (generations_.look_at_past(servers_there(), now)) {
+    case server_generations::past_state::intact:
+      return configure();
+    case server_generations::past_state::gone:
+      find_point();
+      return configure_if_complete();
+    case server_generations::past_state::none:
+    case server_generations::past_state::awaited:
+      return;
   }
-  find_point();
-  configure_if_complete();
 }
 
 EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::optional<restore_point> point,
                                                  time_point now) {
   if (generation != generation_ || phase_ != phase::forming || point_) return;
-  if (options_.replicas && !std::exchange(asked_point_, false)) return;
+  if (options_.replicas && !worlds_.found()) return;
   go_back_to(point ? *std::move(point) : options_.start, now);
 }
 
@@ -116,14 +112,13 @@ EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
     } catch (error const& e) {
       return fail(fmt::format("cannot go back to '{}': {}", point.directory, e.what()));
     }
-  if (options_.replicas && roll_.newest())
+  if (options_.replicas && worlds_.has_copy())
     evaluation_.forget_after(point.version);  // what is older is frozen on its survivors
   else
     evaluation_.roll_back(point.version);
   if (!options_.replicas) epochs_said_ = 0;
   version_ = point.version;
-  if (final_written_ != point.version) final_written_.reset();
-  if (written_ && *written_ > point.version) written_.reset();
+  checkpoints_.go_back_to(point.version);
   if (bool const lossless = options_.replicas && (!tasks_ || tasks_->done().records_done >= before);
       !lossless)
     say(severity::warning,
@@ -133,36 +128,16 @@ EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
 }
 
 EDL_INLINE void coordinator::configure_if_complete() {
-  if (phase_ != phase::forming || recovering_ != 0 || !point_ || servers_.all().size() < wanted_servers_)
-    return;
-  keeping_ = false;
+  bool const all = servers_.all().size() >= generations_.wanted();
+  if (phase_ != phase::forming || generations_.awaits_past() || !point_ || !all) return;
+  generations_.keep(false);
   configure();
 }
 
 EDL_INLINE void coordinator::configure() {
   phase_ = phase::configuring;
-  configured_once_ = true;
-  configured_.clear();
-  kept_.reset();
-  auto const there = servers_there();
-  configure_servers c{.generation = generation_, .restore = {}, .keep = keeping_, .servers = there};
-  if (keeping_) {
-    c.holders = holders_;
-    // Who has served a range may have made steps that its backup has not, and nobody has been told of.
-    for (std::uint32_t r = 0; r < ranges(); ++r) {
-      auto const& ids = holders_.at(r);
-      bool const stays = r < places_.size() && ids.contains(places_[r].primary);
-      c.sources.push_back(stays ? places_[r].primary : *ids.begin());
-    }
-  } else {
-    c.restore = point_->directory;
-  }
-  std::set<std::uint32_t> staying;
-  for (std::uint32_t const id : there)
-    if (id < wanted_servers_) staying.insert(id);
-  if (staying.empty()) staying = there;
-  c.places = places_ = place(ranges(), wanted_servers_, staying, options_.server_copies, holders_);
-  commands_.emplace_back(std::move(c));
+  commands_.emplace_back(
+      generations_.configure(generation_, servers_there(), point_ ? point_->directory : std::string()));
 }
 
 EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t incarnation,
@@ -171,24 +146,10 @@ EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t i
   if (generation != generation_ || phase_ != phase::configuring || !servers_.known(id, incarnation)) return;
   if (!error.empty())
     return fail(fmt::format("server {} cannot take the state of '{}': {}", id,
-                            keeping_ ? "the others" : point_->directory, error));
+                            generations_.keeping() ? "the others" : point_->directory, error));
   servers_.seen(id, incarnation, now);
-  if (configured_.insert(id).second && kept) {
-    if (kept_) {
-      kept_->applied.intersect(kept->applied);
-      kept_->version = std::min(kept_->version, kept->version);
-    } else {
-      kept_ = std::move(kept);
-    }
-  }
-  if (configured_.size() < servers_.all().size()) return;
-  leap_ = 1;
-  holders_.clear();
-  for (std::uint32_t r = 0; r < places_.size(); ++r) {
-    holders_[r].insert(places_[r].primary);
-    if (places_[r].backup) holders_[r].insert(*places_[r].backup);
-  }
-  if (keeping_ && kept_) go_on_from(*std::exchange(kept_, std::nullopt));
+  if (!generations_.configured(id, std::move(kept), servers_there())) return;
+  if (auto state = generations_.take_kept()) go_on_from(*std::move(state));
   stop_spare_servers(now);
   if (!over()) begin(now);
 }
@@ -211,16 +172,16 @@ EDL_INLINE void coordinator::server_ahead(std::uint32_t id, std::uint64_t incarn
   say(severity::warning, fmt::format("server {} knows a newer generation than {}: its journal was lost or is "
                                      "an older one; the job goes on above that",
                                      id, generation));
-  generation_ += leap_;  // by how much it is ahead nobody says
-  leap_ = std::min(2 * leap_, longest_leap);
+  generation_ += generations_.leap();  // by how much it is ahead nobody says
   regroup_servers(now);
 }
 
 EDL_INLINE void coordinator::backup_cut_off(std::uint32_t server, std::uint64_t generation,
                                             std::uint32_t range, time_point now) {
-  bool const serves = generation == generation_ && range < places_.size() && places_[range].primary == server;
-  if (over() || !serves || !places_[range].backup) return;
-  if (std::uint32_t const backup = *places_[range].backup; servers_.find(backup))
+  bool const serves =
+      generation == generation_ && range < places().size() && places()[range].primary == server;
+  if (over() || !serves || !places()[range].backup) return;
+  if (std::uint32_t const backup = *places()[range].backup; servers_.find(backup))
     lose(role::server, backup, fmt::format("server {} cannot reach it", server), now);
 }
 

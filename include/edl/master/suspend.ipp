@@ -17,23 +17,23 @@ EDL_INLINE void coordinator::suspend(time_point now) {
   suspending_ = now;
   say(severity::info, "Suspending: nothing is leased any more");
   if (!trains() || !options_.final_checkpoint) return suspended_with({});
-  if (leasing()) options_.replicas ? regroup(now) : regroup_servers(now);
+  if (leasing()) regroup(now);
   keep_state(now);
 }
 
 // Whoever has a state newer than the newest checkpoint may still tell of it.
 EDL_INLINE bool coordinator::state_may_come(time_point now) const {
-  if (writing_) return true;  // it ends by itself
+  if (checkpoints_.current()) return true;  // it ends by itself
   if (now - *suspending_ > options_.suspension) return false;
   if (phase_ != phase::forming) return true;
-  bool const awaited = recovered_ && world_.number == 0 && !configured_once_;
-  if (options_.replicas) return awaited || (world_.number > 0 && !workers_.all_gone());
-  return recovering_ != 0 || awaited;
+  bool const awaited = recovered_ && worlds_.none_yet() && !generations_.ever_configured();
+  if (options_.replicas) return awaited || (!worlds_.none_yet() && !workers_.all_gone());
+  return generations_.awaits_past() || awaited;
 }
 
 EDL_INLINE void coordinator::keep_state(time_point now) {
   if (over() || state_may_come(now)) return;
-  bool const trained = configured_once_ || world_.number > 0 || recovered_;
+  bool const trained = generations_.ever_configured() || !worlds_.none_yet() || recovered_;
   suspended_with(trained ? "those that have the newest state do not tell it" : "");
 }
 

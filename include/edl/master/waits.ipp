@@ -39,21 +39,22 @@ EDL_INLINE std::uint64_t coordinator::steps() const {
 EDL_INLINE std::string coordinator::waits_for(time_point now) const {
   std::string all;
   auto const add = [&](std::string const& one) { all += one.empty() ? "" : (all.empty() ? "" : "; ") + one; };
-  if (isolated_) add("a word of any member: this master may be cut off");
+  if (isolation_.lasts()) add("a word of any member: this master may be cut off");
   switch (phase_) {
     case phase::forming:
-      for (std::uint32_t id = 0; id < wanted_servers_; ++id)
+      for (std::uint32_t id = 0; id < generations_.wanted(); ++id)
         if (!servers_.find(id)) add(fmt::format("server {} to join", id));
       if (options_.replicas && workers_.all_gone()) add("a worker to join");
       if (options_.replicas)
         for (auto const& [id, m] : workers_.all())
-          if (!roll_.has(id, m.incarnation)) add(fmt::format("worker {} to come to the next world", id));
-      if (asked_point_ || (!options_.replicas && !point_ && recovering_ == 0))
+          if (!worlds_.has_entered(id, m.incarnation))
+            add(fmt::format("worker {} to come to the next world", id));
+      if (worlds_.asks() || (!options_.replicas && !point_ && !generations_.awaits_past()))
         add("a checkpoint to be found");
       break;
     case phase::configuring:
       for (auto const& [id, m] : servers_.all())
-        if (!configured_.contains(id))
+        if (!generations_.has_state(id))
           add(fmt::format("server {} to take the state of generation {}", id, generation_));
       break;
     case phase::running:
@@ -62,7 +63,8 @@ EDL_INLINE std::string coordinator::waits_for(time_point now) const {
       if (tasks_) add(detail::oldest_of(*tasks_, "a", now));
       if (evaluation_.active()) add(detail::oldest_of(*evaluation_.active(), "an evaluation", now));
       if (phase_ == phase::closing && !last_version_) add("the last version to be told");
-      if (writing_) add(fmt::format("the checkpoint of version {} to be written", writing_->version));
+      if (auto const& c = checkpoints_.current())
+        add(fmt::format("the checkpoint of version {} to be written", c->version));
       if (all.empty()) add(fmt::format("{} workers, of which none asks for a task", workers_.all().size()));
       break;
     case phase::finished:
