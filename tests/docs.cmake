@@ -1,5 +1,5 @@
 # cmake -DROOT=DIR -P docs.cmake: no line of a document is wider than 120 characters, but for rows of tables and for what
-# programs print; and every source file that a document names is there.
+# programs print; and every source file and page that a document names is there.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE documents ${ROOT}/docs/*.md ${ROOT}/k8s/*.md ${ROOT}/examples/*.md ${ROOT}/tests/*.md ${ROOT}/tools/*.md)
 list(APPEND documents ${ROOT}/README.md ${ROOT}/CONTRIBUTING.md ${ROOT}/SECURITY.md)
@@ -12,6 +12,15 @@ foreach(document IN LISTS documents)
     string(REPLACE "`" "" name "${name}")
     if(NOT EXISTS ${ROOT}/${name} AND NOT EXISTS ${ROOT}/include/${name} AND NOT EXISTS ${ROOT}/include/edl/${name})
       string(APPEND missing "  ${document}: ${name}\n")
+    endif()
+  endforeach()
+  get_filename_component(folder ${document} DIRECTORY)
+  string(REPLACE "](" "@link:" links "${text}")
+  string(REGEX MATCHALL "@link:[^][ ()#:]+[)#]" links "${links}")
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "@link:(.*)[)#]" "\\1" link "${link}")
+    if(NOT EXISTS "${folder}/${link}")
+      string(APPEND missing "  ${document}: ${link}\n")
     endif()
   endforeach()
   # CMake's lists take brackets and semicolons for their own.

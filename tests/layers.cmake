@@ -1,4 +1,4 @@
-# cmake -DROOT=include/edl -DPREFIX=edl/ "-DORDER=core;device;nn;optim|data" -P layers.cmake
+# cmake -DROOT=include/edl -DPREFIX=edl/ "-DORDER=core;device;nn;optim|data" -DDESIGN=docs/design.md -P layers.cmake
 # A folder may include folders of earlier cells only; folders in one cell are strangers.
 function(rank folder out)
   set(index 0)
@@ -25,3 +25,22 @@ foreach(header IN LISTS headers)
     endif()
   endforeach()
 endforeach()
+
+# The document says the same.
+if(DESIGN)
+  string(REPLACE ";" "` → `" order "`${ORDER}`")
+  string(REPLACE "|" "` · `" order "${order}")
+  file(READ ${DESIGN} text)
+  string(REGEX REPLACE "[ \n]+" " " text "${text}")
+  string(FIND "${text}" "${order}" at)
+  if(at EQUAL -1)
+    message(SEND_ERROR "${DESIGN} does not say the order of the folders: ${order}")
+  endif()
+  string(REGEX REPLACE "[;|]" ";" folders "${ORDER}")
+  foreach(folder IN LISTS folders)
+    string(FIND "${text}" "| `${folder}` |" at)
+    if(at EQUAL -1)
+      message(SEND_ERROR "${DESIGN} does not say what is in the folder ${folder}")
+    endif()
+  endforeach()
+endif()
