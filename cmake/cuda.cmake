@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The library for GPUs, libedl-cuda.so: programs open it when one is asked for, so that they need none of this to be
 # built or to start.
 find_program(EDL_NVCC nvcc HINTS ENV CUDACXX PATHS /usr/local/cuda/bin)

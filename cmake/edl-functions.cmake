@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 get_filename_component(edl_here "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 set_property(GLOBAL PROPERTY EDL_LIBRARY_DIR ${edl_here})
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=DIR -P docs.cmake: no line of a document is wider than 120 characters, but for rows of tables and for what
 # programs print; and every source file and page that a document names is there.
 cmake_minimum_required(VERSION 3.25)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=include/edl -DPREFIX=edl/ "-DORDER=core;device;nn;optim|data" -DDESIGN=docs/design.md -P layers.cmake
 # A folder may include folders of earlier cells only; folders in one cell are strangers.
 function(rank folder out)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "edl/checkpoint/model_file.hpp"
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "edl/collective/group.hpp"
 
 #include <doctest/doctest.h>

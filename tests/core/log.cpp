@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "edl/core/log.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # usage: image.sh ROOT PROGRAM [DATA]
 # An image with PROGRAM, the MNIST example, and what it links trains, as a user who is nobody, on a file system that nobody can
 # write to, as a job of four processes. DATA is a folder with MNIST's published files; without it drawn digits are learned.

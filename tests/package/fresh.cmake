@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # usage: cmake -DROOT=… -DWORK=… -DGENERATOR=… -P fresh.cmake
 # A new build folder without a build type is optimised, and says so. Whatever program or library it installs is built
 # by the installation when it is missing, as after the quick start, which builds one target.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A project outside the tree: a user's own layer, the installed headers and library, a help text that works.
 #include <edl/edl.hpp>
 

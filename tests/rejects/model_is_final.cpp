@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rejects: edl: a model is a struct, and not a final one
 #include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the model needs .static constexpr edl::nn::softmax_cross_entropy loss
 #include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rejects: metric_takes<edl::auc, int>
 #include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the model's .metrics. should be .using metrics = edl::metrics<edl::accuracy
 #include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"

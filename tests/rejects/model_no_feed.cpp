@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the model needs .static void feed
 #include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the model's .optimizer. should be
 #include "edl/author/model_traits.hpp"
 #include "edl/nn/losses.hpp"

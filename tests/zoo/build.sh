@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # usage: build.sh STAGE WORK [FLAG…]
 # A zoo that the installed tool has made builds with the installed package, and its test passes. FLAGs are cmake's.
 set -eu
