@@ -41,4 +41,4 @@ target_link_libraries(edl-cuda PRIVATE CUDA::cudart_static CUDA::cublasLt ${EDL_
 set_target_properties(edl-cuda PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 edl_build_missing(edl-cuda)
-install(TARGETS edl-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS edl-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)

@@ -3,7 +3,7 @@
 # programs print; and every source file and page that a document names is there.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE documents ${ROOT}/docs/*.md ${ROOT}/k8s/*.md ${ROOT}/examples/*.md ${ROOT}/tests/*.md ${ROOT}/tools/*.md)
-list(APPEND documents ${ROOT}/README.md ${ROOT}/CONTRIBUTING.md ${ROOT}/SECURITY.md)
+list(APPEND documents ${ROOT}/README.md ${ROOT}/CHANGELOG.md ${ROOT}/CONTRIBUTING.md ${ROOT}/SECURITY.md)
 set(wide "")
 set(missing "")
 foreach(document IN LISTS documents)
