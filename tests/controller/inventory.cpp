@@ -194,3 +194,49 @@ TEST_CASE("a job whose status cannot be read goes on by what is known of it, and
   CHECK_FALSE(c.trouble.empty());
   CHECK(i.job("team/a")->job.resource_version == "999");
 }
+
+TEST_CASE("affinities between pods are read from pods and templates, and mark those that they select") {
+  inventory i;
+  list(i, object_kind::node, {node_object()});
+  list(i, object_kind::priority_class, {});
+  json web = pod_object("web", "w", "1"), shy = pod_object("shy", "s", "1"),
+       far = pod_object("far", "f", "1");
+  web["metadata"]["labels"] = {{"app", "web"}};
+  far["metadata"]["labels"] = {{"app", "web"}};
+  far["metadata"]["namespace"] = "other";
+  json const term = R"({"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"})"_json;
+  shy["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {term};
+  list(i, object_kind::pod, {web, shy, far});
+  json job = job_object("u");
+  json const own =
+      R"({"labelSelector": {"matchLabels": {"elasticdl-job-name": "a", "elasticdl-replica-type": "worker"}},
+                       "topologyKey": "zone"})"_json;
+  job["spec"]["workers"]["template"]["spec"]["affinity"]["podAffinity"]
+     ["requiredDuringSchedulingIgnoredDuringExecution"] = {own};
+  list(i, object_kind::job, {job});
+  auto const v = i.view(0, {});
+  auto const shape = [&](std::string const& name) {
+    for (pod const& p : v.pods)
+      if (p.name == name) return *p.shape;
+    return pod_shape{};
+  };
+  REQUIRE(shape("team/shy").apart.size() == 1);
+  CHECK(shape("team/shy").apart[0].topology == "zone");
+  CHECK(shape("team/web").marks == std::vector<std::string>{shape("team/shy").apart[0].mark});
+  CHECK(shape("team/shy").marks.empty());
+  CHECK(shape("other/far").marks.empty());
+  REQUIRE(v.jobs.size() == 1);
+  REQUIRE(v.jobs[0].worker.together.size() == 1);
+  CHECK(v.jobs[0].worker.marks == std::vector<std::string>{v.jobs[0].worker.together[0].mark});
+  CHECK(v.jobs[0].fixed.at(0).marks.empty());
+}
+
+TEST_CASE("a pod whose labels change is another one to a plan") {
+  inventory i;
+  list(i, object_kind::pod, {pod_object("p", "u", "1")});
+  json other = pod_object("p", "u", "2");
+  CHECK(i.put(object_kind::pod, other).plan == weight::none);
+  other = pod_object("p", "u", "3");
+  other["metadata"]["labels"] = {{"app", "web"}};
+  CHECK(i.put(object_kind::pod, other).plan == weight::hard);
+}

@@ -15,7 +15,7 @@ namespace edl::controller {
 /// What decides where a pod may be, from a PodSpec: of a pod, or of a template. Requests are what the
 /// scheduler counts: containers and sidecars together, or the largest init container where that is more, and
 /// the overhead.
-pod_shape read_shape(nlohmann::json const& pod_spec);
+pod_shape read_shape(nlohmann::json const& pod_spec, std::string const& space = {});
 
 /// A Node, without its labels. It takes pods where it is ready and not cordoned.
 node read_node(nlohmann::json const& object);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "edl/controller/cluster_reading.hpp"
+#include "edl/controller/pod_selector.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/quantity.hpp"
@@ -117,7 +118,7 @@ inline bool has(std::string const& in, std::string_view what) { return in.find(w
 
 }  // namespace detail::reading
 
-EDL_INLINE pod_shape read_shape(nlohmann::json const& spec) {
+EDL_INLINE pod_shape read_shape(nlohmann::json const& spec, std::string const& space) {
   using namespace detail::reading;
   pod_shape s;
   s.requests = of_pod(spec);
@@ -137,6 +138,8 @@ EDL_INLINE pod_shape read_shape(nlohmann::json const& spec) {
                                .value = text(field(t, {"value"})),
                                .effect = text(field(t, {"effect"})),
                                .exists = text(field(t, {"operator"})) == "Exists"});
+  s.apart = read_separations(spec, "podAntiAffinity", space);
+  s.together = read_separations(spec, "podAffinity", space);
   return s;
 }
 

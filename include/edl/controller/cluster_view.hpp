@@ -47,8 +47,9 @@ struct requirement {
   auto operator<=>(requirement const&) const = default;
 };
 
-/// A line of a required anti-affinity: no pod with the mark may be on a node that has the same value of the
-/// label `topology` as this pod's node.
+/// A line of a required affinity between pods. As anti-affinity: no pod with the mark may be on a node that
+/// has the same value of the label `topology` as this pod's node. As affinity: one must be there, or, if
+/// there is none anywhere, this pod has the mark itself. A mark is the text of a `pod_selector`.
 struct separation {
   std::string mark, topology;
   auto operator<=>(separation const&) const = default;
@@ -61,8 +62,8 @@ struct pod_shape {
   std::map<std::string, std::string> node_selector{};
   std::vector<std::vector<requirement>> affinity{};  ///< required: all lines of any term; no term: any node
   std::vector<toleration> tolerations{};
-  std::vector<separation> apart{};
-  std::vector<std::string> marks{};  ///< of the selectors that any `apart` names, those that select this pod
+  std::vector<separation> apart{}, together{};
+  std::vector<std::string> marks{};  ///< of those that any pod's lines name, those that select this pod
   auto operator<=>(pod_shape const&) const = default;
 };
 

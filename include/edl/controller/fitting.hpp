@@ -19,8 +19,8 @@ namespace edl::controller {
 bool allows(node const& on, pod_shape const& shape);
 
 /// The room on every node, and who may have it: what Kubernetes' scheduler checks of requests, pod slots,
-/// taints, selectors, required node affinity and required anti-affinity between pods. Not looked at are
-/// preferences, volumes, required affinity between pods and spread constraints.
+/// taints, selectors, required node affinity, and required affinity and anti-affinity between pods. Not
+/// looked at are preferences, volumes and spread constraints.
 class fitting {
  public:
   /// With the room of all pods taken that have a node. Only these shapes and those of pods may be asked for.
@@ -99,6 +99,7 @@ class fitting {
   void read_pods(cluster_view const& view);
   bool find_out(int shape, int node) const;
   void note_taken(need const& n, double sign);
+  void look_again(int first);
 
   /// Where room came back: of two entries the later one has the greater node. So the first entry after a
   /// time is the first node at which room came back since then.

@@ -259,6 +259,7 @@ EDL_INLINE void fitting::take(int shape, int node) {
     free_[std::size_t(node) * kinds_ + k] -= amount;
   neighbours_.add(shape, node);
   note_taken(needs_[std::size_t(shape)], 1);
+  if (int const first = neighbours_.first_opened(shape, node); first >= 0) look_again(first);
 }
 
 EDL_INLINE void fitting::give_back(int shape, int node) {
@@ -266,7 +267,10 @@ EDL_INLINE void fitting::give_back(int shape, int node) {
     free_[std::size_t(node) * kinds_ + k] += amount;
   note_taken(needs_[std::size_t(shape)], -1);
   neighbours_.remove(shape, node);
-  int const first = neighbours_.first_freed(shape, node);
+  look_again(neighbours_.first_freed(shape, node));
+}
+
+EDL_INLINE void fitting::look_again(int first) {
   while (!returned_.empty() && returned_.back().node >= first) returned_.pop_back();
   returned_.push_back({++now_, first});
 }

@@ -17,10 +17,13 @@
 #include "edl/controller/job_memo.hpp"
 #include "edl/controller/label_set.hpp"
 #include "edl/controller/plan.hpp"
+#include "edl/controller/pod_marks.hpp"
 #include "edl/controller/pod_record.hpp"
 #include "edl/controller/training_job.hpp"
 
 namespace edl::controller {
+
+class pod_marks;
 
 enum class object_kind { node, pod, job, priority_class };
 inline constexpr std::size_t object_kinds = 4;
@@ -30,8 +33,9 @@ struct job_entry {
   training_job job;
   std::string invalid{};  ///< why it cannot be read; then `job` has no spec
   shared<pod_shape> master, server, worker;
-  bool shaped = false;         ///< these three are of the spec
-  std::string worker_class{};  ///< priority class
+  label_set master_labels{}, server_labels{}, worker_labels{};  ///< of the templates
+  bool shaped = false;                                          ///< these three are of the spec
+  std::string worker_class{};                                   ///< priority class
   job_memo memo{};
 };
 
@@ -119,9 +123,10 @@ class inventory {
   std::string const* job_key_of(pod_record const& p) const;
   shared<pod_shape> intern(pod_shape shape);
   void tidy_shapes();
-  shared<pod_shape> shape_of(template_text const& text, std::string* priority_class = nullptr);
+  shared<pod_shape> shape_of(template_text const& text, std::string const& space, label_set& labels,
+                             std::string* priority_class = nullptr);
   int priority_of(std::string const& class_name) const;
-  void add_job(job_entry const& e, cluster_view& to) const;
+  void add_job(job_entry const& e, pod_marks& marks, cluster_view& to) const;
   void mark_leaving(job_entry const& e, std::unordered_set<std::string>& keys) const;
 
   std::set<kept_shape, by_value> shapes_;  ///< and those that nobody has any more, until they are tidied away

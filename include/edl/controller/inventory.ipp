@@ -64,13 +64,15 @@ EDL_INLINE void inventory::tidy_shapes() {
   shapes_tidied_ = shapes_.size();
 }
 
-EDL_INLINE shared<pod_shape> inventory::shape_of(template_text const& text, std::string* priority_class) {
+EDL_INLINE shared<pod_shape> inventory::shape_of(template_text const& text, std::string const& space,
+                                                 label_set& labels, std::string* priority_class) {
   if (text.empty()) return intern({});
   auto const parsed = nlohmann::json::parse(text, nullptr, false);
   auto const& spec = detail::store::field(parsed, {"spec"});
   if (priority_class)
     *priority_class = detail::store::text(detail::store::field(spec, {"priorityClassName"}));
-  return intern(read_shape(spec));
+  labels = labels_.of(labels_of(parsed));
+  return intern(read_shape(spec, space));
 }
 
 EDL_INLINE void inventory::begin(object_kind k) {
@@ -217,10 +219,12 @@ EDL_INLINE inventory_change inventory::put_pod(nlohmann::json const& object) {
       detail::store::older(next.version, at->second.version))
     return {};
   if (next.owner.empty() && next.at == pod_record::phase::over) return drop_pod(next.key);
-  next.shape = intern(read_shape(detail::store::field(object, {"spec"})));
+  next.shape = intern(read_shape(detail::store::field(object, {"spec"}), next.space()));
+  next.labels = labels_.of(labels_of(object));
   inventory_change c;
   if (at != pods_.end()) {
-    if (!same_for_plan(at->second, next)) c.plan = inventory_change::weight::hard;
+    if (!same_for_plan(at->second, next) || !(at->second.labels == next.labels))
+      c.plan = inventory_change::weight::hard;
     if (next.master && at->second.master && next.master->report != at->second.master->report)
       c.plan = std::max(c.plan, inventory_change::weight::soft);
     if (next.master && at->second.master && next.master->size != at->second.master->size)
@@ -290,6 +294,8 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
     next.memo = std::move(is.memo);
     if (same_spec && is.shaped) {
       next.master = is.master, next.server = is.server, next.worker = is.worker;
+      next.master_labels = is.master_labels, next.server_labels = is.server_labels;
+      next.worker_labels = is.worker_labels;
       next.worker_class = is.worker_class, next.shaped = true;
     }
   } else if (at != jobs_.end()) {
@@ -297,9 +303,10 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
   }
   if (!next.shaped && next.invalid.empty()) {
     next.shaped = true;
-    next.master = shape_of(next.job.spec.master);
-    next.server = shape_of(next.job.spec.server);
-    next.worker = shape_of(next.job.spec.worker, &next.worker_class);
+    std::string const& space = next.job.space;
+    next.master = shape_of(next.job.spec.master, space, next.master_labels);
+    next.server = shape_of(next.job.spec.server, space, next.server_labels);
+    next.worker = shape_of(next.job.spec.worker, space, next.worker_labels, &next.worker_class);
   }
   job_by_uid_[next.job.uid] = key;
   jobs_.insert_or_assign(key, std::move(next));

@@ -7,11 +7,13 @@
 #include "edl/controller/clock_text.hpp"
 #include "edl/controller/inventory.hpp"
 #include "edl/controller/kueue_objects.hpp"
+#include "edl/controller/pod_marks.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/platform/kubernetes/objects.hpp"
 
 namespace edl::controller {
 
-EDL_INLINE void inventory::add_job(job_entry const& e, cluster_view& to) const {
+EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster_view& to) const {
   training_job const& is = e.job;
   if (!e.invalid.empty() || !is.ours() || is.finished() || !is.deleted.empty()) return;
   auto const mine = pods_of(is.uid);
@@ -20,7 +22,12 @@ EDL_INLINE void inventory::add_job(job_entry const& e, cluster_view& to) const {
   j.min = int(is.spec.workers.min);
   j.max = int(is.spec.workers.max);
   if (is.spec.workers.replicas) j.manual = int(*is.spec.workers.replicas);
-  j.worker = *e.worker;
+  auto const shape = [&](shared<pod_shape> const& of, label_set labels, platform::role what) {
+    for (auto const& [key, value] : platform::kubernetes::member_labels(is.name, what))
+      labels.set(key, value);
+    return *marks.marked(of, is.space, labels);
+  };
+  j.worker = shape(e.worker, e.worker_labels, platform::role::worker);
   j.submitted = seconds_of(is.created).value_or(to.now);
   j.admitted = is_true(is.status, condition_type::admitted);
   j.workers = j.admitted ? int(is.status.workers.desired) : 0;
@@ -42,8 +49,9 @@ EDL_INLINE void inventory::add_job(job_entry const& e, cluster_view& to) const {
     if (p->master->report) report = &*p->master->report;
   }
   if (!j.suspended) {
-    if (!master) j.fixed.push_back(*e.master);
-    for (; servers < is.spec.servers; ++servers) j.fixed.push_back(*e.server);
+    if (!master) j.fixed.push_back(shape(e.master, e.master_labels, platform::role::master));
+    for (; servers < is.spec.servers; ++servers)
+      j.fixed.push_back(shape(e.server, e.server_labels, platform::role::server));
   }
   for (speed_record const& s : is.status.speeds) j.speeds.push_back({int(s.workers), s.records_per_second});
   if (report) {
@@ -90,8 +98,10 @@ EDL_INLINE cluster_view inventory::view(double now,
   v.nodes.reserve(nodes_.size());
   for (auto const& [name, n] : nodes_) v.nodes.push_back(n.is);
   std::unordered_set<std::string> leaving;
+  pod_marks marks;
+  for (auto const& s : shapes_) marks.look_at(*s);
   for (auto const& [key, e] : jobs_) {
-    add_job(e, v);
+    add_job(e, marks, v);
     mark_leaving(e, leaving);
   }
   for (auto const& [key, p] : pods_) {
@@ -111,7 +121,7 @@ EDL_INLINE cluster_view inventory::view(double now,
                              .leaving = going,
                              .blocked = p.node.empty() && !p.wants_room,
                              .priority = p.priority,
-                             .shape = p.shape};
+                             .shape = marks.marked(p.shape, p.space(), p.labels)};
     if (p.node.empty()) {
       if (auto const at = promised.find(key); at != promised.end()) {
         one.nominated = at->second.node;

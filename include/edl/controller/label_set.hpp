@@ -38,7 +38,7 @@ class label_set {
 };
 
 /// Makes label sets in which equal texts are kept once: the labels of 10,000 nodes need 5 MB instead of 25.
-/// Not thread safe; its sets are.
+/// Texts that no set has any more are dropped now and then. Not thread safe; its sets are.
 class label_pool {
  public:
   label_set of(std::map<std::string, std::string> const& labels);
@@ -52,6 +52,7 @@ class label_pool {
   label_set::text share(std::string const& text);
 
   std::unordered_map<std::string_view, label_set::text> texts_;  ///< the key views the text
+  std::size_t tidied_ = 0;                                       ///< how many were left then
 };
 
 }  // namespace edl::controller

@@ -51,11 +51,13 @@ EDL_INLINE label_set label_pool::of(std::map<std::string, std::string> const& la
 
 EDL_INLINE void label_pool::tidy() {
   std::erase_if(texts_, [](auto const& entry) { return entry.second.use_count() == 1; });
+  tidied_ = texts_.size();
 }
 
 EDL_INLINE label_set::text label_pool::share(std::string const& text) {
   auto const known = texts_.find(text);
   if (known != texts_.end()) return known->second;
+  if (texts_.size() > 2 * tidied_ + 1000) tidy();
   auto made = std::make_shared<std::string const>(text);
   texts_.emplace(*made, made);
   return made;

@@ -9,14 +9,15 @@
 
 namespace edl::controller {
 
-/// Which pods keep each other off: required anti-affinity between pods, in both directions as the scheduler
-/// reads it. Shapes are known by their numbers. Pods that leave keep others off until they are gone.
+/// Which pods keep each other off, and which need each other: required anti-affinity between pods, in both
+/// directions as the scheduler reads it, and required affinity. Shapes are known by their numbers. Pods that
+/// leave keep others off, and are company for others, until they are gone.
 class neighbours {
  public:
   neighbours() = default;
   neighbours(std::vector<node> const& nodes, std::vector<pod_shape const*> const& shapes);
 
-  /// Whether the shape keeps anything off, or is kept off.
+  /// Whether the shape keeps anything off, is kept off, needs company, or is company.
   bool concerns(int shape) const { return !ties_.empty() && !ties_[std::size_t(shape)].empty(); }
 
   /// Whether the pods that are there let one of the shape onto the node, when these shapes have left it.
@@ -31,10 +32,13 @@ class neighbours {
   /// The first node for which it matters that one of the shape left this node.
   int first_freed(int shape, int node) const;
 
+  /// The first node that is open to others because one of the shape came to this node; -1: none is.
+  int first_opened(int shape, int node) const;
+
  private:
   struct tie {
     int term;
-    bool avoids, marked;  ///< the shape avoids the term's mark, or carries it
+    bool avoids, joins, marked;  ///< the shape avoids or needs the term's mark, or carries it
   };
   struct domain {
     int first = 0;  ///< its first node
@@ -47,6 +51,8 @@ class neighbours {
   std::vector<std::vector<tie>> ties_;        ///< by shape; empty when no shape has any
   std::vector<std::vector<int>> domain_of_;   ///< by term, then by node; -1: the node has no such label
   std::vector<std::vector<domain>> domains_;  ///< by term
+  std::vector<int> marked_;                   ///< by term: pods anywhere that carry its mark
+  std::vector<char> joined_;                  ///< by term: some shape needs its mark
 };
 
 }  // namespace edl::controller

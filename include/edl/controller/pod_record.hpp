@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/controller/cluster_view.hpp"
+#include "edl/controller/label_set.hpp"
 #include "edl/controller/shared.hpp"
 #include "edl/controller/training_job_status.hpp"
 #include "edl/platform/kubernetes/annotations.hpp"
@@ -62,6 +63,7 @@ struct pod_record {
   std::string key, uid, version;  ///< `key`: "namespace/name"; `version`: its resourceVersion
   std::string node{}, nominated{};
   shared<pod_shape> shape{};
+  label_set labels{};        ///< by which others' affinities select it
   std::string owner{};       ///< uid of the TrainingJob that it belongs to
   platform::instance who{};  ///< of that job
   phase at = phase::pending;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -17,6 +18,9 @@ namespace edl::platform::kubernetes {
 
 /// Ports that the roles listen on in their pods.
 inline constexpr std::uint16_t master_port = 50001, server_port = 2222, worker_port = 3333;
+
+/// The labels of all pods of a role, beside those of its template.
+std::map<std::string, std::string> member_labels(std::string const& job, role what);
 
 /// "elasticdl-NAME-master.SPACE.svc:50001": where the master is, whatever pod it is in.
 std::string master_address(job_spec const& spec);

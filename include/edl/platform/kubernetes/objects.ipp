@@ -159,8 +159,7 @@ inline json pod(job_spec const& s, instance const& who, json env, resources cons
   if (!request.empty()) container["resources"]["requests"] = request;
   if (!most.empty()) container["resources"]["limits"] = most;
 
-  json labels = job_labels(s.name);
-  labels["elasticdl-replica-type"] = labels["elasticdl_replica_type"] = label_of(who.what);
+  json labels = member_labels(s.name, who.what);
   labels["elasticdl-replica-index"] = std::to_string(who.id);
   json spec{{"restartPolicy", s.restart_policy},
             {"terminationGracePeriodSeconds", s.grace_seconds},
@@ -248,6 +247,12 @@ inline json master_pod(job_spec const& s, json const* like, bool restart_rules) 
 }
 
 }  // namespace detail::objects
+
+EDL_INLINE std::map<std::string, std::string> member_labels(std::string const& job, role what) {
+  auto all = detail::objects::job_labels(job).get<std::map<std::string, std::string>>();
+  all["elasticdl-replica-type"] = all["elasticdl_replica_type"] = detail::objects::label_of(what);
+  return all;
+}
 
 EDL_INLINE std::string master_address(job_spec const& s) {
   return fmt::format("{}.{}.svc:{}", pod_name(s.name, {role::master, 0}), s.space, master_port);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/controller/cluster_view.hpp"
+#include "edl/controller/label_set.hpp"
+#include "edl/controller/pod_selector.hpp"
+#include "edl/controller/shared.hpp"
+
+namespace edl::controller {
+
+/// Gives the shapes of pods their marks: which of all the selectors in pods' affinities select a pod, by its
+/// namespace and labels. Equal pods get one shape. In most clusters there is no such selector, and nothing is
+/// done. Thread safety: distinct objects: safe. Shared objects: unsafe.
+class pod_marks {
+ public:
+  /// To be called for each shape before the first `marked`.
+  void look_at(pod_shape const& s);
+
+  shared<pod_shape> marked(shared<pod_shape> const& s, std::string const& space, label_set const& labels);
+
+ private:
+  std::map<std::string, pod_selector> selectors_;  ///< by their texts
+  std::map<std::pair<pod_shape const*, std::vector<std::string>>, shared<pod_shape>> made_;
+};
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/controller/pod_marks.ipp"
+#endif
