@@ -293,4 +293,6 @@ TEST_CASE("workers that are named leave first, and programs are told how the job
   CHECK(report["total_records"] == 60 * job::data_set::records);
   CHECK(report["standstill_s"].get<double>() > 0);
   it.check_exact(60);
+  report = json::parse(annotations().value("elasticdl/report", "{}"));
+  CHECK(report["records"] == report["total_records"]);  // its last word
 }

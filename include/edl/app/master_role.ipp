@@ -430,6 +430,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
     log_.warning(fmt::format("stopped by {}; {}", ::strsignal(signal), train::way_on(job_)));
     return 128 + signal;
   }
+  // Whoever shows the job's progress later has this one's last word.
+  if (cluster_ && platform_) platform_->report(job_report(server_.decisions(), job_.num_epochs));
   master::job_progress const end = server_.decisions().progress();
   if (server_.decisions().suspended()) {
     std::string const how = train::way_on(job_);
