@@ -2,9 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 
 #include "edl/controller/cluster_reading.hpp"
@@ -87,33 +86,6 @@ inline std::map<std::string, std::string> texts(json const& map) {
   return out;
 }
 
-inline std::optional<requirement::relation> relation_of(std::string const& name) {
-  using enum requirement::relation;
-  static constexpr std::array<std::pair<std::string_view, requirement::relation>, 6> known{
-      {{"In", in},
-       {"NotIn", not_in},
-       {"Exists", exists},
-       {"DoesNotExist", does_not_exist},
-       {"Gt", greater},
-       {"Lt", less}}};
-  for (auto const& [word, is] : known)
-    if (word == name) return is;
-  return std::nullopt;
-}
-
-inline void add_lines(json const& list, bool fields, std::vector<requirement>& to) {
-  if (!list.is_array()) return;
-  for (json const& line : list) {
-    requirement r;
-    r.key = text(field(line, {"key"}));
-    if (!fields && r.key == "metadata.name") continue;  // a label cannot be called so
-    r.is = relation_of(text(field(line, {"operator"}))).value_or(requirement::relation::in);
-    if (auto const& values = field(line, {"values"}); values.is_array())
-      for (json const& v : values) r.values.push_back(text(v));
-    to.push_back(std::move(r));
-  }
-}
-
 inline bool has(std::string const& in, std::string_view what) { return in.find(what) != in.npos; }
 
 }  // namespace detail::reading
@@ -127,9 +99,9 @@ EDL_INLINE pod_shape read_shape(nlohmann::json const& spec, std::string const& s
                                    "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   if (terms.is_array())
     for (json const& term : terms) {
-      std::vector<requirement> lines;
-      add_lines(field(term, {"matchExpressions"}), false, lines);
-      add_lines(field(term, {"matchFields"}), true, lines);
+      auto lines = read_requirements(field(term, {"matchExpressions"}));
+      std::erase_if(lines, [](auto const& r) { return r.key == "metadata.name"; });  // no label is called so
+      std::ranges::move(read_requirements(field(term, {"matchFields"})), std::back_inserter(lines));
       if (!lines.empty()) s.affinity.push_back(std::move(lines));  // an empty term matches nothing
     }
   if (auto const& tolerations = field(spec, {"tolerations"}); tolerations.is_array())

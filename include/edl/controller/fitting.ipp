@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <set>
 #include <unordered_map>
 
 #include "edl/controller/fitting.hpp"
+#include "edl/controller/pod_selector.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::controller {
@@ -16,35 +16,6 @@ namespace detail {
 inline std::string const* label_of(node const& on, std::string const& key) {
   if (key == "metadata.name") return &on.name;
   return on.labels.find(key);
-}
-
-inline bool to_number(std::string const& text, std::int64_t& value) {
-  auto const end = text.data() + text.size();
-  auto const read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end;
-}
-
-inline bool holds(requirement const& r, node const& on) {
-  using enum requirement::relation;
-  std::string const* has = label_of(on, r.key);
-  bool const listed = has && std::find(r.values.begin(), r.values.end(), *has) != r.values.end();
-  switch (r.is) {
-    case in:
-      return listed;
-    case not_in:
-      return !listed;
-    case exists:
-      return has;
-    case does_not_exist:
-      return !has;
-    case greater:
-    case less: {
-      std::int64_t a = 0, b = 0;
-      if (!has || r.values.size() != 1 || !to_number(*has, a) || !to_number(r.values[0], b)) return false;
-      return r.is == greater ? a > b : a < b;
-    }
-  }
-  return false;
 }
 
 inline bool tolerates(pod_shape const& shape, taint const& t) {
@@ -70,8 +41,9 @@ EDL_INLINE bool allows(node const& on, pod_shape const& shape) {
   }
   return shape.affinity.empty() ||
          std::any_of(shape.affinity.begin(), shape.affinity.end(), [&](std::vector<requirement> const& term) {
-           return !term.empty() && std::all_of(term.begin(), term.end(),
-                                               [&](requirement const& r) { return detail::holds(r, on); });
+           return !term.empty() && std::all_of(term.begin(), term.end(), [&](requirement const& r) {
+             return holds(r, detail::label_of(on, r.key));
+           });
          });
 }
 

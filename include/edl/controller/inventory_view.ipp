@@ -23,6 +23,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   j.max = int(is.spec.workers.max);
   if (is.spec.workers.replicas) j.manual = int(*is.spec.workers.replicas);
   auto const shape = [&](shared<pod_shape> const& of, label_set labels, platform::role what) {
+    if (marks.none()) return *of;
     for (auto const& [key, value] : platform::kubernetes::member_labels(is.name, what))
       labels.set(key, value);
     return *marks.marked(of, is.space, labels);
@@ -121,7 +122,7 @@ EDL_INLINE cluster_view inventory::view(double now,
                              .leaving = going,
                              .blocked = p.node.empty() && !p.wants_room,
                              .priority = p.priority,
-                             .shape = marks.marked(p.shape, p.space(), p.labels)};
+                             .shape = marks.none() ? p.shape : marks.marked(p.shape, p.space(), p.labels)};
     if (p.node.empty()) {
       if (auto const at = promised.find(key); at != promised.end()) {
         one.nominated = at->second.node;

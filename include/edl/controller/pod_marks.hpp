@@ -21,6 +21,8 @@ class pod_marks {
   /// To be called for each shape before the first `marked`.
   void look_at(pod_shape const& s);
 
+  bool none() const { return selectors_.empty(); }
+
   shared<pod_shape> marked(shared<pod_shape> const& s, std::string const& space, label_set const& labels);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -25,8 +25,15 @@ class pod_selector {
 
  private:
   std::vector<std::string> spaces_;  ///< none: all
-  nlohmann::json selector_;          ///< of another type than the API promises: selects nothing
+  std::vector<requirement> lines_;   ///< all must hold
+  bool selects_any_ = false;         ///< false: there is no selector
 };
+
+/// Whether a label with this value (null: there is none of that key) holds the line.
+bool holds(requirement const& line, std::string const* value);
+
+/// Lines of `matchExpressions` or `matchFields`. An operator that the API does not know is as if `In`.
+std::vector<requirement> read_requirements(nlohmann::json const& list);
 
 /// The lines of required affinity (`podAffinity`) or anti-affinity (`podAntiAffinity`) in a pod's spec. What
 /// is of another type than the API promises is as if absent.

@@ -2,6 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "edl/controller/pod_selector.hpp"
 #include "edl/core/inline.hpp"
@@ -13,20 +20,24 @@ namespace detail::selecting {
 using nlohmann::json;
 using platform::kubernetes::field, platform::kubernetes::text;
 
-inline bool among(json const& values, std::string const& one) {
-  return values.is_array() &&
-         std::any_of(values.begin(), values.end(), [&](json const& v) { return text(v) == one; });
+inline std::optional<requirement::relation> relation_of(std::string const& name) {
+  using enum requirement::relation;
+  static constexpr std::array<std::pair<std::string_view, requirement::relation>, 6> known{
+      {{"In", in},
+       {"NotIn", not_in},
+       {"Exists", exists},
+       {"DoesNotExist", does_not_exist},
+       {"Gt", greater},
+       {"Lt", less}}};
+  for (auto const& [word, is] : known)
+    if (word == name) return is;
+  return std::nullopt;
 }
 
-/// A line of `matchExpressions`; as the API server has it, NotIn holds where the label is absent.
-inline bool holds(json const& line, label_set const& labels) {
-  std::string const* const has = labels.find(text(field(line, {"key"})));
-  std::string const how = text(field(line, {"operator"}));
-  if (how == "Exists") return has;
-  if (how == "DoesNotExist") return !has;
-  if (how == "In") return has && among(field(line, {"values"}), *has);
-  if (how == "NotIn") return !has || !among(field(line, {"values"}), *has);
-  return false;
+inline bool to_number(std::string const& text, std::int64_t& value) {
+  auto const end = text.data() + text.size();
+  auto const read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
 }
 
 }  // namespace detail::selecting
@@ -52,19 +63,59 @@ EDL_INLINE pod_selector::pod_selector(std::string const& text) {
   using namespace detail::selecting;
   if (auto const& spaces = field(parsed, {"namespaces"}); spaces.is_array())
     for (json const& one : spaces) spaces_.push_back(platform::kubernetes::text(one));
-  selector_ = field(parsed, {"selector"});
+  json const& selector = field(parsed, {"selector"});
+  selects_any_ = selector.is_object();
+  lines_ = read_requirements(field(selector, {"matchExpressions"}));
+  if (auto const& pairs = field(selector, {"matchLabels"}); pairs.is_object())
+    for (auto const& [key, value] : pairs.items())
+      lines_.push_back({.key = key, .values = {platform::kubernetes::text(value)}});
 }
 
 EDL_INLINE bool pod_selector::selects(std::string const& space, label_set const& labels) const {
-  using namespace detail::selecting;
-  if (!selector_.is_object()) return false;
+  if (!selects_any_) return false;
   if (!spaces_.empty() && std::find(spaces_.begin(), spaces_.end(), space) == spaces_.end()) return false;
-  if (auto const& pairs = field(selector_, {"matchLabels"}); pairs.is_object())
-    for (auto const& [key, value] : pairs.items())
-      if (std::string const* has = labels.find(key); !has || *has != text(value)) return false;
-  if (auto const& lines = field(selector_, {"matchExpressions"}); lines.is_array())
-    return std::all_of(lines.begin(), lines.end(), [&](json const& line) { return holds(line, labels); });
-  return true;
+  return std::all_of(lines_.begin(), lines_.end(),
+                     [&](requirement const& line) { return holds(line, labels.find(line.key)); });
+}
+
+EDL_INLINE bool holds(requirement const& r, std::string const* value) {
+  using enum requirement::relation;
+  std::string const* const has = value;
+  bool const listed = has && std::find(r.values.begin(), r.values.end(), *has) != r.values.end();
+  switch (r.is) {
+    case in:
+      return listed;
+    case not_in:
+      return !listed;
+    case exists:
+      return has;
+    case does_not_exist:
+      return !has;
+    case greater:
+    case less: {
+      std::int64_t a = 0, b = 0;
+      if (!has || r.values.size() != 1 || !detail::selecting::to_number(*has, a) ||
+          !detail::selecting::to_number(r.values[0], b))
+        return false;
+      return r.is == greater ? a > b : a < b;
+    }
+  }
+  return false;
+}
+
+EDL_INLINE std::vector<requirement> read_requirements(nlohmann::json const& list) {
+  using namespace detail::selecting;
+  std::vector<requirement> all;
+  if (!list.is_array()) return all;
+  for (json const& line : list) {
+    requirement r;
+    r.key = text(field(line, {"key"}));
+    r.is = relation_of(text(field(line, {"operator"}))).value_or(requirement::relation::in);
+    if (auto const& values = field(line, {"values"}); values.is_array())
+      for (json const& v : values) r.values.push_back(text(v));
+    all.push_back(std::move(r));
+  }
+  return all;
 }
 
 EDL_INLINE std::vector<separation> read_separations(nlohmann::json const& pod_spec, char const* kind,

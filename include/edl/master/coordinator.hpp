@@ -249,7 +249,6 @@ class coordinator {
   evaluation evaluation_;
   std::optional<restore_point> point_;  // of this generation, once found
   bool recovered_ = false;              // another master was here before
-  time_point began_;
   isolation isolation_;
   server_generations generations_;
   worker_worlds worlds_;

@@ -67,7 +67,6 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
                    .throttle = options_.evaluation_throttle},
                   now),
       point_(options_.start),
-      began_(now),
       isolation_(options_.silence, options_.isolation),
       generations_({.wanted = options_.num_servers,
                     .ranges = options_.ranges ? options_.ranges : options_.num_servers,
