@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps on a GPU beside those of peers: every contestant is a process, and they take turns. A turn
 // is as many steps as are told, one after the other, with one wait at their end; samples lie on the GPU.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -11,6 +10,8 @@
 #include <memory>
 
 #include "../contestant.hpp"
+#include "edl/cli/program.hpp"
+#include "edl/core/names.hpp"
 #include "edl/device/cuda.hpp"
 #include "edl/nn/loss/on_cuda.hpp"
 #include "edl/optim/on_cuda.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 namespace nn = edl::nn;
 using clock_type = std::chrono::steady_clock;
-using edl::cuda, edl::precision, edl::precision_names;
+using edl::cuda, edl::precision;
 
 double microseconds_since(clock_type::time_point begin) {
   return std::chrono::duration<double, std::micro>(clock_type::now() - begin).count();
@@ -113,10 +114,6 @@ std::vector<workload> workloads() {
           one<resnet::of_18_layers>("resnet18", {128, 1024})};
 }
 
-precision named(std::string const& name) {
-  return precision(std::find(precision_names.begin(), precision_names.end(), name) - precision_names.begin());
-}
-
 /// Multiplications and additions of a large product in a nanosecond: what the card gives to this library.
 double matrix_rate(precision p) {
   constexpr std::size_t n = 8192;
@@ -160,30 +157,50 @@ int serve(std::string const& name, int batch, precision p, bool profile) {
   return 0;
 }
 
-}  // namespace
+using edl::cli::flag, edl::cli::words;
 
-int main(int argc, char** argv) try {
-  CLI::App app("Training steps of this project on a GPU beside those of peers, in turns");
-  std::vector<std::string> peers, only, precisions{"tf32", "bfloat16"};
-  int rounds = 9;
-  double turn = 200;
-  app.add_option("--peer", peers,
-                 "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)");
-  app.add_option("--workload", only, "these alone: mnist, mlp, cifar, resnet20, resnet18");
-  app.add_option("--precision", precisions, "these: float32, tf32, bfloat16")
-      ->check(CLI::IsMember(precision_names));
-  app.add_option("--rounds", rounds, "turns of each");
-  app.add_option("--turn", turn, "milliseconds that a turn takes, about");
-  std::string served;
-  int batch = 0;
-  bool profile = false;
-  auto* const server = app.add_subcommand("serve", "be a contestant");
-  server->add_option("--workload", served)->required();
-  server->add_option("--batch", batch)->required();
-  server->add_option("--precision", precisions)->required();
-  server->add_flag("--profile", profile, "print where the time goes, layer by layer, and end");
-  CLI11_PARSE(app, argc, argv);
-  if (*server) return serve(served, batch, named(precisions.front()), profile);
+std::vector<flag> flags() {
+  using enum flag::kind;
+  auto const precisions = names(precision{});
+  return {{.name = "peer",
+           .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)",
+           .repeats = true},
+          {.name = "workload", .help = "these alone: mnist, mlp, cifar, resnet20, resnet18", .repeats = true},
+          {.name = "precision",
+           .fallback = "tf32,bfloat16",
+           .help = "of products",
+           .choices = {precisions.begin(), precisions.end()},
+           .repeats = true},
+          {.name = "rounds",
+           .fallback = "9",
+           .help = "turns of each",
+           .what = whole,
+           .least = 1,
+           .most = 1'000'000},
+          {.name = "turn",
+           .fallback = "200",
+           .help = "milliseconds that a turn takes, about",
+           .what = number,
+           .lowest = 1,
+           .highest = 1e6},
+          {.name = "batch",
+           .fallback = "64",
+           .help = "of `serve`, which is a contestant",
+           .what = whole,
+           .least = 1,
+           .most = 1 << 20},
+          {.name = "profile",
+           .help = "of `serve`: print where the time goes, layer by layer, and end",
+           .what = truth}};
+}
+
+int run(edl::cli::command_line const& l) {
+  words const peers = l.all("peer"), only = l.all("workload"), precisions = l.all("precision");
+  if (l.arguments() == words{"serve"})
+    return serve(only.at(0), int(l.number("batch")), *edl::value_of<precision>(precisions.front()),
+                 l.truth("profile"));
+  auto const rounds = l.number("rounds");
+  auto const turn = edl::cli::parse_number<double>(l.text("turn"));
 
   std::printf("%s\n\n", cuda()->describe().c_str());
   std::printf(
@@ -191,10 +208,10 @@ int main(int argc, char** argv) try {
       "product's | edl is |\n");
   std::printf("|---|---|---|---|---|---|---|---|---|\n");
   for (std::string const& p : precisions) {
-    double const fastest = matrix_rate(named(p));
+    double const fastest = matrix_rate(*edl::value_of<precision>(p));
     std::printf("| 8192³ product | | %s | edl | | | %.0f | 100 %% | |\n", p.c_str(), fastest / 1e3);
     for (auto const& w : workloads()) {
-      if (!only.empty() && std::find(only.begin(), only.end(), w.name) == only.end()) continue;
+      if (!only.empty() && std::ranges::find(only, w.name) == only.end()) continue;
       for (int const b : w.batches) {
         std::vector<std::string> const rest{"--workload",      w.name,        "--batch",
                                             std::to_string(b), "--precision", p};
@@ -214,7 +231,7 @@ int main(int argc, char** argv) try {
           std::istringstream words(peer.substr(at + 1));
           add(peer.substr(0, at), {std::istream_iterator<std::string>(words), {}});
         }
-        for (int r = 0; r < rounds; ++r)
+        for (std::int64_t r = 0; r < rounds; ++r)
           for (auto& c : all)
             c->measure(std::clamp(int(turn / (c->times.empty() ? 5 : c->times.back())), 1, 5000));
         double const ours = all.front()->quantile(0.5);
@@ -228,7 +245,13 @@ int main(int argc, char** argv) try {
       }
     }
   }
-} catch (edl::error const& e) {
-  std::fprintf(stderr, "bench-gpu: %s\n", e.what());
-  return 1;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return edl::cli::run_program({.command = "bench-gpu", .flags = flags(), .most = 1, .arguments = "`serve`"},
+                               "Training steps of this project on a GPU beside those of peers, in turns.",
+                               {argv + 1, argv + argc}, run);
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps beside those of peers: every contestant is a process, and they take turns, so that what else
 // the machine does falls on all of them alike.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 
 #include "../contestant.hpp"
+#include "edl/cli/program.hpp"
+#include "edl/core/names.hpp"
 #include "measured.hpp"
 
 namespace {
@@ -32,7 +34,7 @@ template <class vector>
   double best = 0;
   for (int i = 0; i < 5; ++i) {
     auto const begin = clock_type::now();
-    for (int r = 0; r < rounds; ++r) {
+    for (std::int64_t r = 0; r < rounds; ++r) {
       for (vector& s : sum) s = s * a + b;
       asm volatile("" : "+x"(a), "+x"(b));
     }
@@ -75,46 +77,73 @@ int serve(std::string const& name, int batch, bench::contest const& how, bool pr
   return 0;
 }
 
-}  // namespace
+using edl::cli::flag, edl::cli::words;
 
-int main(int argc, char** argv) {
-  CLI::App app("Training steps of this project beside those of peers, in turns");
-  std::vector<std::string> peers, only;
-  std::vector<int> threads{1, 2};
-  int rounds = 8;
-  double budget = 500;
-  std::vector<std::string> kernels{"measured"}, activations{"recomputed"};
-  app.add_option("--peer", peers,
-                 "NAME=COMMAND of a peer, which is given --workload, --batch and --threads (see peer.py)");
-  app.add_option("--workload", only, "these alone: mnist, mlp, cifar, resnet20, resnet18");
-  app.add_option("--threads", threads, "numbers of threads to measure with");
-  app.add_option("--rounds", rounds, "turns of each");
-  app.add_option("--turn", budget, "milliseconds that a turn takes, about");
-  app.add_option("--kernels", kernels, "of edl: measured, fixed, direct and own; several to compare them")
-      ->check(CLI::IsMember(edl::kernels_names));
-  app.add_option("--activations", activations, "of edl: recomputed, float32 and bfloat16 likewise")
-      ->check(CLI::IsMember(edl::nn::storage_names));
-  std::string served;
-  int batch = 0;
-  bool profile = false;
-  auto* const server = app.add_subcommand("serve", "be a contestant");
-  server->add_option("--workload", served)->required();
-  server->add_option("--batch", batch)->required();
-  server->add_option("--threads", threads)->required();
-  server->add_option("--kernels", kernels);
-  server->add_option("--activations", activations);
-  server->add_flag("--profile", profile, "print where the time goes, layer by layer, and end");
-  CLI11_PARSE(app, argc, argv);
-  if (*server) {
-    auto const place = [](auto const& names, std::string const& name) {
-      return std::find(names.begin(), names.end(), name) - names.begin();
-    };
-    bench::contest const how{.device = {.threads = threads.front(),
-                                        .kernels = edl::kernels(place(edl::kernels_names, kernels.front()))},
-                             .keep = edl::nn::storage(place(edl::nn::storage_names, activations.front()))};
-    return serve(served, batch, how, profile);
+template <class E>
+words names_of(E e) {
+  auto const all = names(e);
+  return {all.begin(), all.end()};
+}
+
+std::vector<flag> flags() {
+  using enum flag::kind;
+  return {{.name = "peer",
+           .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --threads (see peer.py)",
+           .repeats = true},
+          {.name = "workload", .help = "these alone: mnist, mlp, cifar, resnet20, resnet18", .repeats = true},
+          {.name = "threads",
+           .fallback = "1,2",
+           .help = "numbers of threads to measure with",
+           .what = whole,
+           .least = 1,
+           .most = 1024,
+           .repeats = true},
+          {.name = "rounds",
+           .fallback = "8",
+           .help = "turns of each",
+           .what = whole,
+           .least = 1,
+           .most = 1'000'000},
+          {.name = "turn",
+           .fallback = "500",
+           .help = "milliseconds that a turn takes, about",
+           .what = number,
+           .lowest = 1,
+           .highest = 1e6},
+          {.name = "kernels",
+           .fallback = "measured",
+           .help = "of edl; several to compare them",
+           .choices = names_of(edl::kernels{}),
+           .repeats = true},
+          {.name = "activations",
+           .fallback = "recomputed",
+           .help = "of edl, likewise",
+           .choices = names_of(edl::nn::storage{}),
+           .repeats = true},
+          {.name = "batch",
+           .fallback = "64",
+           .help = "of `serve`, which is a contestant",
+           .what = whole,
+           .least = 1,
+           .most = 1 << 20},
+          {.name = "profile",
+           .help = "of `serve`: print where the time goes, layer by layer, and end",
+           .what = truth}};
+}
+
+int run(edl::cli::command_line const& l) {
+  words const peers = l.all("peer"), only = l.all("workload"), kernels = l.all("kernels"),
+              activations = l.all("activations");
+  std::vector<int> threads;
+  for (std::string const& n : l.all("threads")) threads.push_back(edl::cli::parse_number<int>(n));
+  if (l.arguments() == words{"serve"}) {
+    bench::contest const how{
+        .device = {.threads = threads.front(), .kernels = *edl::value_of<edl::kernels>(kernels.front())},
+        .keep = *edl::value_of<edl::nn::storage>(activations.front())};
+    return serve(only.at(0), int(l.number("batch")), how, l.truth("profile"));
   }
-
+  auto const rounds = l.number("rounds");
+  auto const budget = edl::cli::parse_number<double>(l.text("turn"));
   double const fastest = peak();
   std::printf("peak of one core: %.0f GFLOP/s\n\n", fastest);
   std::printf(
@@ -122,7 +151,7 @@ int main(int argc, char** argv) {
       "memory, MB | edl is |\n");
   std::printf("|---|---|---|---|---|---|---|---|---|---|\n");
   for (auto const& w : bench::workloads()) {
-    if (!only.empty() && std::find(only.begin(), only.end(), w.name) == only.end()) continue;
+    if (!only.empty() && std::ranges::find(only, w.name) == only.end()) continue;
     for (int const b : w.batches)
       for (int const n : threads) {
         std::vector<std::string> const rest{"--workload",      w.name,      "--batch",
@@ -145,7 +174,7 @@ int main(int argc, char** argv) {
           std::istringstream words(p.substr(at + 1));
           add(p.substr(0, at), {std::istream_iterator<std::string>(words), {}});
         }
-        for (int r = 0; r < rounds; ++r)
+        for (std::int64_t r = 0; r < rounds; ++r)
           for (auto& c : all) {
             auto const begin = clock_type::now();
             do c->measure(std::max(1, int(budget / 50 / (c->times.empty() ? 1e9 : c->times.back()))));
@@ -162,4 +191,13 @@ int main(int argc, char** argv) {
         }
       }
   }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return edl::cli::run_program(
+      {.command = "bench-train", .flags = flags(), .most = 1, .arguments = "`serve`"},
+      "Training steps of this project beside those of peers, in turns.", {argv + 1, argv + argc}, run);
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/core/error.hpp"
 
 /// What is said of a command line that is refused, or "accepted".

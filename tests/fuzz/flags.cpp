@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/app/flags.hpp"
-
+#include "edl/app/arguments.hpp"
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

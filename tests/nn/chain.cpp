@@ -34,9 +34,9 @@ auto after_both_passes(nn::storage keep, edl::mode m, int batch = 3) {
 
 TEST_CASE("what is computed again, or kept in half the memory, gives the same gradients") {
   for (auto m : {edl::mode::training, edl::mode::evaluation}) {
-    auto const whole = after_both_passes(nn::storage::whole, m, 32),
+    auto const whole = after_both_passes(nn::storage::float32, m, 32),
                again = after_both_passes(nn::storage::recomputed, m, 32),
-               half = after_both_passes(nn::storage::half, m, 32);
+               half = after_both_passes(nn::storage::bfloat16, m, 32);
     CHECK(again.y == whole.y);
     CHECK(again.dx == whole.dx);
     CHECK(again.gradients == whole.gradients);
@@ -54,8 +54,8 @@ TEST_CASE("what is computed again, or kept in half the memory, gives the same gr
 
 TEST_CASE("memory shrinks in the order that one expects") {
   auto const of = [](nn::storage keep) { return nn::saved_by(several, in, {64, keep}); };
-  CHECK(of(nn::storage::recomputed) < of(nn::storage::whole) * 9 / 10);
-  CHECK(of(nn::storage::half) < of(nn::storage::whole) * 7 / 10);
+  CHECK(of(nn::storage::recomputed) < of(nn::storage::float32) * 9 / 10);
+  CHECK(of(nn::storage::bfloat16) < of(nn::storage::float32) * 7 / 10);
 }
 
 TEST_CASE("gradients lie where results are not needed any more") {
@@ -70,7 +70,7 @@ TEST_CASE("gradients lie where results are not needed any more") {
 }
 
 TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {
-  for (auto keep : {nn::storage::whole, nn::storage::half, nn::storage::recomputed}) {
+  for (auto keep : {nn::storage::float32, nn::storage::bfloat16, nn::storage::recomputed}) {
     auto const apart = after_both_passes(keep, edl::mode::training);
     harness h{.l = several, .in = in, .batch = {3, keep}};
     h.saved.assign(several.workspace(in, h.batch), harness<nn::flatten>::poison);

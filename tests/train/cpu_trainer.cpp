@@ -113,7 +113,7 @@ TEST_CASE("an embedding learns what a line of the same numbers cannot") {
   auto const of_numbers = edl::author::make_trainer<no_words>({.max_batch = 16});
   CHECK(learn_words(*of_ids, 100) == 1);
   CHECK(learn_words(*of_numbers, 100) < 0.8);
-  auto const halved = edl::author::make_trainer<words>({.max_batch = 16, .keep = nn::storage::half});
+  auto const halved = edl::author::make_trainer<words>({.max_batch = 16, .keep = nn::storage::bfloat16});
   CHECK(learn_words(*halved, 100) == 1);
 }
 

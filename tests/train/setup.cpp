@@ -2,7 +2,7 @@
 #include "edl/train/setup.hpp"
 
 #include "app/job.hpp"
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 #include "train/files.hpp"
 
 using job::has;

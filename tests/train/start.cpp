@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "app/job.hpp"
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/checkpoint/directory.hpp"
 #include "edl/checkpoint/model_file.hpp"
 #include "train/files.hpp"

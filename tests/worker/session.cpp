@@ -140,15 +140,13 @@ struct scripted_parameters : edl::worker::parameter_link {
 };
 
 struct bench {
-  edl::job j;
+  edl::worker::session_options options{.minibatch_size = 4, .shuffle = false};
   numbers_source from{100};
   counting_trainer model;
   edl::rule<edl::sgd> rule{edl::sgd{.learning_rate = 0.5f}};
   scripted_master master;
   scripted_parameters parameters;
   std::vector<float> predicted;
-
-  bench() { j.minibatch_size = 4, j.shuffle = false; }
 
   assignment task(std::uint64_t begin, std::uint64_t end, task_kind what = task_kind::training) {
     assignment a;
@@ -160,7 +158,7 @@ struct bench {
     return a;
   }
   bool run(std::function<bool()> stop = {}) {
-    edl::worker::session s(j, model, rule, {&from, &from, &from}, master, parameters,
+    edl::worker::session s(options, model, rule, {&from, &from, &from}, master, parameters,
                            edl::logger(edl::severity::critical),
                            [this](assignment const&, edl::view<float> y) {
                              predicted.insert(predicted.end(), y.begin(), y.end());
@@ -213,18 +211,18 @@ TEST_CASE("a model that keeps its samples has no record read twice") {
     }
   } model;
   bench b;
-  b.j.num_epochs = 2, b.j.evaluation_steps = 5;
+  b.options.evaluates = true;
   auto again = b.task(0, 10);
   again.task.epoch = 1;
   b.master.work = {b.task(0, 10), again, b.task(8, 12, task_kind::evaluation)};
-  edl::worker::session s(b.j, model, b.rule, {&b.from, &b.from, nullptr}, b.master, b.parameters,
+  edl::worker::session s(b.options, model, b.rule, {&b.from, &b.from, nullptr}, b.master, b.parameters,
                          edl::logger(edl::severity::critical));
   CHECK(model.training == 100);
   CHECK(model.evaluation == 100);
-  b.j.num_epochs = 1, b.j.evaluation_steps = 0;
+  b.options.one_pass = true, b.options.evaluates = false;
   {
-    edl::worker::session const once(b.j, model, b.rule, {&b.from, &b.from, nullptr}, b.master, b.parameters,
-                                    edl::logger(edl::severity::critical));
+    edl::worker::session const once(b.options, model, b.rule, {&b.from, &b.from, nullptr}, b.master,
+                                    b.parameters, edl::logger(edl::severity::critical));
     CHECK(model.training == 0);
     CHECK(model.evaluation == 0);
   }
@@ -237,7 +235,7 @@ TEST_CASE("a model that keeps its samples has no record read twice") {
 TEST_CASE("a task that was begun goes on where every server has it, and tells what was left out before") {
   bench b;
   b.from = numbers_source(100, {1, 9});
-  b.j.skip_damaged = true;
+  b.options.skip_damaged = true;
   b.parameters.held = 2;
   auto a = b.task(0, 12);
   a.resumed = true, a.applied = 1;
@@ -296,7 +294,7 @@ TEST_CASE("who looks on sees whether it is in the middle of a pass") {
       return counting_trainer::predict(batch);
     }
   } model;
-  edl::worker::session s(b.j, model, b.rule, {&b.from, &b.from, &b.from}, b.master, b.parameters,
+  edl::worker::session s(b.options, model, b.rule, {&b.from, &b.from, &b.from}, b.master, b.parameters,
                          edl::logger(edl::severity::critical));
   model.seen = &s.seen();
   CHECK(s.run());
@@ -385,7 +383,7 @@ TEST_CASE("predictions are given out task by task, in the order of the records")
 
 TEST_CASE("between pulls it makes its own steps") {
   bench b;
-  b.j.get_model_steps = 3;
+  b.options.get_model_steps = 3;
   b.master.work = {b.task(0, 24)};
   CHECK(b.run());
   CHECK(b.parameters.pulls == 2);
@@ -422,7 +420,7 @@ TEST_CASE("a task is reported when all of its minibatches have been applied, not
   bench b;
   late parameters(b.master);
   b.master.work = {b.task(0, 8), b.task(8, 16), b.task(16, 20)};  // of 2, 2 and 1 minibatches
-  edl::worker::session s(b.j, b.model, b.rule, {&b.from, &b.from, &b.from}, b.master, parameters,
+  edl::worker::session s(b.options, b.model, b.rule, {&b.from, &b.from, &b.from}, b.master, parameters,
                          edl::logger(edl::severity::critical));
   CHECK(s.run());
   CHECK(parameters.reported == std::vector<std::size_t>{0, 0, 0, 1, 1});
@@ -505,7 +503,7 @@ TEST_CASE("lanes are worked off together, one minibatch of each in a step") {
   auto evaluation = b.task(60, 68, task_kind::evaluation);
   master.work[4] = {b.task(0, 8), b.task(8, 16)};
   master.work[5] = {evaluation, b.task(20, 28)};
-  edl::worker::session s(b.j, b.model, b.rule, {&b.from, &b.from, &b.from}, master, parameters,
+  edl::worker::session s(b.options, b.model, b.rule, {&b.from, &b.from, &b.from}, master, parameters,
                          edl::logger(edl::severity::critical));
   int asked = 0;
   s.stop_when([&] {
@@ -533,7 +531,7 @@ TEST_CASE("a lane that turns out to have nothing holds up no step, and the next 
   master.work[4] = {b.task(0, 8)};
   master.work[5] = {b.task(60, 64, task_kind::evaluation)};
   parameters.world_ends_after = 1;
-  edl::worker::session s(b.j, b.model, b.rule, {&b.from, &b.from, &b.from}, master, parameters,
+  edl::worker::session s(b.options, b.model, b.rule, {&b.from, &b.from, &b.from}, master, parameters,
                          edl::logger(edl::severity::critical));
   s.stop_when([&] {
     if (parameters.generation == 4 && parameters.steps.size() == 1) {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/core/error.hpp"
 #include "submission_flags.hpp"
 #include "zoo/tool.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs jobs to which something happens all the time, and tells what became of them.
 #define DOCTEST_CONFIG_DISABLE
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -10,32 +9,51 @@
 #include "chaos/plan.hpp"
 #include "chaos/report.hpp"
 #include "chaos/trial.hpp"
+#include "edl/cli/program.hpp"
 #include "edl/core/random.hpp"
 
-int main(int argc, char** argv) {
-  std::size_t faults = 100;
-  std::uint64_t seed = 1, first = 0, jobs = 0;
-  std::string strategy = "both", out, logs, program = EDL_TINY;
-  bool bare = false, networks = false, hostile = false;
-  CLI::App app("Kills, stops and cuts off the processes of jobs, and checks what became of the jobs");
-  app.add_option("--faults", faults, "how many in all; the last job is run to its end");
-  app.add_option("--seed", seed, "of what is drawn");
-  app.add_option("--strategy", strategy, "ps, allreduce or both")
-      ->check(CLI::IsMember({"both", "ps", "allreduce"}));
-  app.add_option("--first", first, "number of the first job, to repeat one of a longer run");
-  app.add_option("--jobs", jobs, "run so many jobs at most; 0: no limit");
-  app.add_option("--out", out, "file for the report, as JSON; written after each job");
-  app.add_option("--logs", logs,
-                 "directory for the logs of jobs that fail, and of the only one with --jobs=1");
-  app.add_option("--program", program, "the small model's binary of the tests");
-  app.add_flag(
-      "--hostile", hostile,
-      "also: squatters on dead processes' names, storage that fails, damaged journals, silent newcomers "
-      "and masters; root for squatters of another user");
-  app.add_flag("--networks", networks, "workers behind networks that are cut; needs root and ip");
-  app.add_flag("--bare", bare, "do not compare with undisturbed jobs");
-  CLI11_PARSE(app, argc, argv);
+namespace {
 
+using edl::cli::flag;
+
+std::vector<flag> flags() {
+  using enum flag::kind;
+  return {
+      {.name = "faults",
+       .fallback = "100",
+       .help = "how many in all; the last job is run to its end",
+       .what = whole,
+       .least = 0},
+      {.name = "seed", .fallback = "1", .help = "of what is drawn", .what = whole, .least = 0},
+      {.name = "strategy", .fallback = "both", .help = "of the jobs", .choices = {"both", "ps", "allreduce"}},
+      {.name = "first",
+       .fallback = "0",
+       .help = "number of the first job, to repeat one of a longer run",
+       .what = whole,
+       .least = 0},
+      {.name = "jobs",
+       .fallback = "0",
+       .help = "run so many jobs at most; 0: no limit",
+       .what = whole,
+       .least = 0},
+      {.name = "out", .help = "file for the report, as JSON; written after each job"},
+      {.name = "logs", .help = "directory for the logs of jobs that fail, and of the only one with --jobs=1"},
+      {.name = "program", .fallback = EDL_TINY, .help = "the small model's binary of the tests"},
+      {.name = "hostile",
+       .help = "also: squatters on dead processes' names, storage that fails, damaged journals, silent "
+               "newcomers and masters; root for squatters of another user",
+       .what = truth},
+      {.name = "networks", .help = "workers behind networks that are cut; needs root and ip", .what = truth},
+      {.name = "bare", .help = "do not compare with undisturbed jobs", .what = truth}};
+}
+
+int run(edl::cli::command_line const& l) {
+  auto const number = [&](char const* name) { return edl::cli::parse_number<std::uint64_t>(l.text(name)); };
+  std::uint64_t const faults = number("faults"), seed = number("seed"), first = number("first"),
+                      jobs = number("jobs");
+  std::string const strategy = l.text("strategy"), out = l.text("out"), logs = l.text("logs"),
+                    program = l.text("program");
+  bool const bare = l.truth("bare"), networks = l.truth("networks"), hostile = l.truth("hostile");
   if (!logs.empty()) std::filesystem::create_directories(logs);
   chaos::report all;
   chaos::reference undisturbed;
@@ -71,4 +89,13 @@ int main(int argc, char** argv) {
   }
   all.print(stdout);
   return all.good() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return edl::cli::run_program(
+      {.command = "edl-chaos", .flags = flags()},
+      "Kills, stops and cuts off the processes of jobs, and checks what became of the jobs.",
+      {argv + 1, argv + argc}, run);
 }

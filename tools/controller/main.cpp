@@ -2,29 +2,22 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
 
 #include "answers.hpp"
 #include "edl/app/signals.hpp"
+#include "edl/cli/program.hpp"
 #include "edl/controller/controller.hpp"
-#include "edl/core/error.hpp"
+#include "edl/core/names.hpp"
 #include "edl/net/token.hpp"
 #include "edl/version.hpp"
 
 namespace {
 
 using namespace edl;
+using cli::words;
 using milliseconds = std::chrono::milliseconds;
-
-struct settings {
-  controller::controller_options run{};
-  std::string policy = "fair", kubeconfig{}, context{}, metrics_address = "0.0.0.0:8080", log_level = "INFO",
-              identity{};
-  double duration = 15, renew_deadline = 10, retry = 2, plan_interval = 0.05;
-  unsigned workers = 8;
-};
 
 std::string policy_help() {
   std::string all = "Who is given room that is left:";
@@ -33,76 +26,108 @@ std::string policy_help() {
   return all;
 }
 
-void add_flags(CLI::App& app, settings& s) {
-  app.add_option("--namespace", s.run.space, "Only TrainingJobs of this namespace; all, where none is given");
-  app.add_option("--policy", s.policy, policy_help())->capture_default_str();
-  app.add_option(
-         "--max_load", s.run.planning.max_load,
-         "Share of the cluster's cpu and memory that jobs may fill; the rest is headroom for services")
-      ->check(CLI::Range(0.01, 1.0))
-      ->capture_default_str();
-  app.add_option("--change_share", s.run.planning.change_share,
-                 "Share of its time, at most, that a job may stand still because its size changes")
-      ->check(CLI::Range(0.001, 1.0))
-      ->capture_default_str();
-  app.add_option("--patience", s.run.planning.patience,
-                 "Seconds that a job waits before none behind it is let in")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
-  app.add_option("--plan_interval", s.plan_interval, "Seconds between two plans, at least")
-      ->check(CLI::Range(0.001, 60.0))
-      ->capture_default_str();
-  app.add_option("--suspend_patience", s.run.reconciling.suspend_patience,
-                 "Seconds that a master has to suspend its job, before its pod is deleted")
-      ->check(CLI::Range(1.0, 86400.0))
-      ->capture_default_str();
-  app.add_option("--node_patience", s.run.reconciling.node_patience,
-                 "Seconds until the pods of a node that does not exist any more are removed")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
-  app.add_flag("--pod_groups", s.run.reconciling.pod_groups,
-               "Servers and the least workers of a job are placed together or not at all, by a PodGroup "
-               "(scheduling.k8s.io) that the cluster's scheduler knows");
-  app.add_option("--workers", s.workers, "Jobs that are worked on at once")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  app.add_option("--requests_per_second", s.run.requests_per_s,
-                 "Requests to the API server a second, at most")
-      ->check(CLI::Range(1.0, 1e5))
-      ->capture_default_str();
-  app.add_option("--metrics_address", s.metrics_address,
-                 "HOST:PORT of /healthz, /readyz and /metrics; port 0: any")
-      ->capture_default_str();
-  app.add_option("--lease_name", s.run.lease,
-                 "Name of the Lease that says which controller acts; with --namespace, "
-                 "edl-controller-NAMESPACE where "
-                 "none is given")
-      ->capture_default_str();
-  app.add_option("--lease_namespace", s.run.lease_space,
-                 "Its namespace; in a pod, the pod's own where none is given")
-      ->capture_default_str();
-  app.add_option("--lease_duration", s.duration,
-                 "Seconds after which another controller takes over from a silent one")
-      ->capture_default_str();
-  app.add_option("--lease_renew_deadline", s.renew_deadline,
-                 "Seconds after which a controller stops that cannot renew")
-      ->capture_default_str();
-  app.add_option("--lease_retry", s.retry, "Seconds between tries to renew the lease, or to take it")
-      ->capture_default_str();
-  app.add_option("--identity", s.identity,
-                 "Name in the Lease; the pod's and random digits, where none is given");
-  app.add_option("--kubeconfig", s.kubeconfig,
-                 "File that says where the cluster is; a pod's own account, or as kubectl, without");
-  app.add_option("--context", s.context, "Context of the kubeconfig; the current one, where none is given");
-  app.add_option("--log_level", s.log_level, "DEBUG, INFO, WARNING or ERROR")
-      ->check(CLI::IsMember({"DEBUG", "INFO", "WARNING", "ERROR"}))
-      ->capture_default_str();
-  app.set_version_flag("--version", std::string("edl-controller ") + edl::package_version);
+std::string shown(double value) { return fmt::format("{}", value); }
+
+std::vector<cli::flag> flags() {
+  using enum cli::flag::kind;
+  controller::controller_options const defaults;
+  words policies;
+  for (controller::policy const& p : controller::policies()) policies.emplace_back(p.name);
+  return {
+      {.name = "namespace", .help = "only TrainingJobs of this namespace; all, where none is given"},
+      {.name = "policy", .fallback = "fair", .help = policy_help(), .choices = policies},
+      {.name = "max_load",
+       .fallback = shown(defaults.planning.max_load),
+       .help = "share of the cluster's cpu and memory that jobs may fill; the rest is headroom for services",
+       .what = number,
+       .lowest = 0.01,
+       .highest = 1},
+      {.name = "change_share",
+       .fallback = shown(defaults.planning.change_share),
+       .help = "share of its time, at most, that a job may stand still because its size changes",
+       .what = number,
+       .lowest = 0.001,
+       .highest = 1},
+      {.name = "patience",
+       .fallback = shown(defaults.planning.patience),
+       .help = "seconds that a job waits before none behind it is let in",
+       .what = number,
+       .lowest = 0,
+       .highest = 1e6},
+      {.name = "plan_interval",
+       .fallback = "0.05",
+       .help = "seconds between two plans, at least",
+       .what = number,
+       .lowest = 0.001,
+       .highest = 60},
+      {.name = "suspend_patience",
+       .fallback = shown(defaults.reconciling.suspend_patience),
+       .help = "seconds that a master has to suspend its job, before its pod is deleted",
+       .what = number,
+       .lowest = 1,
+       .highest = 86400},
+      {.name = "node_patience",
+       .fallback = shown(defaults.reconciling.node_patience),
+       .help = "seconds until the pods of a node that does not exist any more are removed",
+       .what = number,
+       .lowest = 0,
+       .highest = 86400},
+      {.name = "pod_groups",
+       .help = "servers and the least workers of a job are placed together or not at all, by a PodGroup "
+               "(scheduling.k8s.io) that the cluster's scheduler knows",
+       .what = truth},
+      {.name = "workers",
+       .fallback = "8",
+       .help = "jobs that are worked on at once",
+       .what = whole,
+       .least = 1,
+       .most = 256},
+      {.name = "requests_per_second",
+       .fallback = shown(defaults.requests_per_s),
+       .help = "requests to the API server a second, at most",
+       .what = number,
+       .lowest = 1,
+       .highest = 1e5},
+      {.name = "metrics_address",
+       .fallback = "0.0.0.0:8080",
+       .help = "HOST:PORT of /healthz, /readyz and /metrics; port 0: any"},
+      {.name = "lease_name",
+       .fallback = defaults.lease,
+       .help =
+           "name of the Lease that says which controller acts; with --namespace, edl-controller-NAMESPACE "
+           "where none is given"},
+      {.name = "lease_namespace",
+       .fallback = defaults.lease_space,
+       .help = "its namespace; in a pod, the pod's own where none is given"},
+      {.name = "lease_duration",
+       .fallback = "15",
+       .help = "seconds after which another controller takes over from a silent one",
+       .what = number,
+       .lowest = 0,
+       .highest = 1e6},
+      {.name = "lease_renew_deadline",
+       .fallback = "10",
+       .help = "seconds after which a controller stops that cannot renew",
+       .what = number,
+       .lowest = 0,
+       .highest = 1e6},
+      {.name = "lease_retry",
+       .fallback = "2",
+       .help = "seconds between tries to renew the lease, or to take it",
+       .what = number,
+       .lowest = 0,
+       .highest = 1e6},
+      {.name = "identity", .help = "name in the Lease; the pod's and random digits, where none is given"},
+      {.name = "kubeconfig",
+       .help = "file that says where the cluster is; a pod's own account, or as kubectl, without"},
+      {.name = "context", .help = "context of the kubeconfig; the current one, where none is given"},
+      {.name = "log_level",
+       .fallback = "INFO",
+       .help = "least severity that is logged",
+       .choices = {"DEBUG", "INFO", "WARNING", "ERROR"}}};
 }
 
-milliseconds from_seconds(double s) {
-  return milliseconds(std::int64_t(std::min(std::max(s, 0.0), 1e6) * 1000));
-}
+milliseconds from_seconds(double s) { return milliseconds(std::int64_t(s * 1000)); }
 
 std::string own_name() {
   char name[256] = "";
@@ -110,35 +135,46 @@ std::string own_name() {
   return name;
 }
 
-platform::kubernetes::access access_of(settings const& s) {
+platform::kubernetes::access access_of(std::string const& kubeconfig, std::string const& context) {
   namespace k8s = platform::kubernetes;
-  if (!s.kubeconfig.empty()) return k8s::from_kubeconfig(s.kubeconfig, s.context);
-  return k8s::find_access(!s.context.empty(), s.context);
+  if (!kubeconfig.empty()) return k8s::from_kubeconfig(kubeconfig, context);
+  return k8s::find_access(!context.empty(), context);
 }
 
-severity level_of(std::string const& name) {
-  return name == "DEBUG"     ? severity::debug
-         : name == "WARNING" ? severity::warning
-         : name == "ERROR"   ? severity::error
-                             : severity::info;
-}
-
-int run(settings& s, bool lease_given, bool lease_space_given) {
-  app::signals const ends({SIGTERM, SIGINT});
-  logger const log(level_of(s.log_level));
-  s.run.planning.who = controller::policy_called(s.policy);
-  s.run.workers = s.workers;
-  s.run.plan_interval = from_seconds(s.plan_interval);
-  s.run.times = {from_seconds(s.duration), from_seconds(s.renew_deadline), from_seconds(s.retry)};
-  s.run.identity =
-      s.identity.empty() ? own_name() + "_" + net::token::random().secret().substr(0, 12) : s.identity;
-  char const* const pod_space = std::getenv("POD_NAMESPACE");
+controller::controller_options options_of(cli::command_line const& l) {
+  auto const value = [&](char const* name) { return cli::parse_number<double>(l.text(name)); };
+  auto const seconds = [&](char const* name) { return from_seconds(value(name)); };
+  controller::controller_options o;
+  o.space = l.text("namespace");
+  o.planning.max_load = value("max_load");
+  o.planning.change_share = value("change_share");
+  o.planning.patience = value("patience");
+  o.planning.who = controller::policy_called(l.text("policy"));
+  o.reconciling.suspend_patience = value("suspend_patience");
+  o.reconciling.node_patience = value("node_patience");
+  o.reconciling.pod_groups = l.truth("pod_groups");
+  o.requests_per_s = value("requests_per_second");
+  o.workers = unsigned(l.number("workers"));
+  o.plan_interval = seconds("plan_interval");
+  o.times = {seconds("lease_duration"), seconds("lease_renew_deadline"), seconds("lease_retry")};
+  o.identity = l.text("identity");
+  if (o.identity.empty()) o.identity = own_name() + "_" + net::token::random().secret().substr(0, 12);
+  o.lease = l.text("lease_name");
+  o.lease_space = l.text("lease_namespace");
   // Controllers of two namespaces both act.
-  if (!lease_given && !s.run.space.empty()) s.run.lease += "-" + s.run.space;
-  if (!lease_space_given && pod_space && *pod_space) s.run.lease_space = pod_space;
-  controller::controller c(access_of(s), s.run, log);
+  if (!l.given("lease_name") && !o.space.empty()) o.lease += "-" + o.space;
+  char const* const pod_space = std::getenv("POD_NAMESPACE");
+  if (!l.given("lease_namespace") && pod_space && *pod_space) o.lease_space = pod_space;
+  return o;
+}
+
+int run(cli::command_line const& l) {
+  app::signals const ends({SIGTERM, SIGINT});
+  logger const log(value_of<severity>(l.text("log_level")).value());
+  controller::controller_options const options = options_of(l);
+  controller::controller c(access_of(l.text("kubeconfig"), l.text("context")), options, log);
   tool::answers const web(
-      s.metrics_address,
+      l.text("metrics_address"),
       {.healthy =
            [&] {
              std::string why;
@@ -148,7 +184,8 @@ int run(settings& s, bool lease_given, bool lease_space_given) {
        .ready = [&] { return c.ready() ? std::string() : "not everything has been listed yet"; },
        .metrics = [&] { return c.metrics_text(); }});
   log.info(fmt::format("edl-controller {} as {}: probes and metrics on port {}, policy {}, --max_load={}",
-                       edl::package_version, s.run.identity, web.port(), s.policy, s.run.planning.max_load));
+                       edl::package_version, options.identity, web.port(), l.text("policy"),
+                       options.planning.max_load));
   while (!ends.wait(std::chrono::hours(1))) {
   }
   log.info("told to end: the lease is given back");
@@ -158,24 +195,9 @@ int run(settings& s, bool lease_given, bool lease_space_given) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Keeps the TrainingJobs of a Kubernetes cluster: lets them in, makes and replaces their masters, and "
-      "gives their workers what room "
-      "there is. docs/controller.md says how.",
-      "edl-controller");
-  settings s;
-  add_flags(app, s);
-  try {
-    app.parse(argc, argv);
-    return run(s, app.count("--lease_name") > 0, app.count("--lease_namespace") > 0);
-  } catch (CLI::ParseError const& e) {
-    int const code = app.exit(e);
-    return code == 0 ? 0 : 2;
-  } catch (usage_error const& e) {
-    fmt::print(stderr, "edl-controller: {}\n", e.what());
-    return 2;
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "edl-controller: {}\n", e.what());
-    return 1;
-  }
+  return cli::run_program({.command = "edl-controller", .flags = flags()},
+                          "Keeps the TrainingJobs of a Kubernetes cluster: lets them in, makes and replaces "
+                          "their masters, and gives\n"
+                          "their workers what room there is. docs/controller.md says how.",
+                          {argv + 1, argv + argc}, run);
 }

@@ -39,8 +39,8 @@ simulate::scenario read(command_line const& l, std::string const& path) {
         path, l.text("applications"),
         l.text("batch") == "changing" ? simulate::batch::changing : simulate::batch::fixed);
   }
-  auto s = simulate::read_philly(path, std::size_t(l.number("first_jobs", 1, 1'000'000)));
-  s.nodes = simulate::alike(int(l.number("nodes", 1, 100'000)), "node", {{"nvidia.com/gpu", "8"}});
+  auto s = simulate::read_philly(path, std::size_t(l.number("first_jobs")));
+  s.nodes = simulate::alike(int(l.number("nodes")), "node", {{"nvidia.com/gpu", "8"}});
   return s;
 }
 
@@ -59,10 +59,29 @@ std::vector<flag> simulate_flags() {
        .fallback = "fixed",
        .help = "whether jobs keep their global batch (Pollux format)",
        .choices = {"fixed", "changing"}},
-      {.name = "first_jobs", .fallback = "1000", .help = "read so many jobs, the earliest (Philly format)"},
-      {.name = "generate", .help = "draw a workload of so many jobs instead of reading one"},
-      {.name = "nodes", .fallback = "16", .help = "of 8 GPUs, for drawn workloads and the Philly format"},
-      {.name = "seed", .fallback = "1", .help = "of the drawn workload"},
+      {.name = "first_jobs",
+       .fallback = "1000",
+       .help = "read so many jobs, the earliest (Philly format)",
+       .what = flag::kind::whole,
+       .least = 1,
+       .most = 1000000},
+      {.name = "generate",
+       .help = "draw a workload of so many jobs instead of reading one",
+       .what = flag::kind::whole,
+       .least = 1,
+       .most = 100000},
+      {.name = "nodes",
+       .fallback = "16",
+       .help = "of 8 GPUs, for drawn workloads and the Philly format",
+       .what = flag::kind::whole,
+       .least = 1,
+       .most = 100000},
+      {.name = "seed",
+       .fallback = "1",
+       .help = "of the drawn workload",
+       .what = flag::kind::whole,
+       .least = 0,
+       .most = 2147483647},
       {.name = "policy", .fallback = "fair", .help = "who is given what is left when each job has its min"},
       {.name = "fixed",
        .fallback = "false",
@@ -105,7 +124,7 @@ int simulate(words const& line) {
   command_line const l("simulate", simulate_flags(), line, 0, 1000, "workload files");
   std::vector<std::pair<std::string, simulate::scenario>> what;
   if (!l.text("generate").empty()) {
-    int const jobs = int(l.number("generate", 1, 100'000)), nodes = int(l.number("nodes", 1, 100'000));
+    int const jobs = int(l.number("generate")), nodes = int(l.number("nodes"));
     what.emplace_back(fmt::format("{} jobs on {} nodes", jobs, nodes),
                       simulate::generated(nodes, jobs, unsigned(l.number("seed"))));
   }

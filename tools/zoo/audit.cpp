@@ -100,7 +100,7 @@ json pod_of_master(cluster& c, std::string const& job) {
 
 int audit_job(command_line const& l) {
   std::string const& job = l.arguments()[0];
-  auto const limit = std::chrono::seconds(l.number("timeout", 1, 86'400));
+  auto const limit = std::chrono::seconds(l.number("timeout"));
   cluster c = connect(l);
   json const master = pod_of_master(c, job);
   std::string const directory =
@@ -155,8 +155,12 @@ std::vector<flag> audit_flags() {
   auto all = cluster_flags();
   all.push_back(
       {.name = "checkpoint_dir", .help = "of a job: the directory in its volumes; without it the job's own"});
-  all.push_back(
-      {.name = "timeout", .fallback = "300", .help = "of a job: seconds to wait for the pod that reads it"});
+  all.push_back({.name = "timeout",
+                 .fallback = "300",
+                 .help = "of a job: seconds to wait for the pod that reads it",
+                 .what = flag::kind::whole,
+                 .least = 1,
+                 .most = 86400});
   return all;
 }
 

@@ -92,7 +92,7 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
   if (l.given("num_workers")) {
     bool const chosen = l.text("num_workers") != "auto";
     if (chosen) {
-      workers = std::uint32_t(l.number("num_workers", 1, 10'000));
+      workers = std::uint32_t(l.number("num_workers"));
       if (workers < w.min || workers > w.max)
         throw usage_error(
             fmt::format("--num_workers={0}: job '{1}' may have {2} to {3} workers; `kubectl edit tj {1}` "
@@ -108,8 +108,8 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
     return waits_for_room(now) || workers == 0 || now.status.workers.desired == workers;
   };
   live_job const now =
-      await_controller(c, job.name, changed.is.generation, std::chrono::seconds(l.number("timeout", 1, 3600)),
-                       told, fmt::format("job '{}' was not told its new size", job.name));
+      await_controller(c, job.name, changed.is.generation, std::chrono::seconds(l.number("timeout")), told,
+                       fmt::format("job '{}' was not told its new size", job.name));
   if (waits_for_room(now.is))
     fmt::print("job {}: has the new size when it starts: {}\n", job.name,
                now.is.spec.suspend ? fmt::format("`edl resume {}` lets it", job.name) : hindrance_of(now.is));
@@ -144,7 +144,7 @@ int set_suspended(command_line const& l, bool yes) {
   std::fflush(stdout);
   if (!l.truth("wait")) return done;
   await_controller(
-      c, name, changed.is.generation, std::chrono::seconds(l.number("timeout", 1, 86'400)),
+      c, name, changed.is.generation, std::chrono::seconds(l.number("timeout")),
       [&](controller::training_job const& job) {
         return controller::is_true(
             job.status, yes ? controller::condition_type::suspended : controller::condition_type::running);
@@ -175,13 +175,18 @@ std::vector<flag> remove_flags() {
                  .fallback = "false",
                  .help = "return when all of its pods are gone",
                  .what = flag::kind::truth});
-  all.push_back({.name = "timeout", .fallback = "600", .help = "seconds to wait at most"});
+  all.push_back({.name = "timeout",
+                 .fallback = "600",
+                 .help = "seconds to wait at most",
+                 .what = flag::kind::whole,
+                 .least = 1,
+                 .most = 86400});
   return all;
 }
 
 int remove(words const& line) {
   command_line const l("delete", remove_flags(), line, 1, 100, "the job's name");
-  auto const limit = std::chrono::seconds(l.number("timeout", 1, 86'400));
+  auto const limit = std::chrono::seconds(l.number("timeout"));
   cluster c = connect(l);
   for (std::string const& job : l.arguments()) {
     if (!delete_job(c, job)) c.master_of(job);  // says that there is no such job
@@ -210,13 +215,23 @@ int remove(words const& line) {
 
 std::vector<flag> scale_flags() {
   auto all = cluster_flags();
-  all.push_back(
-      {.name = "num_workers",
-       .help = "workers that there are to be; auto: as many as the autoscaler gives a TrainingJob"});
-  all.push_back({.name = "num_ps_pods", .help = "servers that there are to be"});
+  all.push_back({.name = "num_workers",
+                 .help = "workers that there are to be; auto: as many as the autoscaler gives a TrainingJob",
+                 .choices = {"auto"},
+                 .what = flag::kind::whole,
+                 .least = 1,
+                 .most = 10000});
+  all.push_back({.name = "num_ps_pods",
+                 .help = "servers that there are to be",
+                 .what = flag::kind::whole,
+                 .least = 1,
+                 .most = 10000});
   all.push_back({.name = "timeout",
                  .fallback = "30",
-                 .help = "seconds to wait for the master's answer, or the controller's"});
+                 .help = "seconds to wait for the master's answer, or the controller's",
+                 .what = flag::kind::whole,
+                 .least = 1,
+                 .most = 3600});
   return all;
 }
 
@@ -229,9 +244,8 @@ int scale(words const& line) {
   json wanted{{k8s::annotation::scaled, nullptr}};  // an older answer is none to this question
   for (auto const& [name, annotation] : {std::pair{"num_workers", k8s::annotation::num_workers},
                                          {"num_ps_pods", k8s::annotation::num_servers}})
-    if (l.given(name) && l.text(name) != "auto")
-      wanted[annotation] = std::to_string(l.number(name, 1, 10'000));
-  auto const limit = std::chrono::seconds(l.number("timeout", 1, 3600));
+    if (l.given(name) && l.text(name) != "auto") wanted[annotation] = std::to_string(l.number(name));
+  auto const limit = std::chrono::seconds(l.number("timeout"));
   cluster c = connect(l);
   if (auto const above = find_training_job(c, job)) return scale_training_job(l, c, *above);
   json pod = c.master_of(job);
@@ -263,7 +277,12 @@ std::vector<flag> suspend_flags() {
                  .fallback = "false",
                  .help = "return when it has no pods any more, or runs again",
                  .what = flag::kind::truth});
-  all.push_back({.name = "timeout", .fallback = "600", .help = "seconds to wait at most"});
+  all.push_back({.name = "timeout",
+                 .fallback = "600",
+                 .help = "seconds to wait at most",
+                 .what = flag::kind::whole,
+                 .least = 1,
+                 .most = 86400});
   return all;
 }
 

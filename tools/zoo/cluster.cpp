@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "edl/app/flags.hpp"
+#include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/version.hpp"
@@ -59,7 +59,7 @@ error cluster::no_such_job(std::string const& job) {
   for (json const& pod : all.at("items"))
     names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
   for (live_job const& one : list_training_jobs(*this, false).list) names.push_back(one.is.name);
-  std::string const near = app::nearest(job, names);
+  std::string const near = cli::nearest(job, names);
   return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, space,
                            !near.empty()   ? "; did you mean " + near + "?"
                            : names.empty() ? ", nor any other; -n names another namespace"
@@ -67,7 +67,7 @@ error cluster::no_such_job(std::string const& job) {
 }
 
 cluster connect(command_line const& line) {
-  auto const patience = std::chrono::seconds(line.number("request_timeout", 0, 3600));
+  auto const patience = std::chrono::seconds(line.number("request_timeout"));
   k8s::access a = access_of(line);
   std::string const space = line.text("namespace").empty() ? a.user_space : line.text("namespace");
   return {

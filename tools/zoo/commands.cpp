@@ -17,7 +17,7 @@
 #include "convert.hpp"
 #include "data.hpp"
 #include "doctor.hpp"
-#include "edl/app/flags.hpp"
+#include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/version.hpp"
 #include "explain.hpp"
@@ -55,18 +55,6 @@ std::vector<flag> zoo_flags_of() {
 constexpr char train[] = "train", evaluate[] = "evaluate", predict[] = "predict", init[] = "init",
                build[] = "build", push[] = "push";
 
-bool asks_for_help(words const& line) {
-  auto const end = std::find(line.begin(), line.end(), "--");
-  return std::any_of(line.begin(), end, [](std::string const& w) { return w == "--help" || w == "-h"; });
-}
-
-/// What the model's program says of its own flags, without what comes before the first group.
-std::string program_flags(std::string const& name) {
-  std::string text = app::parse("edl", {name, "--help"}).text;
-  auto const at = text.find("\nData:");
-  return at == text.npos ? text : text.substr(at + 1);
-}
-
 /// The commands whose first word is `group`.
 std::vector<command const*> commands_in(std::string const& group) {
   std::vector<command const*> all;
@@ -99,14 +87,14 @@ int dispatch(words const& line) {
       fmt::print("{}", of.empty() ? help() : help(*find_command(of).first));
     return done;
   }
-  if (line.size() == 2 && asks_for_help(line) && !commands_in(line[0]).empty()) {
+  if (line.size() == 2 && cli::asks_for_help(line) && !commands_in(line[0]).empty()) {
     fmt::print("{}", group_help(line[0]));
     return done;
   }
   if (line[0] == "__complete") return print_completions({line.begin() + 1, line.end()});
   auto const [c, named] = find_command(line);
   words const rest(line.begin() + std::ptrdiff_t(named), line.end());
-  if (asks_for_help(rest)) {
+  if (cli::asks_for_help(rest)) {
     fmt::print("{}", help(*c));
     return done;
   }
@@ -277,7 +265,7 @@ std::pair<command const*, std::size_t> find_command(words const& line) {
     words in;
     for (std::string const& n : names)
       if (n.rfind(line[0] + " ", 0) == 0) in.push_back(n.substr(line[0].size() + 1));
-    std::string const near = line.size() > 1 ? app::nearest(line[1], in) : "";
+    std::string const near = line.size() > 1 ? cli::nearest(line[1], in) : "";
     std::string list;
     for (std::string const& n : in) list += (list.empty() ? "" : &n == &in.back() ? " or " : ", ") + n;
     throw usage_error(fmt::format(
@@ -286,7 +274,7 @@ std::pair<command const*, std::size_t> find_command(words const& line) {
         list, near.empty() ? "" : "; did you mean " + near + "?"));
   }
   names.insert(names.end(), groups.begin(), groups.end());
-  std::string const near = line.empty() ? "" : app::nearest(line[0], names);
+  std::string const near = line.empty() ? "" : cli::nearest(line[0], names);
   throw usage_error(fmt::format("unknown command '{}'{}", line.empty() ? "" : line[0],
                                 near.empty() ? "; `edl --help` lists all" : ": did you mean " + near + "?"));
 }
@@ -324,7 +312,7 @@ std::string help(command const& c) {
     std::string gone;
     for (gone_flag const& g : gone_flags()) gone += (gone.empty() ? "--" : ", --") + g.is.name;
     text += "\nFlags of the model's program, which are checked and handed on to it\n\n" +
-            program_flags(is_job ? c.name : train) +
+            describe(model_flags(is_job ? c.name : train)) +
             "\nFlags that are read and do nothing, which they say: " + gone + "\n";
   }
   return text + "\nExamples\n" + examples;

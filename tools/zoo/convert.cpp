@@ -53,9 +53,7 @@ bool has_data(json const& job) {
 }
 
 json convert_flags(command_line const& given, std::string const& path, std::string const& text) {
-  auto known = submission_flags("train");
-  auto const own = training_job_flags();
-  known.insert(known.end(), own.begin(), own.end());
+  auto const known = training_job_flags("train");
   words line = beside_file(given);
   line.push_back("--file=" + path);
   training_job_line job = read_training_job_line("train", with_flags_of("train", known, line, text), "1");
@@ -145,9 +143,7 @@ training_job_line from_paddle(json const& document, std::string const& origin, c
 }
 
 std::vector<flag> convert_job_flags() {
-  auto all = submission_flags("train");
-  auto const own = training_job_flags();
-  all.insert(all.end(), own.begin(), own.end());
+  auto all = training_job_flags("train");
   std::erase_if(all, [](flag const& f) { return f.name == "file" || f.name == "yaml"; });
   for (flag& f : all)
     if (f.name == "detach" || f.name == "wait" || f.name == "follow" || f.name == "dry_run" ||

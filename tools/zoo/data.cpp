@@ -139,7 +139,7 @@ flag compressor_flag() {
 }
 
 data::convert_options read_options(command_line const& l) {
-  data::convert_options o{.records_per_shard = std::uint64_t(l.number("records_per_shard", 1))};
+  data::convert_options o{.records_per_shard = std::uint64_t(l.number("records_per_shard"))};
   std::string const& c = l.text("compressor");
   o.recordio.with = c == "none"   ? data::compressor::none
                     : c == "gzip" ? data::compressor::gzip
@@ -157,7 +157,12 @@ data::convert_options read_options(command_line const& l) {
 }
 
 std::vector<flag> shard_flags() {
-  return {{.name = "records_per_shard", .fallback = "4096", .help = "records in one file"},
+  return {{.name = "records_per_shard",
+           .fallback = "4096",
+           .help = "records in one file",
+           .what = flag::kind::whole,
+           .least = 1,
+           .most = 2147483647},
           compressor_flag(),
           {.name = "fraction", .fallback = "1", .help = "share of the records to take, from the first"}};
 }

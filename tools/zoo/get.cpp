@@ -7,7 +7,6 @@
 
 #include "advice.hpp"
 #include "cluster.hpp"
-#include "edl/app/flags.hpp"
 #include "edl/core/error.hpp"
 #include "events.hpp"
 #include "pods.hpp"

@@ -320,8 +320,17 @@ std::vector<flag> logs_flags() {
                  .aliases = {"f"},
                  .what = flag::kind::truth});
   all.push_back({.name = "role", .help = "pods of one role only", .choices = {"master", "ps", "worker"}});
-  all.push_back({.name = "index", .help = "the pod of that number only", .aliases = {"i"}});
-  all.push_back({.name = "tail", .help = "so many last lines of each pod"});
+  all.push_back({.name = "index",
+                 .help = "the pod of that number only",
+                 .aliases = {"i"},
+                 .what = flag::kind::whole,
+                 .least = 0,
+                 .most = 10000});
+  all.push_back({.name = "tail",
+                 .help = "so many last lines of each pod",
+                 .what = flag::kind::whole,
+                 .least = 0,
+                 .most = 1000000000});
   all.push_back({.name = "prefix",
                  .fallback = "true",
                  .help = "begin each line with who wrote it",

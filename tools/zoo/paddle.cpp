@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "edl/app/flags.hpp"
+#include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
 #include "fields.hpp"
@@ -88,7 +88,7 @@ class reader {
   void finish() const {
     if (fields_.empty()) return;
     std::string const& name = fields_.begin()->second.first;
-    std::string const near = app::nearest(name, known_);
+    std::string const near = cli::nearest(name, known_);
     refuse(at(name), near.empty()
                          ? "PaddlePaddle's TrainingJob has no such field: leave it out"
                          : "PaddlePaddle's TrainingJob has no such field; did you mean " + near + "?");

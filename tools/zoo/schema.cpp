@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "command_line.hpp"
-#include "edl/app/flags.hpp"
+#include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl::tool {
@@ -73,7 +73,7 @@ class walk {
     }
     std::string names;
     for (std::string const& one : all) names += (names.empty() ? "" : ", ") + one;
-    std::string const near = v.is_string() ? app::nearest(v.get<std::string>(), all) : "";
+    std::string const near = v.is_string() ? cli::nearest(v.get<std::string>(), all) : "";
     refuse(path, v,
            fmt::format("expected one of {}{}", names, near.empty() ? "" : "; did you mean " + near + "?"));
   }
@@ -123,7 +123,7 @@ class walk {
       } else if (!schema.value("x-kubernetes-preserve-unknown-fields", false) && !known.empty()) {
         words names;
         for (auto const& [k, unused] : known.items()) names.push_back(k);
-        std::string const near = app::nearest(name, names);
+        std::string const near = cli::nearest(name, names);
         throw usage_error(fmt::format("{}: {}: there is no such field{}", origin_, at(name),
                                       near.empty() ? "" : "; did you mean " + near + "?"));
       }

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/core/error.hpp"
 #include "job_file.hpp"
 #include "submission_flags.hpp"
@@ -276,8 +276,7 @@ submission read_submission(std::string const& command, words const& line, std::s
   j.populate_env_names = l.text("populate_env_names");
   j.cluster_spec = read_cluster_spec(l);
   j.relaunch = relaunches(l.text("aux_params"));
-  j.grace_seconds = std::uint32_t(l.number("grace_seconds", 0, 3600));
-  l.number("start_timeout", 0, 86'400);
+  j.grace_seconds = std::uint32_t(l.number("grace_seconds"));
   if (l.truth("detach") && (l.truth("wait") || l.truth("follow")))
     throw usage_error("--detach returns at once, --wait and --follow do not: leave one out");
   if (l.given("yaml") && l.given("dry_run"))

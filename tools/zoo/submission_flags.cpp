@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "edl/app/flags.hpp"
-#include "edl/app/foreign_flags.hpp"
+#include "edl/core/names.hpp"
+#include "edl/job/flags.hpp"
+#include "edl/job/foreign_flags.hpp"
 
 namespace edl::tool {
 
@@ -24,13 +25,16 @@ std::vector<flag> cluster_flags() {
        .what = flag::kind::truth},
       {.name = "request_timeout",
        .fallback = "10",
-       .help = "seconds that the cluster is asked again where it does not answer"},
+       .help = "seconds that the cluster is asked again where it does not answer",
+       .what = flag::kind::whole,
+       .least = 0,
+       .most = 3600},
   };
 }
 
 std::vector<gone_flag> gone_flags() {
   std::vector<gone_flag> all;
-  for (app::foreign_flag const& f : app::foreign_flags()) {
+  for (foreign_flag const& f : foreign_flags()) {
     flag is{.name = std::string(f.name), .fallback = std::string(f.fallback)};
     if (!f.fallback.empty()) is.what = flag::kind::truth;
     all.push_back({is, std::string(f.why)});
@@ -94,7 +98,10 @@ std::vector<flag> job_flags() {
                "namespace has it, or default"},
       {.name = "grace_seconds",
        .fallback = "30",
-       .help = "time that a pod has to hand back what it leases before it is killed"},
+       .help = "time that a pod has to hand back what it leases before it is killed",
+       .what = flag::kind::whole,
+       .least = 0,
+       .most = 3600},
       {.name = "envs", .help = "variables of every container: k1=v1,k2=v2"},
       {.name = "populate_env_names",
        .help = "expression: the master's variables that fully match it go to servers and workers"},
@@ -124,29 +131,18 @@ std::vector<flag> job_flags() {
       {.name = "start_timeout",
        .fallback = "120",
        .help = "seconds to wait for the master's pod to run, before edl says why it does not and leaves it "
-               "to wait"},
+               "to wait",
+       .what = flag::kind::whole,
+       .least = 0,
+       .most = 86400},
   };
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
-std::vector<flag> model_flags(std::string const& command) {
-  words least{command};
-  if (command == "train") {
-    least.push_back("--training_data=d");
-  } else {
-    least.push_back(command == "evaluate" ? "--validation_data=d" : "--prediction_data=d");
-    least.push_back("--checkpoint_dir_for_init=d");
-  }
-  std::vector<flag> all;
-  auto const parsed = app::parse("edl", least);
-  for (auto const& [name, value] : parsed.run.value().given) {
-    flag f{.name = name, .fallback = value};
-    if (value == "true" || value == "false") f.what = flag::kind::truth;
-    if (name == "training_data") f.aliases = {"training_data_dir"};
-    if (name == "validation_data") f.aliases = {"evaluation_data_dir"};
-    all.push_back(f);
-  }
+std::vector<flag> model_flags(std::string const& name) {
+  auto all = edl::flags_of(value_of<edl::command>(name).value(), "edl");
+  for (flag& f : all) f.needed = false;  // a file may say it
   return all;
 }
 

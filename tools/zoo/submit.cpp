@@ -170,8 +170,7 @@ class made {
 
 /// Waits for the master's container to run.
 void await_start(cluster& c, submission const& s) {
-  auto const until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(s.line.number("start_timeout", 0, 86'400));
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(s.line.number("start_timeout"));
   std::string const& job = s.spec.name;
   std::string said;
   bool told = false;
@@ -284,7 +283,7 @@ int submit_plain(submission s) {
                     s.spec.name, c.space));
   if (s.build) build_image(s);
   create_job(c.api, s.spec, net::token::random().secret(),
-             {.note = note, .patience = std::chrono::seconds(s.line.number("start_timeout", 0, 86'400))});
+             {.note = note, .patience = std::chrono::seconds(s.line.number("start_timeout"))});
   fmt::print("job {} is submitted to namespace {}\n", s.spec.name, s.spec.space);
   std::fflush(stdout);
   if (s.line.truth("detach")) return done;

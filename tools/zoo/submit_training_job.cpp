@@ -77,7 +77,6 @@ std::vector<wanted_job> from_objects(std::vector<json> const& documents, command
 }
 
 void check_line(command_line const& l) {
-  l.number("start_timeout", 0, 86'400);
   if (l.truth("detach") && (l.truth("wait") || l.truth("follow")))
     throw usage_error("--detach returns at once, --wait and --follow do not: leave one out");
   if (l.given("yaml") && l.given("dry_run"))
@@ -99,8 +98,7 @@ holder holder_of_name(cluster& c, wanted_job const& job) {
 
 void create(cluster& c, wanted_job const& job, command_line const& l) {
   bool const try_only = l.text("dry_run") == "server";
-  auto const until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(l.number("start_timeout", 0, 86'400));
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(l.number("start_timeout"));
   for (bool told = false;;) try {
       k8s::query q{{"fieldValidation", "Strict"}};
       if (try_only) q.emplace_back("dryRun", "All");
@@ -186,7 +184,7 @@ int follow(cluster& c, std::vector<wanted_job> const& jobs, command_line const& 
     }
     bool runs = true;
     try {
-      runs = await_start(c, job.name(), std::chrono::seconds(l.number("start_timeout", 0, 86'400)));
+      runs = await_start(c, job.name(), std::chrono::seconds(l.number("start_timeout")));
     } catch (k8s::unreachable const&) {
       throw;
     } catch (error const& late) {
@@ -276,30 +274,23 @@ submission as_plain_job(json const& document, command_line const& given) {
   return s;
 }
 
-std::vector<flag> flags_of(std::string const& command) {
-  auto all = submission_flags(command);
-  auto const own = training_job_flags();
-  all.insert(all.end(), own.begin(), own.end());
-  return all;
-}
-
 }  // namespace
 
-std::vector<flag> submit_training_job_flags() { return flags_of("train"); }
+std::vector<flag> submit_training_job_flags() { return training_job_flags("train"); }
 
 int submit_training_job(words const& line) {
   static words const commands{"train", "evaluate", "predict"};
   bool const named = !line.empty() && std::ranges::find(commands, line[0]) != commands.end();
   std::string const command = named ? line[0] : "train";
   words const rest(line.begin() + (named ? 1 : 0), line.end());
-  command_line const given("submit", flags_of(command), rest);
+  command_line const given("submit", training_job_flags(command), rest);
   check_line(given);
   words flags = rest;
   if (given.given("file")) {
     std::string const text = read_small_file("--file", given.text("file"));
     if (auto const documents = objects_in(text, "--file=" + given.text("file")))
       return send(from_objects(*documents, given), given);
-    flags = with_flags_of("submit", flags_of(command), rest, text);
+    flags = with_flags_of("submit", training_job_flags(command), rest, text);
   }
   std::vector<wanted_job> jobs;
   training_job_line job = read_training_job_line(command, flags, stamp());

@@ -88,20 +88,17 @@ std::string value_of(words const& command, std::string const& flag) {
   return {};
 }
 
-std::optional<std::int64_t> optional_number(command_line const& l, std::string const& name,
-                                            std::int64_t least, std::int64_t most) {
-  if (!l.given(name) || l.text(name).empty()) return std::nullopt;
-  return l.number(name, least, most);
+std::optional<std::int64_t> optional_number(command_line const& l, std::string const& name) {
+  return l.given(name) ? std::optional(l.number(name)) : std::nullopt;
 }
 
 /// The numbers of workers, from --num_workers, --min_workers and --max_workers.
 void read_bounds(command_line const& l, training_job_options& o) {
-  constexpr std::int64_t most = 10'000;
   bool const one = l.text("distribution_strategy") == "Local";
   if (l.given("num_workers") && l.text("num_workers") != "auto")
-    o.workers = std::uint32_t(l.number("num_workers", 1, most));
-  o.min = std::uint32_t(l.given("min_workers") ? l.number("min_workers", 1, most) : 1);
-  o.max = std::uint32_t(l.given("max_workers") ? l.number("max_workers", 1, most)
+    o.workers = std::uint32_t(l.number("num_workers"));
+  o.min = std::uint32_t(l.given("min_workers") ? l.number("min_workers") : 1);
+  o.max = std::uint32_t(l.given("max_workers") ? l.number("max_workers")
                         : o.workers            ? std::max(*o.workers, o.min)
                         : one                  ? 1
                                                : std::max(2u, o.min));
@@ -122,9 +119,15 @@ std::vector<flag> training_job_flags() {
   return {
       {.name = "min_workers",
        .fallback = "1",
-       .help = "workers that the job starts with at least, and keeps"},
+       .help = "workers that the job starts with at least, and keeps",
+       .what = flag::kind::whole,
+       .least = 1,
+       .most = 10000},
       {.name = "max_workers",
-       .help = "workers that the autoscaler may give it at most; without it --num_workers, or 2"},
+       .help = "workers that the autoscaler may give it at most; without it --num_workers, or 2",
+       .what = flag::kind::whole,
+       .least = 1,
+       .most = 10000},
       {.name = "changing_batch",
        .fallback = "false",
        .help = "the job trains as well with another global batch, so that the autoscaler may change it",
@@ -133,28 +136,46 @@ std::vector<flag> training_job_flags() {
        .fallback = "false",
        .help = "make the job, and start it with `edl resume` only",
        .what = flag::kind::truth},
-      {.name = "active_deadline_seconds", .help = "time after which a job that runs has failed"},
-      {.name = "ttl_seconds_after_finished", .help = "time after which a job that has ended is deleted"},
-      {.name = "backoff_limit", .fallback = "3", .help = "attempts that may fail before the job has failed"},
+      {.name = "active_deadline_seconds",
+       .help = "seconds after which a job that runs has failed",
+       .what = flag::kind::whole,
+       .least = 1,
+       .most = 1000000000},
+      {.name = "ttl_seconds_after_finished",
+       .help = "seconds after which a job that has ended is deleted",
+       .what = flag::kind::whole,
+       .least = 0,
+       .most = 1000000000},
+      {.name = "backoff_limit",
+       .fallback = "3",
+       .help = "attempts that may fail before the job has failed",
+       .what = flag::kind::whole,
+       .least = 0,
+       .most = 1000},
   };
+}
+
+std::vector<flag> training_job_flags(std::string const& command) {
+  auto all = submission_flags(command);
+  for (flag& f : all)
+    if (f.name == "num_workers") f.choices = {"auto"};
+  auto const own = training_job_flags();
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 training_job_line read_training_job_line(std::string const& command, words const& line,
                                          std::string const& stamp) {
-  auto known = submission_flags(command);
-  auto const own = training_job_flags();
-  known.insert(known.end(), own.begin(), own.end());
-  command_line const l = read_with_file(command, known, line);
+  command_line const l = read_with_file(command, training_job_flags(command), line);
   training_job_options o;
   read_bounds(l, o);
   o.suspended = l.truth("suspend");
   o.changing_batch = l.truth("changing_batch");
-  constexpr std::int64_t most = 1'000'000'000;
-  o.deadline = optional_number(l, "active_deadline_seconds", 1, most);
-  o.ttl = optional_number(l, "ttl_seconds_after_finished", 0, most);
-  o.backoff_limit = optional_number(l, "backoff_limit", 0, 1000);
+  o.deadline = optional_number(l, "active_deadline_seconds");
+  o.ttl = optional_number(l, "ttl_seconds_after_finished");
+  o.backoff_limit = optional_number(l, "backoff_limit");
   std::set<std::string> aside{"file", "num_workers"};
-  for (flag const& f : own) aside.insert(f.name);
+  for (flag const& f : training_job_flags()) aside.insert(f.name);
   words plain;
   for (auto const& [name, value] : l.in_order())
     if (!aside.contains(name)) plain.push_back("--" + name + "=" + value);

@@ -22,9 +22,11 @@ struct training_job_options {
   nlohmann::json labels = nlohmann::json::object(), annotations = nlohmann::json::object();
 };
 
-/// --min_workers, --max_workers, --suspend, …; what `edl submit` and `edl convert` know beside the flags of
-/// `edl train`.
+/// What `edl submit` and `edl convert` know beside the flags of `edl train`: --min_workers, --suspend, ….
 std::vector<flag> training_job_flags();
+
+/// The flags of a job as a TrainingJob: both kinds.
+std::vector<flag> training_job_flags(std::string const& command);
 
 /// A command line with both kinds of flags, and the files that it names, taken apart.
 struct training_job_line {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "command_line.hpp"
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/controller/training_job.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"

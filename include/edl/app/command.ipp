@@ -16,9 +16,9 @@
 #include <new>
 #include <optional>
 
+#include "edl/app/arguments.hpp"
 #include "edl/app/audit.hpp"
 #include "edl/app/command.hpp"
-#include "edl/app/flags.hpp"
 #include "edl/app/master_absence.hpp"
 #include "edl/app/roles.hpp"
 #include "edl/app/running.hpp"
@@ -39,9 +39,7 @@ namespace detail {
 inline int run_conversion(conversion const& c) {
   auto const from = data::open_source(c.from);
   data::convert_options options{.records_per_shard = c.records_per_shard, .fraction = c.fraction};
-  options.recordio.with = c.compressor == "none"   ? data::compressor::none
-                          : c.compressor == "gzip" ? data::compressor::gzip
-                                                   : data::compressor::snappy;
+  options.recordio.with = c.compressor;
   bool const terminal = ::isatty(2) == 1;
   if (terminal)
     options.progress = [](std::uint64_t done, std::uint64_t of) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
+#include "edl/job/job.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/node.hpp"
 
@@ -24,9 +24,9 @@ struct surroundings {
                            ///< "kubernetes" in a cluster; empty: they are started by hand
   std::string launcher;    ///< EDL_LAUNCHER: address of what starts them for it
   std::string launcher_token;  ///< EDL_LAUNCHER_TOKEN: what the launcher asks a master for
-  std::string directory;       ///< EDL_JOB_DIR: the master's socket lies here, in a directory of this user alone
-  std::string journal;     ///< EDL_JOURNAL: file for what a restarted master must know
-  std::uint32_t id = 0;    ///< WORKER_ID or PS_ID
+  std::string directory;  ///< EDL_JOB_DIR: the master's socket lies here, in a directory of this user alone
+  std::string journal;    ///< EDL_JOURNAL: file for what a restarted master must know
+  std::uint32_t id = 0;   ///< WORKER_ID or PS_ID
 
   // Of a pod, where EDL_PLATFORM is "kubernetes".
   std::string cluster;            ///< EDL_JOB: the job as the cluster knows it

@@ -40,8 +40,7 @@ EDL_INLINE net::node_options node_options_of(surroundings const& s, job const& j
           .log = log,
           .self = {.name = master ? s.role : fmt::format("{}-{}", s.role, s.id),
                    .incarnation = master ? 0 : draw_incarnation()},
-          .security =
-              j.transport_security == "none" ? net::transport_security::none : net::transport_security::tls};
+          .security = j.transport_security};
 }
 
 EDL_INLINE surroundings read_environment() {

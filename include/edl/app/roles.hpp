@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/app/arguments.hpp"
 #include "edl/app/environment.hpp"
-#include "edl/app/flags.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/core/log.hpp"
 #include "edl/train/program.hpp"

@@ -137,7 +137,7 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
             worker::trainer& trainer, train::records const& r, train::program& p, job const& j,
             std::uint32_t id, logger const& log, signals const& stop) {
   worker::remote_master work(master, {id, self.incarnation()}, parameters);
-  worker::session session(j, trainer, *p.rule, r.view(), work, parameters, log,
+  worker::session session(train::session_options_of(j), trainer, *p.rule, r.view(), work, parameters, log,
                           train::predictions_of(j, p, int(id)));
   self.watch(session.seen());
   bool asked = false;  // a signal is told once, and all may ask
@@ -228,7 +228,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout.size(), p.layout.parameters,
-                                       j.gradients == "bfloat16");
+                                       j.gradients == gradient_format::bfloat16);
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/net/address.hpp"
 
 namespace edl::app {

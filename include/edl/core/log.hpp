@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -8,6 +9,10 @@
 namespace edl {
 
 enum class severity { debug, info, warning, error, critical };
+
+constexpr std::array<std::string_view, 5> names(severity) {
+  return {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
+}
 
 /// Writes lines a person can grep, `[2026-11-20 13:00:00,123] [INFO] [file.ipp:12:function] text`, to a
 /// stream (standard error, unless told otherwise). A copy writes to the same place. Thread safety: distinct

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,8 @@
 namespace edl::data {
 
 enum class compressor : std::uint32_t { none, snappy, gzip };
+
+constexpr std::array<std::string_view, 3> names(compressor) { return {"none", "snappy", "gzip"}; }
 
 /// Two formats share the magic number 0x01020304. `go` is what github.com/wangkuiyi/recordio writes: header
 /// {magic, CRC-32 of the stored payload, compressor 0 to 2, payload size, records}, snappy in its framing

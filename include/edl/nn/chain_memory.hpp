@@ -22,7 +22,7 @@ struct between_steps {
   std::size_t kept = 0;                     ///< of the saved memory
   std::size_t result = 0, gradient = 0;     ///< of the scratch: sizes; no `result` where it is kept as it is
   std::size_t reach = 0;                    ///< how far below the end of the scratch they begin
-  bool halved = false, recomputed = false;  ///< what is done to have it on the way back
+  bool halved = false, recomputed = false;  ///< what is done to have it in the backward pass
 
   template <class T>
   std::span<T> result_in(std::span<T> kept_memory, std::span<T> arena) const {
@@ -34,7 +34,7 @@ struct between_steps {
   }
 };
 
-/// Where a chain's results and gradients lie. What is kept for the way back grows step by step from the start
+/// Where a chain's results and gradients lie. What is kept for the backward pass grows step by step from the start
 /// of the saved memory, and is used up step by step from its end. At the end of the scratch lie, at any time,
 /// one result and one gradient before a step and one of each behind it: those of even places at the very end,
 /// those of odd ones below their neighbours. So the scratch may begin wherever the saved memory ends at that
@@ -53,7 +53,7 @@ struct chain_memory {
       if (i + 1 < Length) {
         between_steps& b = between[i + 1];
         b.gradient = rounded(s.result);
-        b.halved = keep == storage::half;
+        b.halved = keep == storage::bfloat16;
         b.recomputed = keep == storage::recomputed && s.recomputes && !between[i].recomputed;
         b.result = b.halved || b.recomputed ? b.gradient : 0;
         b.kept = b.recomputed ? 0 : b.halved ? rounded((s.result + 1) / 2) : rounded(s.result);

@@ -28,7 +28,7 @@ struct forward_shares {
   }
 };
 
-/// The same on the way back. What only the caller knows (dy, dx) it fills in.
+/// The same in the backward pass. What only the caller knows (dy, dx) it fills in.
 template <class T>
 struct backward_shares {
   pass_size batch;
@@ -69,7 +69,7 @@ void forward_child(pass<D> const& p, std::size_t index, L const& l, forward_args
   if (p.trace) finish(p.device);
 }
 
-/// The same on the way back; does nothing where nobody needs a gradient. Who watches is told of it.
+/// The same in the backward pass; does nothing where nobody needs a gradient. Who watches is told of it.
 template <class L, class D>
 void backward_child(pass<D> const& p, std::size_t index, L const& l,
                     backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch) {

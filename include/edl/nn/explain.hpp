@@ -21,7 +21,7 @@ struct step_line {
   std::string_view name;
   shape in, out;
   std::size_t parameters = 0;
-  std::size_t bytes = 0;  ///< its result and what it keeps for the way back
+  std::size_t bytes = 0;  ///< its result and what it keeps for the backward pass
   std::string kernel;
 };
 

@@ -41,11 +41,11 @@ struct shortcut {
   static constexpr bool activates = true, masks_input = true;
   static constexpr bool spends_dy = nn::spends_dy<Projection>;
 
-  /// Nobody reads the projection's result on the way back.
+  /// Nobody reads the projection's result in the backward pass.
   static constexpr bool forgets = projects && joins && !nn::reads_y<Projection>;
   static constexpr bool reads_y = false;
 
-  /// The branches' results where a layer may need its own on the way back: the sum is another.
+  /// The branches' results where a layer may need its own in the backward pass: the sum is another.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const one = rounded(std::size_t(batch) * output(in).size());
     return (projects && !forgets ? one : 0) + (joins ? 0 : one) + saved_by_children(*this, in, batch);

@@ -6,16 +6,16 @@
 
 namespace edl::nn {
 
-/// What becomes of the results between layers until the way back needs them.
+/// What becomes of the results between layers until the backward pass needs them.
 enum class storage {
   recomputed,  ///< those of batch normalisations are not kept, but computed again, which costs next to
                ///< nothing
-  whole,       ///< all are kept as they are
-  half         ///< all are kept as bfloat16: half the memory, 8 bits of precision
+  float32,     ///< all are kept as they are
+  bfloat16     ///< all are kept as bfloat16: half the memory, 8 bits of precision
 };
 
 /// Their names as flags say them, in order.
-constexpr std::array<std::string_view, 3> storage_names{"recomputed", "float32", "bfloat16"};
+constexpr std::array<std::string_view, 3> names(storage) { return {"recomputed", "float32", "bfloat16"}; }
 
 /// What memory is asked for: so many samples, and what becomes of their results. Wherever only the number
 /// matters, it is an int.

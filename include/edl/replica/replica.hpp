@@ -14,8 +14,8 @@
 
 #include "edl/collective/group.hpp"
 #include "edl/collective/meeting.hpp"
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
+#include "edl/job/job.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
 #include "edl/ps/server.hpp"

@@ -30,9 +30,9 @@ inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
 
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
-  if (j.allreduce_transport == "ring") return "--allreduce_transport=ring";
+  if (j.allreduce_transport == allreduce_transport::ring) return "--allreduce_transport=ring";
   if (j.fixed_global_batch) return "--fixed_global_batch fixes the order of sums, which NCCL does not";
-  if (j.gradients == "bfloat16") return "--gradients=bfloat16 is the ring's";
+  if (j.gradients == gradient_format::bfloat16) return "--gradients=bfloat16 is the ring's";
   return {};
 }
 
@@ -43,7 +43,7 @@ EDL_INLINE replica::replica(worker::identity self, surroundings around)
       around_(std::move(around)),
       sum_({.parameters = around_.model.layout.parameters,
             .state = around_.model.layout.state,
-            .halved = around_.what.gradients == "bfloat16",
+            .halved = around_.what.gradients == gradient_format::bfloat16,
             .places = around_.what.fixed_global_batch ? std::size_t(around_.what.num_workers) : 0}),
       gpus_(around_.there, {.parameters = around_.model.layout.parameters,
                             .unwanted = detail::keeps_to_ring(around_.what)}) {}
@@ -237,7 +237,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
           fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
     return;
   }
-  if (around_.what.allreduce_transport == "nccl")
+  if (around_.what.allreduce_transport == allreduce_transport::nccl)
     throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
                             not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
                             not_joined->why));

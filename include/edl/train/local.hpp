@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
+#include "edl/job/job.hpp"
 #include "edl/train/program.hpp"
 
 namespace edl::train {

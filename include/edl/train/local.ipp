@@ -245,7 +245,8 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log,
   };
   detail::local_links links(p, j, r, *trainer, allowed, log);
   clean_outputs(j, false, log);
-  worker::session session(j, *trainer, *p.rule, r.view(), links, links, log, predictions_of(j, p, 0));
+  worker::session session(session_options_of(j), *trainer, *p.rule, r.view(), links, links, log,
+                          predictions_of(j, p, 0));
   links.watch(session.seen());
   session.stop_when([&] {
     if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);

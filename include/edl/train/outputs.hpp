@@ -5,8 +5,8 @@
 #include <string>
 
 #include "edl/checkpoint/directory_lock.hpp"
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
+#include "edl/job/job.hpp"
 #include "edl/train/program.hpp"
 #include "edl/worker/session.hpp"
 #include "edl/worker/trainer.hpp"

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
 #include "edl/data/source.hpp"
+#include "edl/job/job.hpp"
 #include "edl/worker/session.hpp"
 
 namespace edl::train {

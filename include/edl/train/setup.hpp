@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
+#include "edl/job/job.hpp"
 #include "edl/master/coordinator.hpp"
 #include "edl/ps/policy.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/train/program.hpp"
 #include "edl/train/records.hpp"
-#include "edl/worker/trainer.hpp"
+#include "edl/worker/session.hpp"
+#include "edl/worker/trainer_options.hpp"
 
 namespace edl::train {
 
@@ -26,6 +27,9 @@ master::job_options master_options(job const& j, records const& r, logger const&
 /// How worker number `id` computes. Its threads are what the command line says, or its share of the cores
 /// that are granted to it and to `workers` − 1 others; these take the GPUs that they see in turn.
 worker::trainer_options trainer_options_of(job const& j, int workers, int id);
+
+/// How a worker of the job works.
+worker::session_options session_options_of(job const& j);
 
 /// How pushes become steps: as they come with --use_async, in one process, and where one gradient is enough
 /// for a step and no --sync_version_tolerance says how old it may be.

@@ -28,15 +28,8 @@ inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   return a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
 }
 
-/// The value of an enumeration whose names are in order; flags let no other through.
-template <class E, class Names>
-E named(Names const& names, std::string const& name) {
-  return E(std::ranges::find(names, name) - names.begin());
-}
-
 inline kernels kernels_of(job const& j) {
-  auto const told = named<kernels>(kernels_names, j.kernels);
-  return j.deterministic && told == kernels::measured ? kernels::fixed : told;
+  return j.deterministic && j.kernels == kernels::measured ? kernels::fixed : j.kernels;
 }
 
 /// The file of measurements: as told, or where a user's caches are; empty where the user has no place.
@@ -93,17 +86,30 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers, int id) {
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,
-          .on = detail::named<worker::device_kind>(worker::device_names, j.device),
+          .on = j.device,
           .device = {.threads = j.num_threads > 0 ? j.num_threads
                                                   : std::max(1, granted_cores() / std::max(1, workers)),
                      .kernels = detail::kernels_of(j),
                      .kernel_cache = detail::kernel_cache_of(j)},
           .cuda = {.index = workers > 1 ? id : 0,
-                   .precision = detail::named<precision>(precision_names, j.precision),
+                   .precision = j.precision,
                    .measured = detail::kernels_of(j) == kernels::measured},
-          .keep = detail::named<nn::storage>(nn::storage_names, j.activations),
-          .samples = detail::named<worker::keep_samples>(worker::keep_samples_names, j.keep_samples),
+          .keep = j.activations,
+          .samples = j.keep_samples,
           .profile = !j.profile.empty()};
+}
+
+EDL_INLINE worker::session_options session_options_of(job const& j) {
+  return {.trains = j.what == command::train,
+          .one_pass = j.num_epochs == 1,
+          .evaluates = j.evaluation_steps != 0,
+          .minibatch_size = j.minibatch_size,
+          .loader_threads = j.loader_threads,
+          .seed = j.seed,
+          .shuffle = j.shuffle,
+          .skip_damaged = j.skip_damaged,
+          .get_model_steps = j.get_model_steps,
+          .log_loss_steps = j.log_loss_steps};
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "edl/checkpoint/manifest.hpp"
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
+#include "edl/job/job.hpp"
 #include "edl/master/job.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/train/program.hpp"

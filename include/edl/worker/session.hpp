@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "edl/core/job.hpp"
 #include "edl/core/log.hpp"
 #include "edl/core/task_kind.hpp"
 #include "edl/data/loader.hpp"
@@ -28,6 +27,19 @@ struct progress {
   std::atomic<std::uint64_t> version{0}, records{0};
   std::atomic<std::uint64_t> position{0};  ///< passes begun and ended: odd in the middle of one
   std::atomic<float> loss{0};
+};
+
+struct session_options {
+  bool trains = true;
+  bool one_pass = false;   ///< the job has one epoch, so that no training record is read twice
+  bool evaluates = false;  ///< before its end, too
+  int minibatch_size = 64;
+  int loader_threads = 0;  ///< of its own; 0: those that the trainer leaves idle
+  std::uint64_t seed = 1;  ///< of the order of records
+  bool shuffle = true;
+  bool skip_damaged = false;
+  int get_model_steps = 1;  ///< steps between two pulls
+  std::uint64_t log_loss_steps = 100;
 };
 
 /// Where a worker reads records from; null where a job has none of that kind.
@@ -51,8 +63,8 @@ using prediction_sink = std::function<void(assignment const& task, view<float> o
 class session {
  public:
   /// References outlive the session. `rule` makes local steps between pulls (--get_model_steps).
-  session(job const& j, trainer& model, update_rule const& rule, sources from, master_link& master,
-          parameter_link& parameters, logger log, prediction_sink sink = {});
+  session(session_options const& o, trainer& model, update_rule const& rule, sources from,
+          master_link& master, parameter_link& parameters, logger log, prediction_sink sink = {});
   ~session();
 
   /// Works until the job is finished (true) or it is asked to stop (false: its leases have been handed back).
@@ -99,7 +111,7 @@ class session {
   void drop_leases();
   void start_again(std::string const& why);
 
-  job const& job_;
+  session_options options_;
   trainer& model_;
   update_rule const& rule_;
   sources from_;

@@ -28,9 +28,9 @@ struct seen_pass {
 
 }  // namespace detail
 
-EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rule, sources from,
+EDL_INLINE session::session(session_options const& o, trainer& model, update_rule const& rule, sources from,
                             master_link& master, parameter_link& parameters, logger log, prediction_sink sink)
-    : job_(j),
+    : options_(o),
       model_(model),
       rule_(rule),
       from_(from),
@@ -42,7 +42,7 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
   state_before_.resize(state);
   change_.resize(state);
   ready_ = [this](std::size_t first) { parameters_.ready(*at_work_, model_.gradients(), first); };
-  if (job_.what == command::train) {
+  if (options_.trains) {
     auto const records = [](data::source const* of) {
       std::uint64_t n = 0;
       if (of)
@@ -50,11 +50,11 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
       return n;
     };
     // The end is evaluated once.
-    std::string const kept = model_.expect(job_.num_epochs == 1 ? 0 : records(from_.training),
-                                           job_.evaluation_steps == 0 ? 0 : records(from_.evaluation));
+    std::string const kept = model_.expect(options_.one_pass ? 0 : records(from_.training),
+                                           options_.evaluates ? records(from_.evaluation) : 0);
     if (!kept.empty()) log_.info(kept);
   }
-  if (job_.get_model_steps > 1)
+  if (options_.get_model_steps > 1)
     for (std::size_t i = 0; i < rule_.slots().size(); ++i)
       slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
 }
@@ -62,7 +62,7 @@ EDL_INLINE session::session(job const& j, trainer& model, update_rule const& rul
 EDL_INLINE session::~session() = default;
 
 EDL_INLINE int session::loader_threads() const {
-  return job_.loader_threads > 0 ? job_.loader_threads : model_.idle_threads();
+  return options_.loader_threads > 0 ? options_.loader_threads : model_.idle_threads();
 }
 
 EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
@@ -77,10 +77,10 @@ EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
   auto& loader = in.loaders[from];
   if (!loader) {
     data::loader_options const options{.threads = loader_threads(),
-                                       .minibatch_size = job_.minibatch_size,
-                                       .seed = job_.seed,
-                                       .shuffle = job_.shuffle,
-                                       .skip_damaged = job_.skip_damaged};
+                                       .minibatch_size = options_.minibatch_size,
+                                       .seed = options_.seed,
+                                       .shuffle = options_.shuffle,
+                                       .skip_damaged = options_.skip_damaged};
     loader = std::make_unique<data::loader>(
         *from, options, [this] { return model_.make_batch(); },
         [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); },
@@ -176,7 +176,7 @@ EDL_INLINE void session::idle() {
 }
 
 EDL_INLINE void session::begin(lane& in, assignment const& a) {
-  std::uint64_t const records = a.end - a.begin, size = std::uint64_t(job_.minibatch_size);
+  std::uint64_t const records = a.end - a.begin, size = std::uint64_t(options_.minibatch_size);
   lease l{.task = a,
           .ticket = ++ticket_,
           .minibatches = std::uint32_t((records + size - 1) / size),
@@ -260,7 +260,7 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
   parameters_.turn(std::uint32_t(turn_),
                    std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
   for (int attempt = 0;; ++attempt) {
-    if (steps_since_pull_ < 0 || steps_since_pull_ >= job_.get_model_steps || frozen_) pull();
+    if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_) pull();
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
     {
       detail::seen_pass const shown(seen_);
@@ -291,13 +291,13 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
   }
   report_applied();
   ++steps_since_pull_;
-  if (job_.get_model_steps > 1) local_step();
+  if (options_.get_model_steps > 1) local_step();
   seen_.version = std::max(result.version, version_);
   seen_.records += std::uint64_t(b.rows);
   seen_.loss = float(loss);
   if (result.version >= next_loss_line_) {
     log_.info(fmt::format("Loss = {}, steps = {}", float(loss), result.version));
-    next_loss_line_ = (result.version / job_.log_loss_steps + 1) * job_.log_loss_steps;
+    next_loss_line_ = (result.version / options_.log_loss_steps + 1) * options_.log_loss_steps;
   }
 }
 

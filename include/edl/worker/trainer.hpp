@@ -13,9 +13,7 @@
 #include "edl/core/mode.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/batch.hpp"
-#include "edl/device/cpu/options.hpp"
-#include "edl/device/cuda/options.hpp"
-#include "edl/nn/storage.hpp"
+#include "edl/worker/trainer_options.hpp"
 
 namespace edl {
 
@@ -27,29 +25,6 @@ class trace;
 }
 
 namespace worker {
-
-/// What computes. `any`: a GPU where there is one.
-enum class device_kind { any, cpu, cuda };
-
-/// Their names as flags say them, in order.
-constexpr std::array<std::string_view, 3> device_names{"auto", "cpu", "cuda"};
-
-/// Whether samples that were fed once are kept where they are computed with.
-enum class keep_samples { automatic, on, off };
-
-/// Their names as flags say them, in order.
-constexpr std::array<std::string_view, 3> keep_samples_names{"auto", "on", "off"};
-
-struct trainer_options {
-  int max_batch = 1;       ///< records of a minibatch at most
-  std::uint64_t seed = 1;  ///< of dropout
-  device_kind on = device_kind::cpu;
-  cpu_options device{};
-  cuda_options cuda{};
-  nn::storage keep = nn::storage::recomputed;      ///< what becomes of the results between layers
-  keep_samples samples = keep_samples::automatic;  ///< on a GPU
-  bool profile = false;                            ///< time the passes, layer by layer
-};
 
 /// Called while gradients are computed: those from number `first` on are final.
 using gradients_ready = std::function<void(std::size_t first)>;

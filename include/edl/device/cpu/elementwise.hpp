@@ -25,7 +25,7 @@ void multiply(basic_cpu<T>& cpu, std::type_identity_t<T> factor, reads<T> x, wri
 template <class T>
 void halve(basic_cpu<T>& cpu, reads<T> x, std::span<std::byte> to);
 
-/// The way back.
+/// The backward pass.
 template <class T>
 void restore(basic_cpu<T>& cpu, std::span<std::byte const> from, writes<T> y);
 

@@ -156,7 +156,7 @@ class conv_kernel {
     reorder(o, o.to, plain, kernel, packed, room);
     return room;
   }
-  /// The way back, for gradients.
+  /// The backward pass, for gradients.
   void lay_back(int thread, float const* from, float* kernel) {
     own& o = threads_[std::size_t(thread)];
     if (packed != plain) reorder(o, o.back, packed, from, plain, kernel);

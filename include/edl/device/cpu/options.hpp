@@ -16,7 +16,7 @@ enum class kernels {
 };
 
 /// Their names, in order.
-constexpr std::array<std::string_view, 4> kernels_names{"measured", "fixed", "direct", "own"};
+constexpr std::array<std::string_view, 4> names(kernels) { return {"measured", "fixed", "direct", "own"}; }
 
 struct cpu_options {
   int threads = 1;  ///< that compute, the caller among them

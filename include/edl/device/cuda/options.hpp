@@ -16,7 +16,7 @@ enum class precision {
 };
 
 /// Their names as flags say them, in order.
-constexpr std::array<std::string_view, 3> precision_names{"float32", "tf32", "bfloat16"};
+constexpr std::array<std::string_view, 3> names(precision) { return {"float32", "tf32", "bfloat16"}; }
 
 struct cuda_options {
   int index = 0;  ///< of the GPU, counted round and round those that this process sees

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "edl/core/names.hpp"
 #include "edl/device/cuda/library/check.hpp"
 
 namespace edl::cuda_library {
@@ -77,7 +78,7 @@ std::string engine::describe() const {
   check(cudaRuntimeGetVersion(&runtime), "asking for CUDA's version");
   return fmt::format("{}, {:.1f} GiB, CUDA {}.{}, {}, {}", properties.name,
                      double(properties.totalGlobalMem) / double(1u << 30), runtime / 1000,
-                     runtime % 1000 / 10, products::libraries(), precision_names[std::size_t(precision_)]);
+                     runtime % 1000 / 10, products::libraries(), edl::name_of(precision_));
 }
 
 // ---- Memory ----

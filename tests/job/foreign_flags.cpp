@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/app/foreign_flags.hpp"
+#include "edl/job/foreign_flags.hpp"
 
 #include <doctest/doctest.h>
 
 #include <set>
 
-#include "app/refusal.hpp"
+#include "cli/refusal.hpp"
+#include "job/settled.hpp"
 
-using edl::app::foreign_flags, edl::app::why_not_here;
+using edl::foreign_flags, edl::why_not_here;
+
+namespace {
+
+std::string refusal(std::vector<std::string> const& line) {
+  return refused([&] { settled(line); });
+}
+
+bool contains(std::string const& text, std::string const& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
 
 TEST_CASE("a flag of another system is refused with its reason, wherever it stands") {
   std::set<std::string_view> names;

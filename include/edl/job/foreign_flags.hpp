@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace edl::app {
+namespace edl {
 
 /// A flag of ElasticDL's, or of another of its versions, that has no counterpart in edl.
 struct foreign_flag {
@@ -22,8 +22,8 @@ std::vector<foreign_flag> const& foreign_flags();
 /// for a name that neither has.
 std::string why_not_here(std::string_view name);
 
-}  // namespace edl::app
+}  // namespace edl
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/app/foreign_flags.ipp"
+#include "edl/job/foreign_flags.ipp"
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/app/flags.hpp"
+#include "edl/app/arguments.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,45 +13,12 @@ edl::job job(std::vector<std::string> line) { return parse("mnist", line).run.va
 
 }  // namespace
 
-TEST_CASE("defaults are those of the published flags") {
-  auto const j = job({"train", "--training_data=d"});
-  CHECK(j.minibatch_size == 64);
-  CHECK(j.num_minibatches_per_task == 8);
-  CHECK(j.num_epochs == 1);
-  CHECK(j.log_loss_steps == 100);
-  CHECK(j.grads_to_wait == 1);
-  CHECK_FALSE(j.use_async);
-  CHECK(j.how == edl::strategy::local);
-  CHECK(j.name == "mnist");
-}
-
-TEST_CASE("the tutorials' flags are understood") {
-  auto const j = job({"train", "--training_data=/data/mnist/train", "--validation_data=/data/mnist/test",
-                      "--num_epochs=2", "--minibatch_size=64", "--num_minibatches_per_task=2",
-                      "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50", "--job_name=test-mnist",
-                      "--distribution_strategy=ParameterServerStrategy"});
-  CHECK(j.how == edl::strategy::parameter_server);
-  CHECK(j.num_workers == 1);
-  CHECK(j.evaluation_steps == 50);
-  CHECK(j.records_per_task() == 128);
-  CHECK(job({"train", "--training_data_dir=d", "--evaluation_data_dir=e"}).validation_data == "e");
-  CHECK(job({"train", "--training_data=d", "--records_per_task=640"}).num_minibatches_per_task == 10);
-}
-
 TEST_CASE("a boolean flag stands alone or has a value") {
   CHECK(job({"train", "--training_data=d", "--use_async"}).use_async);
   CHECK(job({"train", "--use_async", "--training_data=d"}).use_async);
   CHECK(job({"train", "--training_data=d", "--use_async=Yes"}).use_async);
   CHECK_FALSE(job({"train", "--training_data=d", "--use_async=false"}).use_async);
   CHECK(contains(refusal({"train", "--training_data=d", "--use_async=maybe"}), "--use_async"));
-}
-
-TEST_CASE("workers or servers ask for a cluster of processes") {
-  auto const j = job({"train", "--training_data=d", "--num_workers=4"});
-  CHECK(j.how == edl::strategy::parameter_server);
-  CHECK(j.num_ps_pods == 1);
-  CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=4", "--distribution_strategy=Local"}),
-                 "--num_workers"));
 }
 
 TEST_CASE("what cannot be is refused by name, with the way out") {
@@ -79,12 +46,6 @@ TEST_CASE("what cannot be is refused by name, with the way out") {
   CHECK(contains(refusal({"train", "--training_data=d", "--distribution_strategy=Ring"}), "Ring"));
 }
 
-TEST_CASE("asynchronous and synchronous training settle what belongs to the other") {
-  CHECK(job({"train", "--training_data=d", "--use_async", "--grads_to_wait=4"}).grads_to_wait == 1);
-  CHECK(job({"train", "--training_data=d", "--get_model_steps=4"}).get_model_steps == 1);
-  CHECK(job({"train", "--training_data=d", "--use_async", "--get_model_steps=4"}).get_model_steps == 4);
-}
-
 TEST_CASE("help names every flag and exits 0") {
   auto const help = parse("mnist", {"train", "--help"});
   CHECK_FALSE(help.run);
@@ -98,20 +59,7 @@ TEST_CASE("data is a command of its own") {
   auto const run = parse("mnist", {"data", "--from=a", "--to=b", "--records_per_shard=100"}).run.value();
   REQUIRE(run.data);
   CHECK(run.data->records_per_shard == 100);
-  CHECK(run.data->compressor == "snappy");
-}
-
-TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
-  std::vector<std::string> const line{"train", "--training_data=d",
-                                      "--distribution_strategy=AllreduceStrategy",
-                                      "--allreduce_transport=nccl"};
-  CHECK(job(line).allreduce_transport == "nccl");
-  for (char const* with : {"--fixed_global_batch", "--gradients=bfloat16"}) {
-    auto more = line;
-    more.emplace_back(with);
-    CHECK(contains(refusal(more), with));
-  }
-  CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));
+  CHECK(run.data->compressor == edl::data::compressor::snappy);
 }
 
 TEST_CASE("a number out of bounds is refused with bounds that can be read") {

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "edl/app/idle_flags.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/job/idle_flags.hpp"
 
-namespace edl::app {
+namespace edl {
 namespace detail {
 
 inline bool is_local(asked const& a) { return a.job.how == strategy::local; }
@@ -19,7 +19,7 @@ inline bool without_checkpoints(asked const& a) {
   return a.job.what == command::train && a.job.checkpoint_dir.empty();
 }
 inline bool does_not_train(asked const& a) { return a.job.what != command::train; }
-inline bool on_processor(asked const& a) { return a.job.device == "cpu"; }
+inline bool on_processor(asked const& a) { return a.job.device == worker::device_kind::cpu; }
 
 }  // namespace detail
 
@@ -60,10 +60,11 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"transport_security", is_local, one_process},
       {"keep_checkpoint_max", without_checkpoints, none_kept},
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
-      {"activations", does_not_train, "only training keeps results for the way back"},
+      {"activations", does_not_train, "only training keeps results for the backward pass"},
       {"precision", on_processor, of_a_gpu},
       {"keep_samples", on_processor, of_a_gpu},
-      {"kernel_cache", [](asked const& a) { return a.job.deterministic || a.job.kernels != "measured"; },
+      {"kernel_cache",
+       [](asked const& a) { return a.job.deterministic || a.job.kernels != kernels::measured; },
        "nothing is measured with --deterministic, or other --kernels than measured"},
       {"num_minibatches_per_task", [](asked const& a) { return a.records_per_task > 0; },
        "--records_per_task says how large a task is"},
@@ -71,12 +72,12 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
   return all;
 }
 
-EDL_INLINE std::vector<std::string> idle_notes(asked const& a,
-                                               std::function<bool(std::string_view)> const& given) {
+EDL_INLINE std::vector<std::string> idle_notes(asked const& a, cli::command_line const& given) {
   std::vector<std::string> notes;
   for (idle_flag const& f : idle_flags())
-    if (f.idle(a) && given(f.name)) notes.push_back(fmt::format("--{} does nothing here: {}", f.name, f.why));
+    if (f.idle(a) && given.changed(std::string(f.name)))
+      notes.push_back(fmt::format("--{} does nothing here: {}", f.name, f.why));
   return notes;
 }
 
-}  // namespace edl::app
+}  // namespace edl

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/app/idle_flags.hpp"
+#include "edl/job/idle_flags.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "edl/app/flags.hpp"
+#include "job/settled.hpp"
 
 namespace {
 
@@ -15,8 +15,7 @@ using words = std::vector<std::string>;
 /// The names of the flags that a command line is told to do nothing.
 std::set<std::string> idle(words line) {
   std::set<std::string> names;
-  auto const read = edl::app::parse("mnist", line).run.value();
-  for (std::string const& note : read.notes) {
+  for (std::string const& note : settled(line).notes) {
     CHECK(note.rfind("--", 0) == 0);
     CHECK(note.find(" does nothing here: ") != std::string::npos);
     CHECK(names.insert(note.substr(2, note.find(' ') - 2)).second);  // one line for each
@@ -73,8 +72,7 @@ TEST_CASE("a flag of another strategy is told in one line to do nothing") {
 
 TEST_CASE("the table is of flags that there are, and the test is of the whole table") {
   std::set<std::string> known;
-  auto const read = edl::app::parse("mnist", {"train", "--training_data=d"}).run.value();
-  for (auto const& [name, value] : read.given) known.insert(name);
+  for (edl::job_flag const& f : edl::job_flags()) known.insert(f.is.name);
   std::set<std::string_view> const others{"lr_staleness_modulation",
                                           "ps_replicas",
                                           "keep_checkpoint_max",
@@ -84,7 +82,7 @@ TEST_CASE("the table is of flags that there are, and the test is of the whole ta
                                           "keep_samples",
                                           "kernel_cache",
                                           "num_minibatches_per_task"};
-  for (auto const& f : edl::app::idle_flags()) {
+  for (auto const& f : edl::idle_flags()) {
     CAPTURE(f.name);
     CHECK(known.count(std::string(f.name)) == 1);
     bool const owned_by_one = std::ranges::any_of(

@@ -1,19 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "edl/core/log.hpp"
+#include "edl/device/cpu/options.hpp"
+#include "edl/device/cuda/options.hpp"
+#include "edl/net/tls.hpp"
+#include "edl/nn/storage.hpp"
+#include "edl/worker/trainer_options.hpp"
 
 namespace edl {
 
+/// What a job is to do.
 enum class command { train, evaluate, predict };
+
+constexpr std::array<std::string_view, 3> names(command) { return {"train", "evaluate", "predict"}; }
+
 enum class strategy { local, parameter_server, allreduce };
 
+constexpr std::array<std::string_view, 3> names(strategy) {
+  return {"Local", "ParameterServerStrategy", "AllreduceStrategy"};
+}
+
+/// How gradients travel; they are added in float32.
+enum class gradient_format { float32, bfloat16 };
+
+constexpr std::array<std::string_view, 2> names(gradient_format) { return {"float32", "bfloat16"}; }
+
+/// What sums gradients of an all-reduce job.
+enum class allreduce_transport {
+  automatic,  ///< the workers' GPUs, by NCCL, where all can be joined; the hosts otherwise
+  nccl,
+  ring  ///< the hosts
+};
+
+constexpr std::array<std::string_view, 3> names(allreduce_transport) { return {"auto", "nccl", "ring"}; }
+
 /// Everything that a command line says about a job. Every role reads the same; names and defaults are those
-/// of the flags (`app/flags.hpp`).
+/// of the flags (`job/flags.hpp`).
 struct job {
   command what = command::train;
   strategy how = strategy::local;
@@ -32,21 +61,22 @@ struct job {
   std::uint64_t max_step = 0;  ///< 0: no limit
   std::uint64_t evaluation_steps = 0;
   std::uint64_t log_loss_steps = 100;
-  int loader_threads = 0;             ///< of its own; 0: those that compute
-  int num_threads = 0;                ///< that a worker computes with; 0: by the cores that it is granted
-  std::string device = "auto";        ///< that workers compute on
-  std::string precision = "float32";  ///< of a GPU's products
-  std::string kernels = "measured";
+  int loader_threads = 0;  ///< of its own; 0: those that compute
+  int num_threads = 0;     ///< that a worker computes with; 0: by the cores that it is granted
+  worker::device_kind device = worker::device_kind::any;  ///< that workers compute on
+  edl::precision precision = edl::precision::float32;     ///< of a GPU's products
+  edl::kernels kernels = edl::kernels::measured;
   std::string kernel_cache;
   bool deterministic = false;
-  std::string keep_samples = "auto";  ///< of a GPU
-  std::string activations = "recomputed";
-  std::string gradients = "float32";
+  worker::keep_samples keep_samples = worker::keep_samples::automatic;  ///< of a GPU
+  nn::storage activations = nn::storage::recomputed;
+  gradient_format gradients = gradient_format::float32;
 
   int num_workers = 0;
   bool fixed_global_batch = false;
-  std::string allreduce_transport = "auto";  ///< what sums gradients
-  std::string transport_security = "tls";    ///< of TCP connections: "tls" or "none"
+  edl::allreduce_transport allreduce_transport =
+      edl::allreduce_transport::automatic;                                    ///< what sums gradients
+  net::transport_security transport_security = net::transport_security::tls;  ///< of TCP connections
   int num_ps_pods = 0;
   int ps_replicas = 1;
   int ps_ranges = 0;  ///< that the variables are cut into; 0: one for each server

@@ -6,13 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "edl/core/job.hpp"
+#include "edl/data/recordio.hpp"
+#include "edl/job/job.hpp"
 
 namespace edl::app {
 
 /// What `data` is asked to do: write records of any format that edl reads as RecordIO shards.
 struct conversion {
-  std::string from, to, compressor = "snappy";
+  std::string from, to;
+  data::compressor compressor = data::compressor::snappy;
   std::uint64_t records_per_shard = 4096;
   double fraction = 1;
 };
@@ -44,11 +46,8 @@ struct parsed {
 /// missing or contradicts another.
 parsed parse(std::string const& program, std::vector<std::string> const& line);
 
-/// The known name that `name` most resembles; empty when none is near.
-std::string nearest(std::string const& name, std::vector<std::string> const& known);
-
 }  // namespace edl::app
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/app/flags.ipp"
+#include "edl/app/arguments.ipp"
 #endif

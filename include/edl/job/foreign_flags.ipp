@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "edl/app/foreign_flags.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/job/foreign_flags.hpp"
 
-namespace edl::app {
+namespace edl {
 namespace detail {
 
 /// What says where a job runs, and in which image: flags of `edl`.
@@ -125,4 +125,4 @@ EDL_INLINE std::string why_not_here(std::string_view name) {
   return {};
 }
 
-}  // namespace edl::app
+}  // namespace edl

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "edl/app/arguments.hpp"
+#include "edl/cli/command_line.hpp"
+#include "edl/cli/nearest.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/names.hpp"
+#include "edl/job/flags.hpp"
+#include "edl/job/foreign_flags.hpp"
+#include "edl/job/settle.hpp"
+#include "edl/version.hpp"
+
+namespace edl::app {
+namespace detail {
+
+struct described_command {
+  char const *name, *help, *arguments;
+};
+
+inline constexpr described_command commands[] = {
+    {"train", "train the model", ""},
+    {"evaluate", "compute the metrics of a trained model", ""},
+    {"predict", "apply a trained model", ""},
+    {"data", "write records of any format that edl reads as RecordIO shards", ""},
+    {"audit", "tell what became of every record: in the data set, applied, lost, repeated",
+     "a --checkpoint_dir, or one version-N of it"},
+    {"scale", "change how many processes a running job has", ""}};
+
+inline cli::words command_names() {
+  cli::words names;
+  for (auto const& c : commands) names.emplace_back(c.name);
+  return names;
+}
+
+inline std::vector<cli::flag> conversion_flags() {
+  using enum cli::flag::kind;
+  conversion const defaults;
+  auto const kinds = names(defaults.compressor);
+  return {
+      {.name = "from",
+       .help = "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, or synthetic:train, "
+               "synthetic:test",
+       .needed = true},
+      {.name = "to", .help = "directory to write RecordIO shards into", .needed = true},
+      {.name = "records_per_shard",
+       .fallback = std::to_string(defaults.records_per_shard),
+       .help = "records in one file",
+       .what = whole,
+       .least = 1},
+      {.name = "compressor",
+       .fallback = std::string(name_of(defaults.compressor)),
+       .help = "of the records",
+       .choices = {kinds.begin(), kinds.end()}},
+      {.name = "fraction",
+       .fallback = "1",
+       .help = "share of the records to take, from the first",
+       .what = share}};
+}
+
+inline conversion conversion_of(cli::command_line const& l) {
+  return {.from = l.text("from"),
+          .to = l.text("to"),
+          .compressor = *value_of<data::compressor>(l.text("compressor")),
+          .records_per_shard = std::uint64_t(l.number("records_per_shard")),
+          .fraction = cli::parse_number<double>(l.text("fraction"))};
+}
+
+inline std::vector<cli::flag> scaling_flags(std::string const& program) {
+  using enum cli::flag::kind;
+  return {{.name = "job_name", .fallback = program, .help = "which job; of this machine's and this user's"},
+          {.name = "num_workers",
+           .help = "workers that there are to be",
+           .what = whole,
+           .least = 1,
+           .most = 10'000},
+          {.name = "num_ps_pods",
+           .help = "servers that there are to be",
+           .what = whole,
+           .least = 1,
+           .most = 10'000}};
+}
+
+inline scaling scaling_of(cli::command_line const& l) {
+  scaling wanted{.job = l.text("job_name"), .workers = {}, .servers = {}};
+  if (l.given("num_workers")) wanted.workers = int(l.number("num_workers"));
+  if (l.given("num_ps_pods")) wanted.servers = int(l.number("num_ps_pods"));
+  if (!wanted.workers && !wanted.servers)
+    throw usage_error("scale: how many? give --num_workers or --num_ps_pods");
+  return wanted;
+}
+
+inline std::vector<cli::flag> flags_of(std::string const& name, std::string const& program) {
+  if (auto const c = value_of<command>(name)) return edl::flags_of(*c, program);
+  return name == "data"    ? conversion_flags()
+         : name == "scale" ? scaling_flags(program)
+                           : std::vector<cli::flag>{};
+}
+
+inline std::string help(std::string const& program) {
+  std::string text = fmt::format(
+      "Trains, evaluates and applies one model, on this machine or as any part of a job.\n\n"
+      "usage: {} COMMAND [flags]\n\nCommands\n",
+      program);
+  for (auto const& c : commands) text += fmt::format("  {:<14} {}\n", c.name, c.help);
+  return text + fmt::format("  {:<14} print the version\n\n`{} COMMAND --help` tells more of one.\n",
+                            "--version", program);
+}
+
+inline std::string help(std::string const& program, described_command const& c) {
+  auto const flags = flags_of(c.name, program);
+  return fmt::format("usage: {} {}{}{}\n{}{}\n", program, c.name, *c.arguments ? " CHECKPOINT" : "",
+                     flags.empty() ? "" : " [flags]", c.help,
+                     *c.arguments ? fmt::format(" ({})", c.arguments) : "") +
+         (flags.empty() ? "" : "\n" + cli::describe(flags));
+}
+
+/// The command that a line begins with. Throws usage_error, with the nearest name.
+inline described_command const& command_of(std::string const& program, cli::words const& line) {
+  auto const names = command_names();
+  std::string const all = fmt::format("{}", fmt::join(names, ", "));
+  if (line.empty() || line.front().starts_with('-'))
+    throw usage_error(fmt::format("a command is missing: {}; `{} --help` tells more", all, program));
+  auto const found = std::ranges::find(commands, line.front(), &described_command::name);
+  if (found != std::end(commands)) return *found;
+  std::string const near = cli::nearest(line.front(), names);
+  throw usage_error(fmt::format("unknown command '{}'{}", line.front(),
+                                near.empty() ? ": expected " + all : "; did you mean " + near + "?"));
+}
+
+}  // namespace detail
+
+EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> const& line) {
+  if (!line.empty() && line.front() == "--version")
+    return {.run = {}, .text = fmt::format("edl {}\n", package_version)};
+  if (!line.empty() && (line.front() == "--help" || line.front() == "-h"))
+    return {.run = {}, .text = detail::help(program)};
+  detail::described_command const& c = detail::command_of(program, line);
+  cli::words const rest(line.begin() + 1, line.end());
+  if (cli::asks_for_help(rest)) return {.run = {}, .text = detail::help(program, c)};
+  std::string const name = c.name;
+  bool const has_argument = *c.arguments;
+  cli::command_line const l({.command = program + " " + name,
+                             .flags = detail::flags_of(name, program),
+                             .least = has_argument,
+                             .most = has_argument,
+                             .arguments = c.arguments,
+                             .why_unknown = why_not_here},
+                            rest);
+  arguments a;
+  if (name == "data") {
+    a.data = detail::conversion_of(l);
+  } else if (name == "audit") {
+    a.audit = l.arguments().front();
+  } else if (name == "scale") {
+    a.scale = detail::scaling_of(l);
+  } else {
+    settled s = settle(*value_of<command>(name), l);
+    a.job = std::move(s.job);
+    a.notes = std::move(s.notes);
+    for (cli::flag const& f : detail::flags_of(name, program)) a.given.emplace_back(f.name, l.text(f.name));
+  }
+  return {.run = std::move(a)};
+}
+
+}  // namespace edl::app

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "edl/cli/command_line.hpp"
+
+namespace edl::cli {
+
+/// The whole of a program without commands: --help and --version are answered, the line is read, `run` does
+/// the rest. An error is one line on standard error, behind the program's name. Returns the exit code: 2
+/// where the line cannot be read, 1 for other errors.
+int run_program(grammar g, std::string const& purpose, words const& line,
+                std::function<int(command_line const&)> const& run);
+
+}  // namespace edl::cli
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cli/program.ipp"
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/cli/flag.hpp"
+#include "edl/job/job.hpp"
+
+namespace edl {
+
+/// What a command line says of a job, flag by flag; `settle` makes a job of it.
+struct asked {
+  edl::job job;
+  std::optional<strategy> how;         ///< as told; none: by the processes that are asked for
+  std::uint64_t records_per_task = 0;  ///< 0: not told
+};
+
+/// A flag of a job. The command line, --help, completion, `edl train` and the tables of docs/jobs.md follow
+/// from the list of them.
+struct job_flag {
+  cli::flag is;                ///< its group is that of the help and of the document
+  std::vector<command> of;     ///< commands that have it
+  std::vector<command> needs;  ///< commands that cannot do without it
+  std::string read_by;         ///< roles whose processes look at it: "master, workers"
+  std::string elasticdl;       ///< what ElasticDL calls it; empty: it has nothing like it
+  std::function<void(asked&, std::string const& value)> put;  ///< a value that `cli::accept` let through
+};
+
+/// All of them, in the order of the document.
+std::vector<job_flag> const& job_flags();
+
+/// The flags that a command has. `program` is the default of --job_name.
+std::vector<cli::flag> flags_of(command c, std::string const& program);
+
+/// A table of Markdown for each group, as docs/jobs.md has them.
+std::string flags_as_markdown();
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/flags.ipp"
+#endif

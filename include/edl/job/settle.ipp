@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/idle_flags.hpp"
+#include "edl/job/settle.hpp"
+
+namespace edl {
+namespace detail {
+
+inline void settle_processes(job& j) {
+  if (j.how == strategy::allreduce && j.num_ps_pods > 0)
+    throw usage_error("--distribution_strategy=AllreduceStrategy has no servers: leave out --num_ps_pods");
+  if (j.how == strategy::local && (j.num_workers > 0 || j.num_ps_pods > 0))
+    throw usage_error(
+        "--distribution_strategy=Local is one process: leave out --num_workers and --num_ps_pods");
+  if (j.how != strategy::local && j.num_workers == 0) j.num_workers = 2;
+  if (j.how == strategy::parameter_server && j.num_ps_pods == 0) j.num_ps_pods = 1;
+  if (j.how != strategy::parameter_server) j.ps_replicas = 1;  // of servers, which there are none of
+  if (j.ps_replicas > std::max(1, j.num_ps_pods))
+    throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
+                                  j.ps_replicas, j.ps_replicas));
+  if (j.ps_ranges == 0) j.ps_ranges = j.num_ps_pods;
+  if (j.ps_ranges < j.num_ps_pods)
+    throw usage_error(fmt::format("--ps_ranges={}: fewer than --num_ps_pods={}", j.ps_ranges, j.num_ps_pods));
+}
+
+inline void settle_tasks(job& j, std::uint64_t records_per_task) {
+  if (records_per_task == 0) return;
+  auto const minibatch = std::uint64_t(j.minibatch_size);
+  if (records_per_task % minibatch != 0 || records_per_task / minibatch > 1 << 20)
+    throw usage_error(fmt::format("--records_per_task={}: expected a multiple of --minibatch_size={}",
+                                  records_per_task, j.minibatch_size));
+  j.num_minibatches_per_task = int(records_per_task / minibatch);
+}
+
+inline void settle_steps(job& j) {
+  if (j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl &&
+      (j.fixed_global_batch || j.gradients == gradient_format::bfloat16))
+    throw usage_error(
+        fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
+                    j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
+  if (j.use_async) j.grads_to_wait = 1;
+  if (!j.use_async || j.how == strategy::allreduce) j.get_model_steps = 1;
+  bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);
+  if (j.lr_staleness_modulation && j.how == strategy::parameter_server && together)
+    throw usage_error(
+        "--lr_staleness_modulation is for gradients that are steps by themselves: add --use_async");
+}
+
+}  // namespace detail
+
+EDL_INLINE settled settle(command what, cli::command_line const& given) {
+  asked a;
+  for (job_flag const& f : job_flags())
+    if (std::ranges::find(f.of, what) != f.of.end())
+      if (given.given(f.is.name) || f.is.name == "job_name") f.put(a, given.text(f.is.name));
+  job& j = a.job;
+  j.what = what;
+  bool const processes = j.num_workers > 0 || j.num_ps_pods > 0;
+  j.how = a.how.value_or(processes ? strategy::parameter_server : strategy::local);
+  settled s;
+  s.notes = idle_notes(a, given);
+  detail::settle_processes(j);
+  detail::settle_tasks(j, a.records_per_task);
+  detail::settle_steps(j);
+  if (j.checkpoint_steps > 0 && j.checkpoint_dir.empty())
+    throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
+  if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty())
+    throw usage_error("--evaluation_steps needs --validation_data: on which records?");
+  s.job = j;
+  return s;
+}
+
+}  // namespace edl

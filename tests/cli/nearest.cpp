@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/cli/nearest.hpp"
+
+#include <doctest/doctest.h>
+
+using edl::cli::nearest;
+
+TEST_CASE("a misspelt name is answered with the one that it is nearest to, and a strange one with none") {
+  std::vector<std::string> const known{"minibatch_size", "num_workers", "seed"};
+  CHECK(nearest("minibach_size", known) == "minibatch_size");
+  CHECK(nearest("num_worker", known) == "num_workers");
+  CHECK(nearest("sede", known) == "seed");
+  CHECK(nearest("learning_rate", known).empty());
+  CHECK(nearest("x", known).empty());
+  CHECK(nearest("", known).empty());
+  CHECK(nearest("seed", {}).empty());
+}

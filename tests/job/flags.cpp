@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/flags.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+TEST_CASE("a flag is there once, says what it is, and is read by someone") {
+  std::set<std::string> names;
+  for (edl::job_flag const& f : edl::job_flags()) {
+    CAPTURE(f.is.name);
+    CHECK(names.insert(f.is.name).second);
+    for (std::string const& a : f.is.aliases) CHECK(names.insert(a).second);
+    CHECK_FALSE(f.is.help.empty());
+    CHECK_FALSE(f.is.group.empty());
+    CHECK_FALSE(f.read_by.empty());
+    CHECK_FALSE(f.of.empty());
+  }
+}
+
+TEST_CASE("a default is a value that the flag accepts, and that a job has without it") {
+  for (edl::job_flag const& f : edl::job_flags()) {
+    if (f.is.fallback.empty()) continue;
+    CAPTURE(f.is.name);
+    CHECK(edl::cli::accept(f.is, f.is.fallback) == f.is.fallback);
+  }
+}
+
+TEST_CASE("a flag's value arrives in the job as its own type") {
+  edl::asked a;
+  auto const put = [&](std::string const& name, std::string const& value) {
+    for (edl::job_flag const& f : edl::job_flags())
+      if (f.is.name == name) return f.put(a, edl::cli::accept(f.is, value));
+    FAIL("no flag " << name);
+  };
+  put("seed", "18446744073709551615");
+  put("num_epochs", "-1");
+  put("use_async", "yes");
+  put("device", "CUDA");
+  put("sync_version_tolerance", "3");
+  put("distribution_strategy", "AllreduceStrategy");
+  put("port", "65535");
+  put("log_level", "warning");
+  CHECK(a.job.seed == ~std::uint64_t{0});
+  CHECK(a.job.num_epochs == -1);
+  CHECK(a.job.use_async);
+  CHECK(a.job.device == edl::worker::device_kind::cuda);
+  CHECK(a.job.sync_version_tolerance == 3);
+  CHECK(a.how == edl::strategy::allreduce);
+  CHECK(a.job.port == 65535);
+  CHECK(a.job.log_level == edl::severity::warning);
+}
+
+TEST_CASE("a command has its own flags, and cannot do without some of them") {
+  auto const needed = [](edl::command c) {
+    std::set<std::string> names;
+    for (edl::cli::flag const& f : edl::flags_of(c, "mnist"))
+      if (f.needed) names.insert(f.name);
+    return names;
+  };
+  CHECK(needed(edl::command::train) == std::set<std::string>{"training_data"});
+  CHECK(needed(edl::command::evaluate) ==
+        std::set<std::string>{"validation_data", "checkpoint_dir_for_init"});
+  CHECK(needed(edl::command::predict) == std::set<std::string>{"prediction_data", "checkpoint_dir_for_init"});
+  for (edl::cli::flag const& f : edl::flags_of(edl::command::predict, "mnist")) {
+    CHECK(f.name != "training_data");
+    if (f.name == "job_name") CHECK(f.fallback == "mnist");
+  }
+}
+
+// EDL_WRITE_DOCS=1 writes the tables anew.
+TEST_CASE("docs/jobs.md has the flags as they are") {
+  std::string const path = EDL_DOCS "/jobs.md", begin = "tests/test-job -->\n",
+                    end = "<!-- end of the generated";
+  std::ifstream in(path);
+  std::string page{std::istreambuf_iterator<char>(in), {}};
+  auto const from = page.find(begin), to = page.find(end);
+  REQUIRE(from != page.npos);
+  REQUIRE(to != page.npos);
+  std::string const tables = edl::flags_as_markdown() + "\n";
+  bool const same = page.substr(from + begin.size(), to - from - begin.size()) == tables;
+  if (!same && std::getenv("EDL_WRITE_DOCS")) {
+    page.replace(from + begin.size(), to - from - begin.size(), tables);
+    std::ofstream(path) << page;
+    return;
+  }
+  INFO("EDL_WRITE_DOCS=1 tests/test-job writes the tables anew");
+  CHECK(same);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/settle.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cli/refusal.hpp"
+#include "job/settled.hpp"
+
+namespace {
+
+edl::job job(std::vector<std::string> const& line) { return settled(line).job; }
+
+std::string refusal(std::vector<std::string> const& line) {
+  return refused([&] { settled(line); });
+}
+
+bool contains(std::string const& text, std::string const& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("defaults are those of the published flags") {
+  auto const j = job({"train", "--training_data=d"});
+  CHECK(j.minibatch_size == 64);
+  CHECK(j.num_minibatches_per_task == 8);
+  CHECK(j.num_epochs == 1);
+  CHECK(j.log_loss_steps == 100);
+  CHECK(j.grads_to_wait == 1);
+  CHECK_FALSE(j.use_async);
+  CHECK(j.how == edl::strategy::local);
+  CHECK(j.name == "mnist");
+}
+
+TEST_CASE("the tutorials' flags are understood") {
+  auto const j = job({"train", "--training_data=/data/mnist/train", "--validation_data=/data/mnist/test",
+                      "--num_epochs=2", "--minibatch_size=64", "--num_minibatches_per_task=2",
+                      "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50", "--job_name=test-mnist",
+                      "--distribution_strategy=ParameterServerStrategy"});
+  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.num_workers == 1);
+  CHECK(j.evaluation_steps == 50);
+  CHECK(j.records_per_task() == 128);
+  CHECK(job({"train", "--training_data_dir=d", "--evaluation_data_dir=e"}).validation_data == "e");
+  CHECK(job({"train", "--training_data=d", "--records_per_task=640"}).num_minibatches_per_task == 10);
+}
+
+TEST_CASE("workers or servers ask for a cluster of processes") {
+  auto const j = job({"train", "--training_data=d", "--num_workers=4"});
+  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.num_ps_pods == 1);
+  CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=4", "--distribution_strategy=Local"}),
+                 "--num_workers"));
+}
+
+TEST_CASE("asynchronous and synchronous training settle what belongs to the other") {
+  CHECK(job({"train", "--training_data=d", "--use_async", "--grads_to_wait=4"}).grads_to_wait == 1);
+  CHECK(job({"train", "--training_data=d", "--get_model_steps=4"}).get_model_steps == 1);
+  CHECK(job({"train", "--training_data=d", "--use_async", "--get_model_steps=4"}).get_model_steps == 4);
+}
+
+TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
+  std::vector<std::string> const line{"train", "--training_data=d",
+                                      "--distribution_strategy=AllreduceStrategy",
+                                      "--allreduce_transport=nccl"};
+  CHECK(job(line).allreduce_transport == edl::allreduce_transport::nccl);
+  for (char const* with : {"--fixed_global_batch", "--gradients=bfloat16"}) {
+    auto more = line;
+    more.emplace_back(with);
+    CHECK(contains(refusal(more), with));
+  }
+  CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));
+}
+
+TEST_CASE("servers keep a range at least, and a part of it in as many copies as there are servers") {
+  auto const j = job({"train", "--training_data=d", "--num_ps_pods=2", "--ps_replicas=2"});
+  CHECK(j.ps_ranges == 2);
+  CHECK(j.num_workers == 2);
+  CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=2", "--ps_replicas=2"}),
+                 "--num_ps_pods=2"));
+  CHECK(
+      contains(refusal({"train", "--training_data=d", "--num_ps_pods=3", "--ps_ranges=2"}), "--ps_ranges=2"));
+  CHECK(job({"train", "--training_data=d", "--distribution_strategy=AllreduceStrategy", "--ps_replicas=2"})
+            .ps_replicas == 1);
+}
