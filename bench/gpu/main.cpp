@@ -13,8 +13,8 @@
 #include "edl/cli/program.hpp"
 #include "edl/core/names.hpp"
 #include "edl/device/cuda.hpp"
-#include "edl/nn/loss/on_cuda.hpp"
-#include "edl/optim/on_cuda.hpp"
+#include "edl/nn/loss/on_accelerator.hpp"
+#include "edl/optim/on_accelerator.hpp"
 #include "networks.hpp"
 
 namespace {
@@ -43,17 +43,17 @@ class step_of final : public trainer {
       : batch_(batch),
         model_({.max_batch = batch, .device = {.precision = p}}),
         gpu_(model_.device()),
-        given_(allocate(gpu_, std::size_t(batch) * Net.input.size())),
-        x_(allocate(gpu_, std::size_t(batch) * Net.input.size())),
-        labels_(allocate(gpu_, std::size_t(batch))),
-        loss_(allocate(gpu_, 1)),
-        velocity_(allocate(gpu_, model_.gradients().size())) {
+        given_(gpu_, std::size_t(batch) * Net.input.size()),
+        x_(gpu_, std::size_t(batch) * Net.input.size()),
+        labels_(gpu_, std::size_t(batch)),
+        loss_(gpu_, 1),
+        velocity_(gpu_, model_.gradients().size()) {
     edl::random_stream const random(1, 0);
     std::vector<float> x(given_.span().size());
     std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = random.uniform(i);
     for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = std::int32_t(i % 10);
-    upload(gpu_, x, given_.span());
+    gpu_->write(x, given_.span());
     gpu_->upload(std::as_bytes(std::span(labels)), labels_.span().data());
     gpu_->synchronize();
   }
@@ -61,7 +61,7 @@ class step_of final : public trainer {
   void step() override {
     gpu_->replay(1, step_, [this] { pass(); });
     std::span<float> const slots[] = {velocity_.span()};
-    edl::apply(gpu_, edl::sgd{.momentum = 0.9f}, model_.parameters(), model_.gradients(), slots, 0.01f,
+    edl::apply(*gpu_, edl::sgd{.momentum = 0.9f}, model_.parameters(), model_.gradients(), slots, 0.01f,
                step_);
     ++step_;
   }
@@ -78,15 +78,15 @@ class step_of final : public trainer {
   void pass() {
     gpu_->store(given_.span(), x_.span());
     auto const y = model_.forward(x_.span(), batch_, edl::mode::training, step_);
-    nn::compute_loss(gpu_, nn::softmax_cross_entropy{}, model_.output, batch_, y, labels_.span(),
+    nn::compute_loss(*gpu_, nn::softmax_cross_entropy{}, model_.output, batch_, y, labels_.span(),
                      model_.output_gradient(), loss_.span());
     model_.backward(x_.span(), batch_);
   }
 
   int batch_;
   edl::model<Net, cuda> model_;
-  cuda& gpu_;
-  edl::any_buffer given_, x_, labels_, loss_, velocity_;
+  std::shared_ptr<edl::accelerator> gpu_;
+  edl::device_buffer<float> given_, x_, labels_, loss_, velocity_;
   std::uint64_t step_ = 0;
 };
 
@@ -117,21 +117,21 @@ std::vector<workload> workloads() {
 /// Multiplications and additions of a large product in a nanosecond: what the card gives to this library.
 double matrix_rate(precision p) {
   constexpr std::size_t n = 8192;
-  cuda gpu({.precision = p});
-  auto a = allocate(gpu, n * n), b = allocate(gpu, n * n), c = allocate(gpu, n * n);
+  auto const gpu = cuda::open({.precision = p});
+  edl::device_buffer<float> a(gpu, n * n), b(gpu, n * n), c(gpu, n * n);
   std::vector<float> host(n * n);
   edl::random_stream const random(1, 0);
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = random.uniform(i) - 0.5f;
-  upload(gpu, host, c.span());
+  gpu->write(host, c.span());
   gpu->store(c.span(), a.span());
-  upload(gpu, host, b.span());
-  bind_parameters(gpu, b.span());
+  gpu->write(host, b.span());
+  gpu->bind(b.span());
   double best = 0;
   for (int i = 0; i < 5; ++i) {
     gpu->synchronize();
     auto const begin = clock_type::now();
     for (int k = 0; k < 10; ++k)
-      dense_forward(gpu, n, n, n, edl::activation::none, a.span(), b.span(), {}, c.span());
+      gpu->dense_forward(n, n, n, edl::activation::none, a.span(), b.span(), {}, c.span());
     gpu->synchronize();
     best = std::max(best, 2.0 * n * n * n * 10 / (microseconds_since(begin) * 1e3));
   }
@@ -202,7 +202,7 @@ int run(edl::cli::command_line const& l) {
   auto const rounds = l.number("rounds");
   auto const turn = edl::cli::parse_number<double>(l.text("turn"));
 
-  std::printf("%s\n\n", cuda()->describe().c_str());
+  std::printf("%s\n\n", cuda::open()->describe().c_str());
   std::printf(
       "| network | batch | precision | who | step, µs (p10 to p90) | samples/s | TFLOP/s | of a large "
       "product's | edl is |\n");

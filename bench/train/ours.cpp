@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "edl/device/any_device.hpp"
-#include "edl/device/cpu/backend.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "measured.hpp"
 #include "networks.hpp"
 
@@ -16,7 +16,7 @@ class step_of final : public trainer {
  public:
   step_of(int batch, contest const& c)
       : batch_(batch),
-        cpu_(std::make_shared<edl::cpu_backend>(c.device)),
+        cpu_(std::make_shared<edl::cpu>(c.device)),
         model_({.max_batch = batch, .device = cpu_, .keep = c.keep}),
         x_(std::size_t(batch) * Net.input.size()),
         labels_(std::size_t(batch)),
@@ -30,7 +30,7 @@ class step_of final : public trainer {
     auto const y = model_.forward(x_, batch_, edl::mode::training, step_);
     loss_(model_.output, batch_, y, edl::view<std::int32_t>(labels_), model_.output_gradient());
     model_.backward(x_, batch_);
-    auto& device = cpu_->cores();
+    auto& device = *cpu_;
     std::size_t const n = model_.gradients().size();
     device.share(n, device.parts(n, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
       std::span<float> slots[] = {std::span(velocity_).subspan(begin, end - begin)};
@@ -49,7 +49,7 @@ class step_of final : public trainer {
 
  private:
   int batch_;
-  std::shared_ptr<edl::cpu_backend> cpu_;
+  std::shared_ptr<edl::cpu> cpu_;
   edl::model<Net, edl::any_device> model_;  // as programs compute
   std::vector<float> x_;
   std::vector<std::int32_t> labels_;

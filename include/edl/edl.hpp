@@ -7,8 +7,9 @@
 #include <xtensor/xoperation.hpp>
 
 #include "edl/author/run.hpp"
+#include "edl/core/error.hpp"
 #include "edl/data/example.hpp"
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"

@@ -7,6 +7,7 @@
 #include <xtensor/xview.hpp>
 
 #include "edl/author/model_learner.hpp"
+#include "edl/core/error.hpp"
 #include "edl/data/example_builder.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs that sum among themselves: members are threads of the test, each with a GPU of its own.
-#include "edl/device/cuda/communicator.hpp"
+#include "edl/device/communicator.hpp"
 
 #include <chrono>
 #include <thread>
 
 #include "collective/members.hpp"
 #include "cuda/gpus.hpp"
+#include "edl/device/device_buffer.hpp"
 
 using members::side_by_side;
 
 namespace {
 
-using backend = std::shared_ptr<edl::cuda_backend>;
+using backend = std::shared_ptr<edl::accelerator>;
 using floats = std::vector<float>;
 
 /// False: not soon.
@@ -40,7 +41,7 @@ TEST_CASE(
   auto const gpus = gpus_or_skip(size);
   if (gpus.empty()) return;
   std::vector<std::size_t> const lengths{1, 1000, 70'001};
-  std::vector<std::vector<edl::any_buffer>> memory(size);
+  std::vector<std::vector<edl::device_buffer<float>>> memory(size);
   for (int r = 0; r < size; ++r)
     for (std::size_t const n : lengths) memory[std::size_t(r)].emplace_back(gpus[std::size_t(r)], n);
   auto const where = gpus[0]->draw_meeting();
@@ -83,7 +84,7 @@ TEST_CASE(
     "one") {
   auto const gpus = gpus_or_skip(2);
   if (gpus.empty()) return;
-  edl::any_buffer first(gpus[0], 5000), second(gpus[1], 5000);
+  edl::device_buffer<float> first(gpus[0], 5000), second(gpus[1], 5000);
   {
     auto const alone = gpus[0]->join(gpus[0]->draw_meeting(), 2, 0);
     for (int i = 0; i < 20; ++i) CHECK_FALSE(alone->ready());
@@ -98,7 +99,7 @@ TEST_CASE(
       work(r, *gpu, link, (r == 0 ? first : second).span());
     });
   };
-  meet([&](int r, edl::cuda_backend& gpu, std::unique_ptr<edl::communicator>& link, std::span<float> values) {
+  meet([&](int r, edl::accelerator& gpu, std::unique_ptr<edl::communicator>& link, std::span<float> values) {
     if (r == 1) return;
     gpu.mark(0);
     link->sum(values, 1, 0);
@@ -106,7 +107,7 @@ TEST_CASE(
     link.reset();
   });
   std::vector<float> got(2);
-  meet([&](int r, edl::cuda_backend& gpu, std::unique_ptr<edl::communicator>& link, std::span<float> values) {
+  meet([&](int r, edl::accelerator& gpu, std::unique_ptr<edl::communicator>& link, std::span<float> values) {
     floats const v(values.size(), float(r + 1));
     gpu.upload(std::as_bytes(std::span(v)), values.data());
     gpu.mark(0);
@@ -121,7 +122,7 @@ TEST_CASE(
 TEST_CASE("marks cut what is recorded, and lie where they were put") {
   auto const gpu = gpu_or_skip();
   if (!gpu) return;
-  edl::any_buffer a(gpu, 100), b(gpu, 100), c(gpu, 100);
+  edl::device_buffer<float> a(gpu, 100), b(gpu, 100), c(gpu, 100);
   floats const ones(100, 1), half(100, 0.5f);
   gpu->upload(std::as_bytes(std::span(ones)), a.span().data());
   gpu->upload(std::as_bytes(std::span(half)), b.span().data());

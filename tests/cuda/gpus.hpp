@@ -7,8 +7,8 @@
 
 /// So many different GPUs that can sum among themselves; none where there are fewer, and the test says so,
 /// and ends.
-inline std::vector<std::shared_ptr<edl::cuda_backend>> gpus_or_skip(int count) {
-  std::vector<std::shared_ptr<edl::cuda_backend>> all;
+inline std::vector<std::shared_ptr<edl::accelerator>> gpus_or_skip(int count) {
+  std::vector<std::shared_ptr<edl::accelerator>> all;
   for (int i = 0; i < count; ++i) {
     auto gpu = gpu_or_skip({.index = i});
     if (!gpu) return {};

@@ -4,7 +4,7 @@
 
 #include "cuda/gpu.hpp"
 #include "device/draw.hpp"
-#include "edl/nn/loss/on_cuda.hpp"
+#include "edl/nn/loss/on_accelerator.hpp"
 #include "nn/networks.hpp"
 
 namespace nn = edl::nn;
@@ -69,22 +69,22 @@ template <auto const& Net>
 step on_gpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> const& labels, nn::storage keep,
             precision p, int times) {
   edl::model<Net, cuda> m({.max_batch = batch, .seed = 3, .device = {.precision = p}, .keep = keep});
-  cuda& gpu = m.device();
-  auto raw = allocate(gpu, x.size()), given = allocate(gpu, x.size()), classes = allocate(gpu, labels.size()),
-       loss = allocate(gpu, 1), out = allocate(gpu, std::size_t(batch) * m.output.size());
-  upload(gpu, x, raw.span());
+  std::shared_ptr<edl::accelerator> const gpu = m.device();
+  edl::device_buffer<float> raw(gpu, x.size()), given(gpu, x.size()), classes(gpu, labels.size()),
+      loss(gpu, 1), out(gpu, std::size_t(batch) * m.output.size());
+  gpu->write(x, raw.span());
   gpu->upload(std::as_bytes(std::span(labels)), classes.span().data());
   std::vector<float> state(m.state().size());
-  download(gpu, m.state(), state);
+  gpu->read(m.state(), state);
   for (int i = 0; i < times; ++i) {
-    upload(gpu, state, m.state());
+    gpu->write(state, m.state());
     gpu->replay(1, 5, [&] {
       if (Net.of_ids)
         gpu->move(raw.span(), given.span());
       else
         gpu->store(raw.span(), given.span());
       auto const y = m.forward(given.span(), batch, mode::training, 5);
-      nn::compute_loss(gpu, nn::softmax_cross_entropy{}, m.output, batch, y, classes.span(),
+      nn::compute_loss(*gpu, nn::softmax_cross_entropy{}, m.output, batch, y, classes.span(),
                        m.output_gradient(), loss.span());
       m.backward(given.span(), batch);
       gpu->load(y, out.span());
@@ -94,11 +94,11 @@ step on_gpu(int batch, std::vector<float> const& x, std::vector<std::int32_t> co
          .gradients = std::vector<float>(m.gradients().size()),
          .state = std::vector<float>(m.state().size())};
   std::vector<float> mean(1);
-  download(gpu, loss.span(), mean);
+  gpu->read(loss.span(), mean);
   s.loss = double(mean[0]);
-  download(gpu, out.span(), s.y);
-  download(gpu, m.gradients(), s.gradients);
-  download(gpu, m.state(), s.state);
+  gpu->read(out.span(), s.y);
+  gpu->read(m.gradients(), s.gradients);
+  gpu->read(m.state(), s.state);
   return s;
 }
 

@@ -2,7 +2,7 @@
 // Convolutions and dense layers: what a GPU's libraries compute beside what the processor does.
 #include "cuda/gpu.hpp"
 #include "device/draw.hpp"
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 using edl::activation, edl::conv_geometry, edl::cpu, edl::precision;
 
@@ -11,7 +11,7 @@ namespace {
 /// Memory of the GPU, with room for numbers before its first, so that they are aligned as little as wanted.
 class on_gpu {
  public:
-  on_gpu(edl::cuda_backend& gpu, std::size_t size, std::size_t before = 0)
+  on_gpu(edl::accelerator& gpu, std::size_t size, std::size_t before = 0)
       : gpu_(gpu),
         memory_(gpu.allocate(before + size)),
         all_(memory_ + before, size),
@@ -44,7 +44,7 @@ class on_gpu {
   }
 
  private:
-  edl::cuda_backend& gpu_;
+  edl::accelerator& gpu_;
   float* memory_;
   std::span<float> all_, arena_;
 };
@@ -63,7 +63,7 @@ struct results {
 
 /// Work that a graph repeats: as it comes, recorded, and replayed.
 template <class Work>
-void thrice(edl::cuda_backend& gpu, Work&& work) {
+void thrice(edl::accelerator& gpu, Work&& work) {
   static std::uint64_t key = 0;
   ++key;
   for (std::uint64_t step = 0; step < 3; ++step) gpu.replay(key, step, work);
@@ -71,7 +71,7 @@ void thrice(edl::cuda_backend& gpu, Work&& work) {
 
 /// forward(x, w, b, y) and backward(x, w, dy, dx, dw, db) of spans on the GPU.
 template <class Forward, class Backward>
-results on_gpu_with(edl::cuda_backend& gpu, way const& how, std::vector<float> const& x,
+results on_gpu_with(edl::accelerator& gpu, way const& how, std::vector<float> const& x,
                     std::vector<float> const& w, std::vector<float> const& b, std::vector<float> const& dy,
                     Forward&& forward, Backward&& backward) {
   auto const before = std::size_t(how.unaligned), between = std::size_t(how.unaligned == 3);
@@ -109,7 +109,7 @@ void compare(results const& gpu, results const& expected, edl::precision p) {
   CHECK(distance(gpu.db, expected.db) < bound(p));
 }
 
-void compare_conv2d(edl::cuda_backend& gpu, way const& how, conv_geometry const& g, int batch, activation f,
+void compare_conv2d(edl::accelerator& gpu, way const& how, conv_geometry const& g, int batch, activation f,
                     bool with_bias) {
   CAPTURE(g.in.height);
   CAPTURE(g.in.width);
@@ -129,10 +129,10 @@ void compare_conv2d(edl::cuda_backend& gpu, way const& how, conv_geometry const&
   results expected{std::vector<float>(dy.size()), std::vector<float>(x.size()), std::vector<float>(w.size()),
                    std::vector<float>(b.size())};
   cpu reference({.threads = 1, .kernels = edl::kernels::own});
-  conv2d_forward(reference, g, batch, f, x, w, b, expected.y);
-  conv2d_backward(reference, g, batch, x, w, dy, expected.dx, expected.dw, expected.db);
-  using in = edl::cuda_backend::in;
-  using out = edl::cuda_backend::out;
+  reference.conv2d_forward(g, batch, f, x, w, b, expected.y);
+  reference.conv2d_backward(g, batch, x, w, dy, expected.dx, expected.dw, expected.db);
+  using in = edl::accelerator::in;
+  using out = edl::accelerator::out;
   results const found = on_gpu_with(
       gpu, how, x, w, b, dy, [&](in x, in w, in b, out y) { gpu.conv2d_forward(g, batch, f, x, w, b, y); },
       [&](in x, in w, in dy, out dx, out dw, out db) {
@@ -143,7 +143,7 @@ void compare_conv2d(edl::cuda_backend& gpu, way const& how, conv_geometry const&
   compare(found, expected, how.precision);
 }
 
-void compare_dense(edl::cuda_backend& gpu, way const& how, std::size_t rows, std::size_t inputs,
+void compare_dense(edl::accelerator& gpu, way const& how, std::size_t rows, std::size_t inputs,
                    std::size_t outputs, activation f, bool with_bias) {
   CAPTURE(rows);
   CAPTURE(inputs);
@@ -155,10 +155,10 @@ void compare_dense(edl::cuda_backend& gpu, way const& how, std::size_t rows, std
   results expected{std::vector<float>(dy.size()), std::vector<float>(x.size()), std::vector<float>(w.size()),
                    std::vector<float>(b.size())};
   cpu reference({.threads = 1});
-  dense_forward(reference, rows, inputs, outputs, f, x, w, b, expected.y);
-  dense_backward(reference, rows, inputs, outputs, x, w, dy, expected.dx, expected.dw, expected.db);
-  using in = edl::cuda_backend::in;
-  using out = edl::cuda_backend::out;
+  reference.dense_forward(rows, inputs, outputs, f, x, w, b, expected.y);
+  reference.dense_backward(rows, inputs, outputs, x, w, dy, expected.dx, expected.dw, expected.db);
+  using in = edl::accelerator::in;
+  using out = edl::accelerator::out;
   results const found = on_gpu_with(
       gpu, how, x, w, b, dy,
       [&](in x, in w, in b, out y) { gpu.dense_forward(rows, inputs, outputs, f, x, w, b, y); },
@@ -263,8 +263,8 @@ TEST_CASE("kernels of libraries by their rule give the same bits in every proces
     for (auto& run : runs) {
       auto const gpu = gpu_or_skip({.precision = p, .measured = false});
       if (!gpu) return;
-      using in = edl::cuda_backend::in;
-      using out = edl::cuda_backend::out;
+      using in = edl::accelerator::in;
+      using out = edl::accelerator::out;
       run = on_gpu_with(
           *gpu, {p}, x, w, b, dy,
           [&](in x, in w, in b, out y) { gpu->conv2d_forward(g, 4, activation::relu, x, w, b, y); },

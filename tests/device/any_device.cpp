@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "edl/device/cpu.hpp"
-#include "edl/device/cpu/backend.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"
 
@@ -52,8 +51,8 @@ std::vector<float> course(Network& net) {
   return all;
 }
 
-std::shared_ptr<edl::device_backend> processor() {
-  return std::make_shared<edl::cpu_backend>(edl::cpu_options{.kernels = edl::kernels::fixed});
+std::shared_ptr<edl::backend> processor() {
+  return std::make_shared<edl::cpu>(edl::cpu_options{.kernels = edl::kernels::fixed});
 }
 
 }  // namespace
@@ -65,27 +64,4 @@ TEST_CASE("a network on any device that is the processor computes the bits that 
     network<edl::any_device> any({.max_batch = batch, .seed = 7, .device = processor(), .keep = keep});
     CHECK(course(any) == course(plain));
   }
-}
-
-TEST_CASE("buffers of any device are zeroed, keep their place when moved") {
-  edl::any_device device(processor());
-  CHECK(in_host_memory(device));
-  edl::any_buffer a = allocate(device, 100);
-  CHECK(std::ranges::all_of(a.span(), [](float v) { return v == 0; }));
-  float* const where = a.span().data();
-  std::vector<float> const numbers(100, 2.5f);
-  upload(device, numbers, a.span());
-  edl::any_buffer b(std::move(a));
-  CHECK(b.span().data() == where);
-  CHECK(a.span().empty());
-  std::vector<float> back(100);
-  download(device, b.span(), back);
-  CHECK(back == numbers);
-  b = allocate(device, 0);
-  CHECK(b.span().empty());
-}
-
-TEST_CASE("memory that cannot be had is refused") {
-  edl::any_device device(processor());
-  CHECK_THROWS_AS(allocate(device, std::size_t(-1) / 2), std::bad_alloc);
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/batch_norm.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
 
@@ -24,10 +23,10 @@ struct norm {
   edl::basic_cpu<T> cpu{};
 
   void train(double momentum = 0.99) {
-    batch_norm_train(cpu, chain, batch, T(momentum), T(1e-3), x, gamma, beta, {}, mean, variance, y, kept);
+    cpu.batch_norm_train(chain, batch, T(momentum), T(1e-3), x, gamma, beta, {}, mean, variance, y, kept);
   }
   void backward(std::vector<T> const& dy) {
-    batch_norm_backward(cpu, chain, batch, true, x, gamma, beta, dy, kept, dx, dgamma, dbeta);
+    cpu.batch_norm_backward(chain, batch, true, x, gamma, beta, dy, kept, dx, dgamma, dbeta);
   }
 };
 
@@ -51,7 +50,7 @@ TEST_CASE("evaluation takes the running values and leaves them") {
   norm<double> n{.chain = {{1, 1, 1}}, .batch = 2, .x = {3, 5}};
   n.mean = {1};
   n.variance = {4};
-  batch_norm_evaluate(n.cpu, n.chain, 2, 0.0, n.x, n.gamma, n.beta, {}, n.mean, n.variance, n.y, n.kept);
+  n.cpu.batch_norm_evaluate(n.chain, 2, 0.0, n.x, n.gamma, n.beta, {}, n.mean, n.variance, n.y, n.kept);
   CHECK(n.y[0] == doctest::Approx(1));
   CHECK(n.y[1] == doctest::Approx(2));
   CHECK(n.mean[0] == 1);
@@ -149,7 +148,7 @@ TEST_CASE("a number that is none is not hidden by pooling") {
   norm<float> n{
       .chain = {{2, 4, 1}, false, edl::activation::none, 2}, .batch = 1, .x = {1, 2, 3, 4, 5, 6, 7, 8}};
   n.x[1] = std::numeric_limits<float>::quiet_NaN();
-  batch_norm_evaluate(n.cpu, n.chain, 1, 0.f, n.x, n.gamma, n.beta, {}, n.mean, n.variance, n.y, n.kept);
+  n.cpu.batch_norm_evaluate(n.chain, 1, 0.f, n.x, n.gamma, n.beta, {}, n.mean, n.variance, n.y, n.kept);
   CHECK(std::isnan(n.y[0]));
   CHECK(n.y[1] == 8);
 }
@@ -179,7 +178,7 @@ TEST_CASE("gelu, beta with a gain, and no gamma") {
     CHECK(greatest_difference(whole.dx, plain.dx) < 1e-12);
     CHECK(greatest_difference(whole.dbeta, plain.dbeta) < 1e-11);
     std::vector<double> again(x.size());
-    batch_norm_again(whole.cpu, whole.chain, 5, x, whole.gamma, whole.beta, whole.kept, again);
+    whole.cpu.batch_norm_again(whole.chain, 5, x, whole.gamma, whole.beta, whole.kept, again);
     CHECK(again == whole.y);
   }
 }

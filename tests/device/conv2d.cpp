@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/conv2d.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "device/draw.hpp"
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
 
@@ -56,9 +54,9 @@ void compare(edl::conv_geometry g, int batch, double tolerance, edl::cpu_options
 
   edl::basic_cpu<T> cpu(o);
   std::vector<T> out(y.size(), T(1e9)), gx(x.size(), T(1e9)), gw(w.size(), T(1e9)), gb(bias.size(), T(1e9));
-  conv2d_forward(cpu, g, batch, edl::activation::none, x, w, bias, out);
+  cpu.conv2d_forward(g, batch, edl::activation::none, x, w, bias, out);
   CHECK(greatest_difference(out, y) < tolerance);
-  conv2d_backward(cpu, g, batch, x, w, dy, gx, gw, gb);
+  cpu.conv2d_backward(g, batch, x, w, dy, gx, gw, gb);
   CHECK(greatest_difference(gx, dx) < tolerance);
   CHECK(greatest_difference(gw, dw) < tolerance);
   CHECK(greatest_difference(gb, db) < tolerance);
@@ -66,13 +64,13 @@ void compare(edl::conv_geometry g, int batch, double tolerance, edl::cpu_options
   // What nobody needs is not computed, and nothing else changes.
   auto const before = gw;
   std::ranges::fill(gw, T(0));
-  conv2d_backward(cpu, g, batch, x, w, dy, {}, gw, {});
+  cpu.conv2d_backward(g, batch, x, w, dy, {}, gw, {});
   CHECK(gw == before);
-  conv2d_forward(cpu, g, batch, edl::activation::none, x, w, {}, out);
+  cpu.conv2d_forward(g, batch, edl::activation::none, x, w, {}, out);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] -= double(bias[i % bias.size()]);
   CHECK(greatest_difference(out, y) < tolerance);
   for (double& v : y) v = std::max(v, 0.0);
-  conv2d_forward(cpu, g, batch, edl::activation::relu, x, w, {}, out);
+  cpu.conv2d_forward(g, batch, edl::activation::relu, x, w, {}, out);
   CHECK(greatest_difference(out, y) < tolerance);
 }
 
@@ -176,8 +174,8 @@ TEST_CASE("equal numbers of threads give equal bits") {
     for (auto* out : {first, again}) {
       edl::cpu cpu({.threads = 3, .kernels = libraries ? edl::kernels::fixed : edl::kernels::own});
       out[0].resize(dy.size()), out[1].resize(w.size());
-      conv2d_forward(cpu, g, 13, edl::activation::none, x, w, {}, out[0]);
-      conv2d_backward(cpu, g, 13, x, w, dy, {}, out[1], {});
+      cpu.conv2d_forward(g, 13, edl::activation::none, x, w, {}, out[0]);
+      cpu.conv2d_backward(g, 13, x, w, dy, {}, out[1], {});
     }
     CHECK(first[0] == again[0]);
     CHECK(first[1] == again[1]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu.hpp"
-
 #include <doctest/doctest.h>
 
 #include <type_traits>
+
+#include "edl/device/cpu/basic_cpu.hpp"
 
 struct no_device {
   using scalar = float;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/dense.hpp"
-
 #include <doctest/doctest.h>
 
 #include <vector>
 
 #include "device/draw.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("a dense layer and its gradients, by the definition") {
   std::size_t const rows = 5, inputs = 7, outputs = 3;
@@ -24,12 +23,12 @@ TEST_CASE("a dense layer and its gradients, by the definition") {
     }
   edl::basic_cpu<double> cpu;
   std::vector<double> out(y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
-  dense_forward(cpu, rows, inputs, outputs, edl::activation::none, x, w, b, out);
-  dense_backward(cpu, rows, inputs, outputs, x, w, dy, gx, gw, gb);
+  cpu.dense_forward(rows, inputs, outputs, edl::activation::none, x, w, b, out);
+  cpu.dense_backward(rows, inputs, outputs, x, w, dy, gx, gw, gb);
   CHECK(greatest_difference(out, y) < 1e-14);
   CHECK(greatest_difference(gx, dx) < 1e-14);
   CHECK(greatest_difference(gw, dw) < 1e-14);
   CHECK(greatest_difference(gb, db) < 1e-14);
-  dense_backward(cpu, rows, inputs, outputs, x, w, dy, {}, gw, {});
+  cpu.dense_backward(rows, inputs, outputs, x, w, dy, {}, gw, {});
   CHECK(greatest_difference(gw, dw) < 1e-14);
 }

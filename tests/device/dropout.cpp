@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/dropout.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "device/draw.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("which elements stay is the stream's word, element by element") {
   edl::basic_cpu<float> cpu;
@@ -15,8 +14,8 @@ TEST_CASE("which elements stay is the stream's word, element by element") {
     auto const x = numbers<float>(n, n);
     std::vector<float> y(n, 9), dx(n, 9);
     std::vector<std::byte> mask(n);
-    dropout_forward(cpu, 0.3f, random, x, y, mask);
-    dropout_backward(cpu, 0.3f, mask, x, dx);
+    cpu.dropout_forward(0.3f, random, x, y, mask);
+    cpu.dropout_backward(0.3f, mask, x, dx);
     for (std::size_t i = 0; i < n; ++i)
       CHECK(y[i] == doctest::Approx(random.uniform(i) >= 0.3f ? x[i] / 0.7f : 0));
     CHECK(dx == y);
@@ -29,10 +28,10 @@ TEST_CASE("the rate is respected, and nothing is dropped at rate 0") {
   std::vector<float> y(x.size());
   std::vector<std::byte> mask(x.size());
   for (float rate : {0.1f, 0.5f, 0.9f}) {
-    dropout_forward(cpu, rate, edl::random_stream{5, 6}, x, y, mask);
+    cpu.dropout_forward(rate, edl::random_stream{5, 6}, x, y, mask);
     double const dropped = double(std::ranges::count(y, 0.0f)) / double(x.size());
     CHECK(dropped == doctest::Approx(rate).epsilon(0.02));
   }
-  dropout_forward(cpu, 0, edl::random_stream{5, 6}, x, y, mask);
+  cpu.dropout_forward(0, edl::random_stream{5, 6}, x, y, mask);
   CHECK(y == x);
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/elementwise.hpp"
-
 #include <doctest/doctest.h>
 
 #include <span>
 #include <vector>
 
+#include "edl/device/cpu/basic_cpu.hpp"
+
 TEST_CASE("copies and sums, also onto an operand") {
   edl::basic_cpu<float> cpu;
   std::vector<float> const a{1, 2, 3}, b{10, 20, 30};
   std::vector<float> y(3);
-  copy(cpu, a, y);
+  cpu.copy(a, y);
   CHECK(y == a);
-  add(cpu, edl::activation::none, a, b, y);
+  cpu.add(edl::activation::none, a, b, y);
   CHECK(y == std::vector<float>{11, 22, 33});
-  add(cpu, edl::activation::none, y, y, y);
+  cpu.add(edl::activation::none, y, y, y);
   CHECK(y == std::vector<float>{22, 44, 66});
   std::vector<float> many(1000), sum(1000);
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = float(i) - 500;
-  add(cpu, edl::activation::relu, many, many, sum);
+  cpu.add(edl::activation::relu, many, many, sum);
   for (std::size_t i = 0; i < many.size(); ++i) CHECK(sum[i] == (i < 500 ? 0 : 2 * float(i) - 1000));
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("a masked sum is the sum where the mask is greater than zero") {
     x[i] = i % 3 ? float(i % 3) : -1;
     expected[i] = i % 3 ? 2 * float(i) : 0;
   }
-  add_masked(cpu, a, a, x, a);
+  cpu.add_masked(a, a, x, a);
   CHECK(a == expected);
 }
 
@@ -38,8 +38,8 @@ TEST_CASE("columns go into and out of a wider matrix") {
   edl::basic_cpu<float> cpu;
   std::vector<float> const narrow{1, 2, 3, 4};
   std::vector<float> wide(6), back(4);
-  copy_columns(cpu, 2, 2, narrow, 0, 2, wide, 1, 3);
+  cpu.copy_columns(2, 2, narrow, 0, 2, wide, 1, 3);
   CHECK(wide == std::vector<float>{0, 1, 2, 0, 3, 4});
-  copy_columns(cpu, 2, 2, wide, 1, 3, back, 0, 2);
+  cpu.copy_columns(2, 2, wide, 1, 3, back, 0, 2);
   CHECK(back == narrow);
 }

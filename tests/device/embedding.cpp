@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/embedding.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include "device/draw.hpp"
 #include "edl/core/error.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("rows that ids name, and the sums of their gradients") {
   edl::basic_cpu<float> cpu;
@@ -16,13 +15,13 @@ TEST_CASE("rows that ids name, and the sums of their gradients") {
   std::vector<float> const table{0, 1, 10, 11, 20, 21, 30, 31}, ids{3, 0, 3, 1, 3, 0},
       dy{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   std::vector<float> y(12), dx(6, 9), dtable(8, 9);
-  embedding_forward(cpu, g, 2, ids, table, y);
+  cpu.embedding_forward(g, 2, ids, table, y);
   CHECK(y == std::vector<float>{30, 31, 0, 1, 30, 31, 10, 11, 30, 31, 0, 1});
-  embedding_backward(cpu, g, 2, ids, dy, dx, dtable);
+  cpu.embedding_backward(g, 2, ids, dy, dx, dtable);
   CHECK(dtable == std::vector<float>{14, 16, 7, 8, 0, 0, 15, 18});
   CHECK(dx == std::vector<float>(6));
   std::vector<float> again(8, 9);
-  embedding_backward(cpu, g, 2, ids, dy, {}, again);
+  cpu.embedding_backward(g, 2, ids, dy, {}, again);
   CHECK(again == dtable);
 }
 
@@ -35,15 +34,15 @@ TEST_CASE("what is no id is an error that names it, and nothing is read or writt
     CAPTURE(bad);
     std::vector<double> const ids{3, 0, 0, bad};
     std::vector<double> y(4, -7), dtable(4, 9);
-    CHECK_THROWS_WITH_AS(embedding_forward(cpu, g, 2, ids, table, y),
+    CHECK_THROWS_WITH_AS(cpu.embedding_forward(g, 2, ids, table, y),
                          doctest::Contains("(number 1 of sample 1) is no id of a vocabulary of 4"),
                          edl::error);
     CHECK(y == std::vector<double>(4, -7));
-    embedding_backward(cpu, g, 2, ids, dy, {}, dtable);
+    cpu.embedding_backward(g, 2, ids, dy, {}, dtable);
     CHECK(dtable == std::vector<double>{6, 0, 0, 1});
   }
   std::vector<double> y(2);
-  CHECK_THROWS_WITH_AS(embedding_forward(cpu, g, 1, std::vector<double>{2.5, 0}, table, y),
+  CHECK_THROWS_WITH_AS(cpu.embedding_forward(g, 1, std::vector<double>{2.5, 0}, table, y),
                        doctest::Contains("2.5 (number 0 of sample 0)"), edl::error);
 }
 
@@ -64,9 +63,9 @@ TEST_CASE("sums have the order of the batch, whatever the number of threads") {
     CAPTURE(threads);
     edl::basic_cpu<float> cpu({.threads = threads});
     std::vector<float> y(n * width), dtable(37 * width, 9);
-    embedding_forward(cpu, g, batch, ids, table, y);
+    cpu.embedding_forward(g, batch, ids, table, y);
     CHECK(y == shown);
-    embedding_backward(cpu, g, batch, ids, dy, {}, dtable);
+    cpu.embedding_backward(g, batch, ids, dy, {}, dtable);
     CHECK(dtable == wanted);
   }
 }

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "edl/device/cpu/basic_cpu.hpp"
+
 namespace {
 
 double below(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
@@ -20,8 +22,8 @@ std::pair<double, double> errors(int threads) {
   std::vector<T> const ones(x.size(), T(1));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(-12 + 24 * double(i) / double(x.size() - 1));
   edl::basic_cpu<T> cpu({.threads = threads});
-  gelu_forward(cpu, x, y);
-  gelu_backward(cpu, x, ones, dx);
+  cpu.elementwise_forward(edl::elementwise::gelu, 0, x, y);
+  cpu.elementwise_backward(edl::elementwise::gelu, 0, x, ones, dx);
   double values = 0, slopes = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     auto const at = double(x[i]);
@@ -48,7 +50,7 @@ TEST_CASE("gelu far out, and of what is no number") {
   std::vector<float> x(9, 1e30f), y(9);
   x[1] = -1e30f, x[2] = std::numeric_limits<float>::quiet_NaN(), x[8] = -1e30f, x[3] = 0;
   edl::basic_cpu<float> cpu;
-  gelu_forward(cpu, x, y);
+  cpu.elementwise_forward(edl::elementwise::gelu, 0, x, y);
   CHECK(y[0] == 1e30f);
   CHECK(y[1] == 0);
   CHECK(std::isnan(y[2]));

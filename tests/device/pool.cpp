@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/pool.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
 float const no_number = std::numeric_limits<float>::quiet_NaN();
@@ -18,9 +17,9 @@ TEST_CASE("the greatest of a window, and its gradient to the first of equals") {
   edl::pool_geometry const g{{2, 4, 1}, {1, 2, 1}, 2, 2, 0};
   std::vector<float> const x{1, 5, 7, 7, 5, 2, 7, -1}, dy{10, 20};
   std::vector<float> y(2), dx(8, 9);
-  max_pool_forward(cpu, g, 1, x, y);
+  cpu.max_pool_forward(g, 1, x, y);
   CHECK(y == std::vector<float>{5, 7});
-  max_pool_backward(cpu, g, 1, x, y, dy, dx);
+  cpu.max_pool_backward(g, 1, x, y, dy, dx);
   CHECK(dx == std::vector<float>{0, 10, 20, 0, 0, 0, 0, 0});
 }
 
@@ -29,13 +28,13 @@ TEST_CASE("windows that overlap add up, and the border is no element") {
   edl::pool_geometry const g{{1, 3, 1}, {1, 3, 1}, {1, 3}, 1, {0, 1}};
   std::vector<float> const x{-3, -1, -2}, dy{1, 2, 4};
   std::vector<float> y(3), dx(3, 9);
-  max_pool_forward(cpu, g, 1, x, y);
+  cpu.max_pool_forward(g, 1, x, y);
   CHECK(y == std::vector<float>{-1, -1, -1});
-  max_pool_backward(cpu, g, 1, x, y, dy, dx);
+  cpu.max_pool_backward(g, 1, x, y, dy, dx);
   CHECK(dx == std::vector<float>{0, 7, 0});
-  average_pool_forward(cpu, g, 1, x, y);
+  cpu.average_pool_forward(g, 1, x, y);
   CHECK(y == std::vector<float>{-2, -2, -1.5f});
-  average_pool_backward(cpu, g, 1, std::vector<float>{2, 3, 4}, dx);
+  cpu.average_pool_backward(g, 1, std::vector<float>{2, 3, 4}, dx);
   CHECK(dx == std::vector<float>{2, 4, 3});
 }
 
@@ -43,7 +42,7 @@ TEST_CASE("a NaN is the greatest, wherever it stands") {
   edl::basic_cpu<float> cpu;
   edl::pool_geometry const g{{1, 2, 2}, {1, 1, 2}, {1, 2}, 1, 0};
   std::vector<float> y(2);
-  max_pool_forward(cpu, g, 1, std::vector<float>{no_number, 1, 1, no_number}, y);
+  cpu.max_pool_forward(g, 1, std::vector<float>{no_number, 1, 1, no_number}, y);
   CHECK(std::isnan(y[0]));
   CHECK(std::isnan(y[1]));
 }
@@ -54,8 +53,8 @@ TEST_CASE("many channels, in parts") {
   edl::pool_geometry const g{{2, 2, c}, {1, 1, c}, 2, 2, 0};
   auto const x = numbers<double>(std::size_t(2 * 4 * c), 1), dy = numbers<double>(std::size_t(2 * c), 2);
   std::vector<double> y(dy.size()), dx(x.size(), 9);
-  max_pool_forward(cpu, g, 2, x, y);
-  max_pool_backward(cpu, g, 2, x, y, dy, dx);
+  cpu.max_pool_forward(g, 2, x, y);
+  cpu.max_pool_backward(g, 2, x, y, dy, dx);
   for (std::size_t s = 0; s < 2; ++s)
     for (std::size_t k = 0; k < std::size_t(c); ++k) {
       double given = 0;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/plan.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"
 

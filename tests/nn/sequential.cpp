@@ -17,7 +17,7 @@ namespace {
 struct never_backward {
   constexpr edl::fit check(edl::shape) const { return edl::fit::fits; }
   constexpr edl::shape output(edl::shape in) const { return in; }
-  void forward(auto& p, auto const& a) const { copy(p.device, a.x, a.y); }
+  void forward(auto& p, auto const& a) const { p.device.copy(a.x, a.y); }
   void backward(auto&, auto const&) const { FAIL("nobody needs this"); }
 };
 

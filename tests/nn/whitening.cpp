@@ -9,7 +9,7 @@
 
 #include "device/draw.hpp"
 #include "edl/core/error.hpp"
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("what whitening filters see has no correlation and variance one, and comes with both signs") {
   edl::shape const in{7, 6, 2};
@@ -21,7 +21,7 @@ TEST_CASE("what whitening filters see has no correlation and variance one, and c
   edl::conv_geometry const g{in, {6, 5, int(filters)}, 2, 1, 0, 1};
   std::vector<float> y(pictures * g.out.size());
   edl::cpu cpu;
-  conv2d_forward(cpu, g, int(pictures), edl::activation::none, x, kernel, {}, y);
+  cpu.conv2d_forward(g, int(pictures), edl::activation::none, x, kernel, {}, y);
   std::size_t const rows = y.size() / filters;
   for (std::size_t a = 0; a < filters; ++a)
     for (std::size_t b = 0; b < filters; ++b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: forgetful.* has no member named .*backward
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"
 namespace nn = edl::nn;
@@ -11,4 +11,7 @@ struct forgetful {
   void forward(nn::pass<D>&, nn::forward_args<typename D::scalar> const&) const {}
 };
 inline constexpr auto net = nn::sequential(nn::features{.count = 3}, forgetful{});
-int main() { edl::model<net, edl::cpu> m; m.backward({}, 1); }
+int main() {
+  edl::model<net, edl::cpu> m;
+  m.backward({}, 1);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<1, edl::nn::shortcut<edl::nn::conv2d,.*>, edl::shape.8, 8, 3., .*fit::branches_differ_in_shape>
-#include "edl/device/cpu.hpp"
+// rejects: layer_receives<1, edl::nn::shortcut<edl::nn::conv2d,.*>, edl::shape.8, 8, 3.,
+// .*fit::branches_differ_in_shape>
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"
 namespace nn = edl::nn;

@@ -11,10 +11,10 @@
 #include "edl/author/model_traits.hpp"
 #include "edl/author/sample.hpp"
 #include "edl/device/any_device.hpp"
-#include "edl/nn/loss/on_cuda.hpp"
+#include "edl/nn/loss/on_accelerator.hpp"
 #include "edl/nn/model.hpp"
 #include "edl/nn/takes_ids.hpp"
-#include "edl/optim/on_cuda.hpp"
+#include "edl/optim/on_accelerator.hpp"
 #include "edl/train/learner.hpp"
 #include "edl/train/trainers.hpp"
 #include "edl/worker/trainer.hpp"
@@ -46,11 +46,11 @@ class model_learner final : public train::learner {
   static constexpr shape input = network::input, output = network::output;
   static constexpr std::size_t labels = sample_type::labels;
   static constexpr bool classes = traits::loss_type::class_labels;
-  static constexpr bool loss_on_gpu = nn::computes_on_cuda<typename traits::loss_type>;
-  static constexpr bool optimizer_on_gpu = optimizes_on_cuda<typename traits::optimizer_type>;
+  static constexpr bool loss_on_gpu = nn::computes_on_accelerator<typename traits::loss_type>;
+  static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
  public:
-  model_learner(std::shared_ptr<device_backend> on, worker::trainer_options const& o)
+  model_learner(std::shared_ptr<backend> on, worker::trainer_options const& o)
       : train::learner({.input = input,
                         .output = output,
                         .parameters = network::parameter_count,
@@ -113,13 +113,13 @@ class model_learner final : public train::learner {
     traits::metrics::update(totals, output, rows, outputs, truth(b), loss);
   }
 
-  void compute_loss([[maybe_unused]] cuda& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
+  void compute_loss([[maybe_unused]] accelerator& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
                     [[maybe_unused]] in labels_there, [[maybe_unused]] out gradients,
                     [[maybe_unused]] out loss) const override {
     if constexpr (loss_on_gpu)
       nn::compute_loss(gpu, traits::loss, output, rows, outputs, labels_there, gradients, loss);
   }
-  void apply_optimizer([[maybe_unused]] cuda& gpu, [[maybe_unused]] out weights,
+  void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
     if constexpr (optimizer_on_gpu) edl::apply(gpu, traits::optimizer, weights, gradients, slots, rate, step);
@@ -142,7 +142,7 @@ constexpr bool is_portable = nn::is_portable(Model::network.body, Model::network
 /// A model's trainer, on the device that the options want.
 template <class Model>
 std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o) try {
-  return train::make_trainer(o, is_portable<Model>, [&](std::shared_ptr<device_backend> on) {
+  return train::make_trainer(o, is_portable<Model>, [&](std::shared_ptr<backend> on) {
     return std::make_unique<model_learner<Model>>(std::move(on), o);
   });
 } catch (std::bad_alloc const&) {

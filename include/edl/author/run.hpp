@@ -28,8 +28,7 @@ train::program make_program() {
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
   p.make_trainer = make_trainer<Model>;
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
-    any_device device(train::open_device(o, is_portable<Model>));
-    nn::explain<Model::network>(to, device, {o.max_batch, o.keep});
+    nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep});
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);

@@ -2,34 +2,37 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 
 #include "edl/core/random.hpp"
 #include "edl/core/span.hpp"
 #include "edl/device/activation.hpp"
+#include "edl/device/elementwise.hpp"
 #include "edl/device/geometry.hpp"
 
 namespace edl {
 
-/// What computes, whatever it is: memory of its own and the operations of `concept device` in single
-/// precision, behind virtual functions, so that a network is compiled once for all that may compute it.
+/// What computes: a stream of work, memory of its own, and the operations that layers are made of. A network
+/// is compiled once for all that may compute it.
 ///
-/// Spans named `host` are host memory, all others this one's, from `allocate`. Calls may return before the
-/// work is done. Throws edl::error; what happens to work under way may come with a later call. Thread safety:
-/// distinct objects: safe. Shared objects: unsafe.
-class device_backend {
+/// All extents are run-time values, and samples are channels last. Outputs are overwritten unless a name says
+/// otherwise, and do not overlap inputs unless it is said. Spans named `host` are host memory, all others the
+/// backend's, from `allocate`. Calls may return before the work is done. Throws edl::error; what happens to
+/// work under way may come with a later call. Thread safety: distinct objects: safe. Shared objects: unsafe.
+template <class T>
+class basic_backend {
  public:
-  using in = view<float>;
-  using out = std::span<float>;
+  using scalar = T;
+  using in = view<T>;
+  using out = std::span<T>;
 
-  virtual ~device_backend() = default;
+  virtual ~basic_backend() = default;
 
   // ---- Memory ----
 
-  virtual float* allocate(std::size_t floats) = 0;  ///< zeroed
-  virtual void release(float* memory, std::size_t floats) noexcept = 0;
+  virtual T* allocate(std::size_t n) = 0;  ///< zeroed
+  virtual void release(T* memory, std::size_t n) noexcept = 0;
 
   /// The host may read and write that memory, too.
   virtual bool in_host_memory() const { return false; }
@@ -44,66 +47,123 @@ class device_backend {
   /// Waits until all is done.
   virtual void synchronize() = 0;
 
+  /// Copies values from host memory.
+  void write(in host, out to) { upload(std::as_bytes(host), to.data()); }
+
+  /// Copies values to host memory, where they are on return.
+  void read(in from, out host) {
+    download(from.data(), std::as_writable_bytes(host));
+    synchronize();
+  }
+
   // ---- Products ----
 
+  /// y = f(x ∗ kernel + bias). `bias` may be empty.
   virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
                               out y) = 0;
+
+  /// Gradients of a convolution without its activation. An empty `dx`, `dkernel` or `dbias` is not computed.
   virtual void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
                                out dbias) = 0;
+
+  /// y (rows × outputs) = f(x (rows × inputs) · kernel (inputs × outputs) + bias). `bias` may be empty.
   virtual void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x,
                              in kernel, in bias, out y) = 0;
+
+  /// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed.
   virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
                               in dy, out dx, out dkernel, out dbias) = 0;
+
+  /// Which kernels compute a convolution forward, and backward to the input and to the kernel.
   virtual std::string describe_conv2d(conv_geometry const& g, int batch) = 0;
+
+  /// Which product computes a dense layer forward.
   virtual std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) = 0;
 
   // ---- Windows ----
 
+  /// The greatest element under each window; what lies outside the sample does not count. A NaN stays.
   virtual void max_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
+
+  /// The gradient goes to the first of equal greatest elements.
   virtual void max_pool_backward(pool_geometry const& g, int batch, in x, in y, in dy, out dx) = 0;
+
+  /// The mean of the elements under each window that lie inside the sample (TensorFlow's rule at the border).
   virtual void average_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
   virtual void average_pool_backward(pool_geometry const& g, int batch, in dy, out dx) = 0;
 
   // ---- Normalisation ----
 
-  virtual void batch_norm_train(norm_chain const& c, int batch, float momentum, float epsilon, in x, in gamma,
+  /// y = gamma · (x − mean) / √(variance + epsilon) + beta (no gamma is ones), each channel by the mean and
+  /// (biased) variance of all positions of the batch, plus `more` (may be empty; not with windows or gelu),
+  /// then what `c` says. Moves the running values: running ← momentum · running + (1 − momentum) · this
+  /// batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
+  virtual void batch_norm_train(norm_chain const& c, int batch, T momentum, T epsilon, in x, in gamma,
                                 in beta, in more, out running_mean, out running_variance, out y,
                                 out kept) = 0;
-  virtual void batch_norm_evaluate(norm_chain const& c, int batch, float epsilon, in x, in gamma, in beta,
+
+  /// The same by the running values, which stay as they are.
+  virtual void batch_norm_evaluate(norm_chain const& c, int batch, T epsilon, in x, in gamma, in beta,
                                    in more, in running_mean, in running_variance, out y, out kept) = 0;
+
+  /// y once more, from what either of them kept; nothing is added.
   virtual void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) = 0;
+
+  /// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where
+  /// they are constants). An empty `dx` is not computed; dgamma is empty where gamma is.
   virtual void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta,
                                    in dy, in kept, out dx, out dgamma, out dbeta) = 0;
 
   // ---- Element by element ----
 
-  enum class function : std::uint8_t { relu, leaky_relu, sigmoid, tanh, gelu, scale };
-  virtual void forward(function f, float slope, in x, out y) = 0;
-  virtual void backward(function f, float slope, in y, in dy, out dx) = 0;  ///< gelu: x for y
-  virtual void dropout_forward(float rate, random_stream const& random, in x, out y,
+  /// y = f(x); y may be x where `f` is scale.
+  virtual void elementwise_forward(elementwise f, T parameter, in x, out y) = 0;
+
+  /// dx = dy · f'; dx may be dy. `y` is what `elementwise` says.
+  virtual void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx) = 0;
+
+  /// y = 0 where the stream's uniform number of the element is below `rate`, x / (1 − rate) elsewhere. `mask`
+  /// takes one byte per element, for `dropout_backward`.
+  virtual void dropout_forward(T rate, random_stream const& random, in x, out y,
                                std::span<std::byte> mask) = 0;
-  virtual void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx) = 0;
+  virtual void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx) = 0;
+
   virtual void copy(in x, out y) = 0;
+
+  /// y = f(a + b), where y may be a or b.
   virtual void add(activation f, in a, in b, out y) = 0;
+
+  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
   virtual void add_masked(in a, in b, in x, out y) = 0;
+
+  /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.
   virtual void halve(in x, std::span<std::byte> to) = 0;
   virtual void restore(std::span<std::byte const> from, out y) = 0;
 
-  /// Columns [x_first, x_first + columns) of rows of `x_stride`, to those from `y_first` of rows of
-  /// `y_stride`.
+  /// Copies a matrix of `rows` × `columns` whose rows begin at elements `x_first` and `y_first`, and stand
+  /// `x_stride` and `y_stride` apart: the channels of one branch into or out of a concatenation.
   virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
                             std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
 
-  // ---- Tables: ids are float32 always; the row of what is none is NaN, or an error ----
+  // ---- Tables: ids are float32 whatever the precision ----
 
+  /// Row i of y is the row of the table that id i names. Where there is no such row: an error, or a row of
+  /// NaN.
   virtual void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) = 0;
+
+  /// dtable = for each id the sum of its rows of dy, in their order, whatever the number of threads, and
+  /// zeros elsewhere; dx, unless it is empty, zeros. What is no id is passed over.
   virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
                                   out dtable) = 0;
 
   // ---- Rows ----
 
+  /// y = exp(x) / Σ exp(x) along each row, without overflow.
   virtual void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
   virtual void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
 };
+
+/// In single precision, which programs train in.
+using backend = basic_backend<float>;
 
 }  // namespace edl

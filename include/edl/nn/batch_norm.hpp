@@ -55,27 +55,27 @@ struct batch_norm {
     chain.shift_gain = shift_gain;
     auto const mean = state.next(c), variance = state.next(c);
     if (p.mode == mode::training)
-      batch_norm_train(p.device, chain, a.batch, momentum, epsilon, a.x, gamma, beta, more, mean, variance,
-                       a.y, a.saved);
+      p.device.batch_norm_train(chain, a.batch, momentum, epsilon, a.x, gamma, beta, more, mean, variance,
+                                a.y, a.saved);
     else
-      batch_norm_evaluate(p.device, chain, a.batch, epsilon, a.x, gamma, beta, more, mean, variance, a.y,
-                          a.saved);
+      p.device.batch_norm_evaluate(chain, a.batch, epsilon, a.x, gamma, beta, more, mean, variance, a.y,
+                                   a.saved);
   }
   /// The result once more, after `forward`, whose statistics are in `a.saved`.
   template <class D>
   void again(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain) const {
     std::size_t const n = scales(a.in);
     chain.shift_gain = shift_gain;
-    batch_norm_again(p.device, chain, a.batch, a.x, a.parameters.first(n), a.parameters.subspan(n), a.saved,
-                     a.y);
+    p.device.batch_norm_again(chain, a.batch, a.x, a.parameters.first(n), a.parameters.subspan(n), a.saved,
+                              a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain chain) const {
     std::size_t const n = scales(a.in);
     chain.shift_gain = shift_gain;
-    batch_norm_backward(p.device, chain, a.batch, p.mode == mode::training, a.x, a.parameters.first(n),
-                        a.parameters.subspan(n), a.dy, a.saved, a.dx, a.gradients.first(n),
-                        a.gradients.subspan(n));
+    p.device.batch_norm_backward(chain, a.batch, p.mode == mode::training, a.x, a.parameters.first(n),
+                                 a.parameters.subspan(n), a.dy, a.saved, a.dx, a.gradients.first(n),
+                                 a.gradients.subspan(n));
   }
 
  private:

@@ -66,7 +66,7 @@ void forward_child(pass<D> const& p, std::size_t index, L const& l, forward_args
   trace::scope const timed(p.trace, trace::direction::forward, index, name_of<L>(), a.in, a.out);
   pass<D> own{p.device, p.mode, p.random.child(index), p.scratch, p.trace};
   l.forward(own, a, more...);
-  if (p.trace) finish(p.device);
+  if (p.trace) p.device.synchronize();
 }
 
 /// The same in the backward pass; does nothing where nobody needs a gradient. Who watches is told of it.
@@ -77,7 +77,7 @@ void backward_child(pass<D> const& p, std::size_t index, L const& l,
   trace::scope const timed(p.trace, trace::direction::backward, index, name_of<L>(), a.in, a.out);
   pass<D> own{p.device, p.mode, p.random.child(index), scratch, p.trace, p.watch};
   l.backward(own, a);
-  if (p.trace) finish(p.device);
+  if (p.trace) p.device.synchronize();
   if (p.watch && !a.gradients.empty()) p.watch->final_from(a.gradients);
 }
 

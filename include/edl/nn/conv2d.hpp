@@ -48,14 +48,14 @@ struct conv2d {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
-    conv2d_forward(p.device, geometry(a.in), a.batch, f, a.x, kernel_of(a),
-                   a.parameters.subspan(trained(a.in)), a.y);
+    p.device.conv2d_forward(geometry(a.in), a.batch, f, a.x, kernel_of(a),
+                            a.parameters.subspan(trained(a.in)), a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     std::size_t const n = trained(a.in);
-    conv2d_backward(p.device, geometry(a.in), a.batch, a.x, kernel_of(a), a.dy, a.dx, a.gradients.first(n),
-                    a.gradients.subspan(n));
+    p.device.conv2d_backward(geometry(a.in), a.batch, a.x, kernel_of(a), a.dy, a.dx, a.gradients.first(n),
+                             a.gradients.subspan(n));
   }
 
   constexpr extents kernel_dims(shape in) const {

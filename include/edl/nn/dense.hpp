@@ -32,8 +32,8 @@ struct dense {
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     carver parameters(a.parameters);
     auto const w = parameters.next(a.in.size() * a.out.size());
-    dense_forward(p.device, std::size_t(a.batch), a.in.size(), a.out.size(), f, a.x, w, parameters.rest(),
-                  a.y);
+    p.device.dense_forward(std::size_t(a.batch), a.in.size(), a.out.size(), f, a.x, w, parameters.rest(),
+                           a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
@@ -41,8 +41,8 @@ struct dense {
     carver gradients(a.gradients);
     auto const w = parameters.next(a.in.size() * a.out.size());
     auto const dw = gradients.next(w.size());
-    dense_backward(p.device, std::size_t(a.batch), a.in.size(), a.out.size(), a.x, w, a.dy, a.dx, dw,
-                   gradients.rest());
+    p.device.dense_backward(std::size_t(a.batch), a.in.size(), a.out.size(), a.x, w, a.dy, a.dx, dw,
+                            gradients.rest());
   }
 };
 

@@ -23,16 +23,16 @@ struct dropout {
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     if (p.mode == mode::training)
-      dropout_forward(p.device, rate, p.random, a.x, a.y, std::as_writable_bytes(a.saved));
+      p.device.dropout_forward(rate, p.random, a.x, a.y, std::as_writable_bytes(a.saved));
     else
-      copy(p.device, a.x, a.y);
+      p.device.copy(a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     if (p.mode == mode::training)
-      dropout_backward(p.device, rate, std::as_bytes(a.saved), a.dy, a.dx);
+      p.device.dropout_backward(rate, std::as_bytes(a.saved), a.dy, a.dx);
     else
-      copy(p.device, a.dy, a.dx);
+      p.device.copy(a.dy, a.dx);
   }
 };
 

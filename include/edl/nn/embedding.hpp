@@ -33,11 +33,11 @@ struct embedding {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    embedding_forward(p.device, geometry(a.in), a.batch, a.x, a.parameters, a.y);
+    p.device.embedding_forward(geometry(a.in), a.batch, a.x, a.parameters, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    embedding_backward(p.device, geometry(a.in), a.batch, a.x, a.dy, a.dx, a.gradients);
+    p.device.embedding_backward(geometry(a.in), a.batch, a.x, a.dy, a.dx, a.gradients);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "edl/device/any_device.hpp"
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/layer.hpp"
@@ -34,18 +35,17 @@ concept chained = requires(L const& l, shape in) {
   l.each_step(in, [](auto const&, shape) {});
 };
 
-template <class Device>
 struct explainer {
   std::ostream& to;
-  Device& device;
+  backend& device;
   pass_size batch;
 
   template <layer L>
   std::string kernel_of(L const& l, shape in) {
     if constexpr (std::same_as<L, conv2d>)
-      return describe_conv2d(device, l.geometry(in), batch);
+      return device.describe_conv2d(l.geometry(in), batch);
     else if constexpr (std::same_as<L, dense>)
-      return describe_dense(device, std::size_t(batch), in.size(), std::size_t(l.units));
+      return device.describe_dense(std::size_t(batch), in.size(), std::size_t(l.units));
     else
       return {};
   }
@@ -70,7 +70,7 @@ struct explainer {
   template <layer L>
   void one(L const& l, shape in, shape out, std::size_t saved, std::size_t depth, std::size_t place,
            std::size_t layers) {
-    constexpr std::size_t scalar = sizeof(typename Device::scalar);
+    constexpr std::size_t scalar = sizeof(float);
     write_line(to, {depth, place, layers, name_of<L>(), in, out, count(l, in).parameters,
                     (saved + std::size_t(batch) * out.size()) * scalar, kernel_of(l, in)});
     within(l, in, depth + 1);
@@ -81,11 +81,11 @@ struct explainer {
 
 /// Says how a network is computed for `batch` samples: its steps with the layers that each takes along,
 /// shapes, parameters, memory, and the kernels that the device chose.
-template <auto const& Net, device Device>
-void explain(std::ostream& to, Device& on, pass_size batch) {
+template <auto const& Net>
+void explain(std::ostream& to, backend& on, pass_size batch) {
   detail::write_head(to);
-  detail::explainer<Device>{to, on, batch}.within(Net.body, Net.input, 0);
-  detail::write_memory(to, model<Net, Device>::memory(batch));
+  detail::explainer{to, on, batch}.within(Net.body, Net.input, 0);
+  detail::write_memory(to, model<Net, any_device>::memory(batch));
 }
 
 }  // namespace edl::nn

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "edl/device/activation.hpp"
+#include "edl/device/elementwise.hpp"
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/gelu.hpp"
@@ -64,7 +65,7 @@ struct relu_step : step<L, AfterRelu> {
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    if constexpr (!Masked) relu_backward(p.device, a.y, a.dy, a.dy);
+    if constexpr (!Masked) p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dy);
     step<L, AfterRelu>::backward(p, a);
   }
 };
@@ -123,7 +124,7 @@ struct norm_step {
     if (apart(a.in)) a.y = saved.rest();
     l.forward(p, a, chain(a.in));
     if constexpr (pools)
-      if (apart(a.in)) max_pool_forward(p.device, pool.geometry(a.in), a.batch, a.y, y);
+      if (apart(a.in)) p.device.max_pool_forward(pool.geometry(a.in), a.batch, a.y, y);
   }
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more,
@@ -141,7 +142,7 @@ struct norm_step {
     if constexpr (pools)
       if (apart(a.in)) {
         auto const between = p.scratch.first(std::size_t(a.batch) * a.in.size());
-        max_pool_backward(p.device, pool.geometry(a.in), a.batch, saved.rest(), a.y, a.dy, between);
+        p.device.max_pool_backward(pool.geometry(a.in), a.batch, saved.rest(), a.y, a.dy, between);
         a.dy = between;
       }
     l.backward(p, a, chain(a.in));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/elementwise.hpp"
 #include "edl/nn/layer.hpp"
 
 namespace edl::nn {
@@ -17,11 +18,11 @@ struct gelu {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    gelu_forward(p.device, a.x, a.y);
+    p.device.elementwise_forward(elementwise::gelu, 0, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    gelu_backward(p.device, a.x, a.dy, a.dx);
+    p.device.elementwise_backward(elementwise::gelu, 0, a.x, a.dy, a.dx);
   }
 };
 

@@ -17,11 +17,11 @@ struct global_average_pool {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    average_pool_forward(p.device, detail::pool_whole(a.in), a.batch, a.x, a.y);
+    p.device.average_pool_forward(detail::pool_whole(a.in), a.batch, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    average_pool_backward(p.device, detail::pool_whole(a.in), a.batch, a.dy, a.dx);
+    p.device.average_pool_backward(detail::pool_whole(a.in), a.batch, a.dy, a.dx);
   }
 };
 

@@ -16,11 +16,11 @@ struct global_max_pool {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    max_pool_forward(p.device, detail::pool_whole(a.in), a.batch, a.x, a.y);
+    p.device.max_pool_forward(detail::pool_whole(a.in), a.batch, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    max_pool_backward(p.device, detail::pool_whole(a.in), a.batch, a.x, a.y, a.dy, a.dx);
+    p.device.max_pool_backward(detail::pool_whole(a.in), a.batch, a.x, a.y, a.dy, a.dx);
   }
 };
 

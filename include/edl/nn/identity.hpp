@@ -16,11 +16,11 @@ struct identity {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    copy(p.device, a.x, a.y);
+    p.device.copy(a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    copy(p.device, a.dy, a.dx);
+    p.device.copy(a.dy, a.dx);
   }
 };
 

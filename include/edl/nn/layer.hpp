@@ -45,7 +45,8 @@ struct pass {
   random_stream random;
   std::span<typename Device::scalar> scratch;
   nn::trace* trace = nullptr;  ///< where the time of the layers within goes, if anybody asks
-  /// In the backward pass. Handed on to children by containers that go through them from the last to the first.
+  /// In the backward pass. Handed on to children by containers that go through them from the last to the
+  /// first.
   gradient_watch<typename Device::scalar> const* watch = nullptr;
 };
 

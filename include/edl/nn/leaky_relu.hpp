@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/elementwise.hpp"
 #include "edl/nn/layer.hpp"
 
 namespace edl::nn {
@@ -17,11 +18,11 @@ struct leaky_relu {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    leaky_relu_forward(p.device, slope, a.x, a.y);
+    p.device.elementwise_forward(elementwise::leaky_relu, slope, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    leaky_relu_backward(p.device, slope, a.y, a.dy, a.dx);
+    p.device.elementwise_backward(elementwise::leaky_relu, slope, a.y, a.dy, a.dx);
   }
 };
 

@@ -21,11 +21,11 @@ struct max_pool {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    max_pool_forward(p.device, geometry(a.in), a.batch, a.x, a.y);
+    p.device.max_pool_forward(geometry(a.in), a.batch, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    max_pool_backward(p.device, geometry(a.in), a.batch, a.x, a.y, a.dy, a.dx);
+    p.device.max_pool_backward(geometry(a.in), a.batch, a.x, a.y, a.dy, a.dx);
   }
 };
 

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "edl/core/layout.hpp"
 #include "edl/device/device.hpp"
+#include "edl/device/device_buffer.hpp"
 #include "edl/nn/plan.hpp"
 #include "edl/nn/sequential.hpp"
 
@@ -67,14 +69,15 @@ class model {
   static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
 
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
-  explicit model(options o = {}) : device_(o.device), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep) {
+  explicit model(options o = {})
+      : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep) {
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
-    variables_ = allocate(device_, parameter_count + state_count);
-    gradients_ = allocate(device_, parameter_count);
-    workspace_ = allocate(device_, Net.body.workspace(input, {max_batch_, keep_}));
-    y_ = allocate(device_, batch * output.size());
-    dy_ = allocate(device_, batch * output.size());
+    variables_ = buffer(device_, parameter_count + state_count);
+    gradients_ = buffer(device_, parameter_count);
+    workspace_ = buffer(device_, Net.body.workspace(input, {max_batch_, keep_}));
+    y_ = buffer(device_, batch * output.size());
+    dy_ = buffer(device_, batch * output.size());
     initialise(o.seed);
   }
 
@@ -88,14 +91,14 @@ class model {
 
   /// Draws the variables anew.
   void initialise(std::uint64_t seed) {
-    if (in_host_memory(device_)) {
+    if (device_->in_host_memory()) {
       initialise(seed, 0, variables());
     } else {
       std::vector<scalar> host(variables().size());
       initialise(seed, 0, host);
-      upload(device_, host, variables());
+      device_->write(host, variables());
     }
-    bind_parameters(device_, parameters());
+    device_->bind(parameters());
   }
 
   /// Elements [first, first + range.size()) of the variables' arena alone, in host memory: the same bits as
@@ -157,14 +160,16 @@ class model {
   void set_trace(nn::trace* to) { trace_ = to; }
 
   int max_batch() const { return max_batch_; }
-  Device& device() { return device_; }
+  std::shared_ptr<typename Device::backend> const& device() const { return device_; }
 
  private:
-  using buffer = typename Device::buffer;
+  using buffer = device_buffer<scalar>;
 
-  nn::pass<Device> pass() { return {device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_}; }
+  nn::pass<basic_backend<scalar>> pass() {
+    return {*device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_};
+  }
 
-  Device device_;
+  std::shared_ptr<typename Device::backend> device_;
   int max_batch_ = 1, batch_ = 0;
   std::uint64_t seed_ = 1, step_ = 0;
   nn::storage keep_ = nn::storage::recomputed;

@@ -62,12 +62,12 @@ struct parallel {
       forward_child(p, index, b, shares.next(b, a.in, a.x, y));
       if constexpr (How == merge::concat) {
         auto const c = std::size_t(out.channels);
-        copy_columns(p.device, y.size() / c, c, y, 0, c, a.y, channel, std::size_t(a.out.channels));
+        p.device.copy_columns(y.size() / c, c, y, 0, c, a.y, channel, std::size_t(a.out.channels));
         channel += c;
       } else if (index == 0) {
-        copy(p.device, y, a.y);
+        p.device.copy(y, a.y);
       } else {
-        add(p.device, activation::none, a.y, y, a.y);
+        p.device.add(activation::none, a.y, y, a.y);
       }
       ++index;
     };
@@ -88,16 +88,16 @@ struct parallel {
       call.dy = a.dy;
       if constexpr (How == merge::concat) {
         auto const c = std::size_t(out.channels);
-        copy_columns(p.device, y.size() / c, c, a.dy, channel, std::size_t(a.out.channels), slice, 0, c);
+        p.device.copy_columns(y.size() / c, c, a.dy, channel, std::size_t(a.out.channels), slice, 0, c);
         call.dy = slice.first(y.size());
         channel += c;
       } else if (nn::spends_dy<std::remove_cvref_t<decltype(b)>>) {
         call.dy = slice;
-        copy(p.device, a.dy, slice);
+        p.device.copy(a.dy, slice);
       }
       call.dx = index == 0 ? a.dx : other.first(a.dx.size());
       backward_child(own, index, b, call, scratch.rest());
-      if (index > 0 && !a.dx.empty()) add(p.device, activation::none, a.dx, other, a.dx);
+      if (index > 0 && !a.dx.empty()) p.device.add(activation::none, a.dx, other, a.dx);
       ++index;
     };
     std::apply([&](auto const&... b) { (one(b), ...); }, branches);

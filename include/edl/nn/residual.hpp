@@ -79,7 +79,7 @@ struct shortcut {
       forward_child(own, 0, body, body_call, other, f);
     } else {
       forward_child(own, 0, body, body_call);
-      add(p.device, f, left, other, a.y);
+      p.device.add(f, left, other, a.y);
     }
   }
 
@@ -94,7 +94,7 @@ struct shortcut {
     left.dy = a.dy;
     if constexpr (nn::spends_dy<Body>) {  // it is needed again
       left.dy = scratch.aligned(a.dy.size());
-      copy(p.device, a.dy, left.dy);
+      p.device.copy(a.dy, left.dy);
     }
     left.dx = a.dx;
     pass<D> own{p.device, p.mode, p.random, {}, p.trace, p.watch};
@@ -110,9 +110,9 @@ struct shortcut {
     }
     if (a.dx.empty()) return;
     if (after_relu)
-      add_masked(p.device, a.dx, more, a.x, a.dx);
+      p.device.add_masked(a.dx, more, a.x, a.dx);
     else
-      add(p.device, activation::none, a.dx, more, a.dx);
+      p.device.add(activation::none, a.dx, more, a.dx);
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/elementwise.hpp"
 #include "edl/nn/layer.hpp"
 
 namespace edl::nn {
@@ -18,11 +19,11 @@ struct scale {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    multiply(p.device, factor, a.x, a.y);
+    p.device.elementwise_forward(elementwise::scale, factor, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    multiply(p.device, factor, a.dy, a.dx);
+    p.device.elementwise_forward(elementwise::scale, factor, a.dy, a.dx);
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/device/elementwise.hpp"
 #include "edl/nn/layer.hpp"
 
 namespace edl::nn {
@@ -15,11 +16,11 @@ struct sigmoid {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    sigmoid_forward(p.device, a.x, a.y);
+    p.device.elementwise_forward(elementwise::sigmoid, 0, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    sigmoid_backward(p.device, a.y, a.dy, a.dx);
+    p.device.elementwise_backward(elementwise::sigmoid, 0, a.y, a.dy, a.dx);
   }
 };
 

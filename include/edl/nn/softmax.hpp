@@ -16,12 +16,12 @@ struct softmax {
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     auto const classes = std::size_t(a.in.channels);
-    softmax_forward(p.device, a.x.size() / classes, classes, a.x, a.y);
+    p.device.softmax_forward(a.x.size() / classes, classes, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     auto const classes = std::size_t(a.in.channels);
-    softmax_backward(p.device, a.y.size() / classes, classes, a.y, a.dy, a.dx);
+    p.device.softmax_backward(a.y.size() / classes, classes, a.y, a.dy, a.dx);
   }
 };
 

@@ -11,7 +11,7 @@
 
 namespace edl {
 
-class cuda_backend;  // edl/device/cuda/backend.hpp
+class accelerator;  // edl/device/accelerator.hpp
 
 /// A model's variables (parameters, then state) and its optimiser's slots where the gradients are computed:
 /// in the memory of a GPU. Steps are made there, so that neither gradients nor variables travel. Thread
@@ -35,12 +35,12 @@ class arena {
 
   /// What the members of a world sum, in the GPU's memory.
   struct summands {
-    std::shared_ptr<cuda_backend> gpu;
+    std::shared_ptr<accelerator> gpu;
     std::span<float> gradients, state_change;
   };
 
   /// From now on the gradients of a pass are to be summed with others' before a step. The pass leaves the
-  /// state as it was, and its change beside the gradients. It puts marks (`cuda_backend::mark`) into its
+  /// state as it was, and its change beside the gradients. It puts marks (`accelerator::mark`) into its
   /// work: number i + 1 where the gradients from number `borders[i]` on are final, for some of these, from
   /// the last to the first, and number `borders.size()` + 1 where all is there. `ready` is called for the
   /// former when it is known that the minibatch will count. Always the same borders, or none:

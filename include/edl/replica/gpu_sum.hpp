@@ -14,7 +14,7 @@
 #include "edl/collective/broken.hpp"
 #include "edl/collective/group.hpp"
 #include "edl/core/ledger.hpp"
-#include "edl/device/cuda/backend.hpp"
+#include "edl/device/accelerator.hpp"
 #include "edl/optim/arena.hpp"
 #include "edl/replica/buckets.hpp"
 

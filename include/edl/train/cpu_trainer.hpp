@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/device/cpu/backend.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/train/learning_trainer.hpp"
 
 namespace edl::train {
@@ -17,7 +17,7 @@ namespace edl::train {
 class cpu_trainer final : public learning_trainer {
  public:
   /// `on`: where the learner computes. `no_gpu`: why none computes, where somebody may have expected one.
-  cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr<cpu_backend> on, worker::trainer_options const& o,
+  cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr<cpu> on, worker::trainer_options const& o,
               std::string no_gpu);
 
   std::string device() const override;
@@ -31,7 +31,7 @@ class cpu_trainer final : public learning_trainer {
  private:
   view<float> results(data::batch const& b, mode what);
 
-  std::shared_ptr<cpu_backend> cpu_;
+  std::shared_ptr<cpu> cpu_;
   std::vector<float> shown_, said_;  // a look at a minibatch, and what is said on all of them
   std::string no_gpu_;
 };

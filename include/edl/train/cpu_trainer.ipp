@@ -12,7 +12,7 @@
 
 namespace edl::train {
 
-EDL_INLINE cpu_trainer::cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr<cpu_backend> on,
+EDL_INLINE cpu_trainer::cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr<cpu> on,
                                     worker::trainer_options const& o, std::string no_gpu)
     : learning_trainer(std::move(of), o), cpu_(std::move(on)), no_gpu_(std::move(no_gpu)) {}
 
@@ -21,7 +21,7 @@ EDL_INLINE std::string cpu_trainer::device() const {
 }
 
 EDL_INLINE void cpu_trainer::share(std::function<void(int)> const& work) {
-  auto& team = cpu_->cores().team();
+  auto& team = cpu_->team();
   team.run(team.size(), work);
 }
 

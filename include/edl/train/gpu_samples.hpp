@@ -13,7 +13,8 @@
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/data/batch.hpp"
-#include "edl/device/cuda.hpp"
+#include "edl/device/device_buffer.hpp"
+#include "edl/device/pinned.hpp"
 #include "edl/device/placement.hpp"
 #include "edl/worker/trainer.hpp"
 
@@ -35,7 +36,7 @@ struct gpu_sample_options {
 /// rest is used by one thread, which waits for the GPU between one `give` and the next.
 class gpu_samples {
  public:
-  gpu_samples(cuda const& gpu, gpu_sample_options of);
+  gpu_samples(std::shared_ptr<accelerator> gpu, gpu_sample_options of);
 
   /// Makes room for so many samples; before anything is given. `automatic`: where a quarter of the free
   /// memory is enough, first for training. What it has done, for the log; empty: nothing. A usage_error where
@@ -58,7 +59,7 @@ class gpu_samples {
  private:
   /// The samples of one kind that are kept.
   struct kept_kind {
-    any_buffer features;
+    device_buffer<float> features;
     std::vector<std::uint32_t> labels;
     std::vector<std::atomic<std::uint8_t>> known;
   };
@@ -68,18 +69,18 @@ class gpu_samples {
     return m == mode::prediction ? nullptr : kept_[m == mode::training ? 0 : 1].get();
   }
   kept_kind* kept(mode m) { return const_cast<kept_kind*>(std::as_const(*this).kept(m)); }
-  std::uint32_t const* list(any_buffer const& of) const {
+  std::uint32_t const* list(device_buffer<float> const& of) const {
     return reinterpret_cast<std::uint32_t const*>(of.span().data());
   }
   void remember(kept_kind& in, data::batch const& b, std::span<std::uint32_t const> places);
 
-  cuda gpu_;
+  std::shared_ptr<accelerator> gpu_;
   gpu_sample_options of_;
   std::size_t size_;  // of a sample
   std::array<std::unique_ptr<kept_kind>, 2> kept_;
-  any_buffer given_, labels_;
-  any_buffer rows_, in_order_;     // where kept samples, and given ones, lie
-  any_buffer placements_, looks_;  // of a minibatch; of each look, the first of which is as it is
+  device_buffer<float> given_, labels_;
+  device_buffer<float> rows_, in_order_;     // where kept samples, and given ones, lie
+  device_buffer<float> placements_, looks_;  // of a minibatch; of each look, the first of which is as it is
   pinned_buffer host_rows_, host_placements_;
 };
 

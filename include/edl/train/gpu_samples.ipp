@@ -30,18 +30,18 @@ inline std::uint64_t place_of(data::batch const& b, std::size_t row) {
 
 }  // namespace detail
 
-EDL_INLINE gpu_samples::gpu_samples(cuda const& gpu, gpu_sample_options of)
+EDL_INLINE gpu_samples::gpu_samples(std::shared_ptr<accelerator> gpu, gpu_sample_options of)
     : gpu_(gpu),
       of_(std::move(of)),
       size_(of_.input.size()),
-      given_(gpu_.backend(), std::size_t(of_.max_batch) * size_),
-      labels_(gpu_.backend(), std::size_t(of_.max_batch) * of_.labels),
-      rows_(gpu_.backend(), std::size_t(of_.max_batch)),
-      in_order_(gpu_.backend(), std::size_t(of_.max_batch)),
-      placements_(gpu_.backend(), std::size_t(of_.max_batch) * detail::placement_floats),
-      looks_(gpu_.backend(), (1 + of_.looks.size()) * std::size_t(of_.max_batch) * detail::placement_floats),
-      host_rows_(gpu_.backend(), std::size_t(of_.max_batch)),
-      host_placements_(gpu_.backend(), std::size_t(of_.max_batch) * detail::placement_floats) {
+      given_(gpu_, std::size_t(of_.max_batch) * size_),
+      labels_(gpu_, std::size_t(of_.max_batch) * of_.labels),
+      rows_(gpu_, std::size_t(of_.max_batch)),
+      in_order_(gpu_, std::size_t(of_.max_batch)),
+      placements_(gpu_, std::size_t(of_.max_batch) * detail::placement_floats),
+      looks_(gpu_, (1 + of_.looks.size()) * std::size_t(of_.max_batch) * detail::placement_floats),
+      host_rows_(gpu_, std::size_t(of_.max_batch)),
+      host_placements_(gpu_, std::size_t(of_.max_batch) * detail::placement_floats) {
   std::vector<std::uint32_t> order(std::size_t(of_.max_batch));
   std::iota(order.begin(), order.end(), 0u);
   gpu_->upload(std::as_bytes(std::span(order)), in_order_.span().data());
@@ -76,7 +76,7 @@ EDL_INLINE std::string gpu_samples::keep(worker::keep_samples how, std::uint64_t
                       "use --keep_samples=auto",
                       samples, bytes(samples) >> 20, room >> 20));
     kind =
-        std::make_unique<kept_kind>(kept_kind{any_buffer(gpu_.backend(), std::size_t(samples) * size_),
+        std::make_unique<kept_kind>(kept_kind{device_buffer<float>(gpu_, std::size_t(samples) * size_),
                                               std::vector<std::uint32_t>(std::size_t(samples) * of_.labels),
                                               std::vector<std::atomic<std::uint8_t>>(std::size_t(samples))});
     room -= bytes(samples);
@@ -141,7 +141,7 @@ EDL_INLINE void gpu_samples::show(int rows, mode m, std::size_t look, std::span<
     return of_.exact ? gpu_->move(from, x) : gpu_->store(from, x);
   }
   std::size_t const which = !training && placed ? 1 + look : 0;
-  any_buffer const& how = training && placed ? placements_ : looks_;
+  device_buffer<float> const& how = training && placed ? placements_ : looks_;
   auto const* const first = reinterpret_cast<placement const*>(how.span().data());
   gpu_->show(of_.input, std::size_t(rows), in ? in->features.span() : std::as_const(given_).span(),
              list(in ? rows_ : in_order_), first + which * std::size_t(of_.max_batch), of_.exact, x);

@@ -15,7 +15,7 @@
 
 namespace edl {
 
-class cuda;
+class accelerator;
 class example;
 struct record_stream;
 
@@ -81,9 +81,10 @@ class learner {
 
   // ---- On a GPU that knows them ----
 
-  virtual void compute_loss(cuda& gpu, int rows, in outputs, in labels, out gradients, out loss) const = 0;
-  virtual void apply_optimizer(cuda& gpu, out weights, in gradients, std::span<out const> slots, float rate,
-                               std::uint64_t step) const = 0;
+  virtual void compute_loss(accelerator& gpu, int rows, in outputs, in labels, out gradients,
+                            out loss) const = 0;
+  virtual void apply_optimizer(accelerator& gpu, out weights, in gradients, std::span<out const> slots,
+                               float rate, std::uint64_t step) const = 0;
 
  private:
   learner_facts facts_;

@@ -6,10 +6,10 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/device/cpu/backend.hpp"
-#include "edl/device/cuda.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cuda/open.hpp"
+#include "edl/train/accelerator_trainer.hpp"
 #include "edl/train/cpu_trainer.hpp"
-#include "edl/train/cuda_trainer.hpp"
 #include "edl/train/trainers.hpp"
 
 namespace edl::train {
@@ -17,7 +17,8 @@ namespace edl::train {
 namespace detail {
 
 /// A GPU, or none; `why` is empty then unless somebody may have expected one.
-EDL_INLINE std::optional<cuda> open_gpu(worker::trainer_options const& o, bool portable, std::string& why) {
+EDL_INLINE std::shared_ptr<accelerator> open_gpu(worker::trainer_options const& o, bool portable,
+                                                 std::string& why) {
   using worker::device_kind;
   if (o.on == device_kind::cpu) return {};
   if (!portable) {
@@ -27,7 +28,7 @@ EDL_INLINE std::optional<cuda> open_gpu(worker::trainer_options const& o, bool p
         "elements by operations of the device alone says `static constexpr bool portable = true`");
   }
   try {
-    return cuda(o.cuda);
+    return open_cuda(o.cuda);
   } catch (cuda_unavailable const& e) {
     if (o.on == device_kind::cuda) throw;
     if (e.installed) why = e.what();
@@ -41,15 +42,15 @@ EDL_INLINE std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options
                                                          make_learner const& make) {
   std::string why;
   if (auto const gpu = detail::open_gpu(o, portable, why))
-    return std::make_unique<cuda_trainer>(make(gpu->backend()), *gpu, o);
-  auto const processor = std::make_shared<cpu_backend>(o.device);
+    return std::make_unique<accelerator_trainer>(make(gpu), gpu, o);
+  auto const processor = std::make_shared<cpu>(o.device);
   return std::make_unique<cpu_trainer>(make(processor), processor, o, why);
 }
 
-EDL_INLINE std::shared_ptr<device_backend> open_device(worker::trainer_options const& o, bool portable) {
+EDL_INLINE std::shared_ptr<backend> open_device(worker::trainer_options const& o, bool portable) {
   std::string why;
-  if (auto const gpu = detail::open_gpu(o, portable, why)) return gpu->backend();
-  return std::make_shared<cpu_backend>(o.device);
+  if (auto const gpu = detail::open_gpu(o, portable, why)) return gpu;
+  return std::make_shared<cpu>(o.device);
 }
 
 }  // namespace edl::train

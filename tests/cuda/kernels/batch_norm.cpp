@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/batch_norm.hpp"
-
 #include <limits>
 
 #include "cuda/kernels/board.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
 
@@ -49,7 +48,7 @@ struct norms {
 
   void train(bool adds, double error = 4e-6) {
     std::vector<double> const none;
-    batch_norm_train(cpu, c, batch, 0.9, 1e-3, x, gamma, beta, adds ? more : none, mean, variance, y, kept);
+    cpu.batch_norm_train(c, batch, 0.9, 1e-3, x, gamma, beta, adds ? more : none, mean, variance, y, kept);
     kernels::batch_norm_train(g.q, c, batch, 0.9f, 1e-3f, device_x, device_gamma, device_beta,
                               adds ? device_more : nullptr, device_mean, device_variance, device_y,
                               device_kept, scratch);
@@ -60,7 +59,7 @@ struct norms {
   }
   void evaluate(bool adds) {
     std::vector<double> const none;
-    batch_norm_evaluate(cpu, c, batch, 1e-3, x, gamma, beta, adds ? more : none, mean, variance, y, kept);
+    cpu.batch_norm_evaluate(c, batch, 1e-3, x, gamma, beta, adds ? more : none, mean, variance, y, kept);
     kernels::batch_norm_evaluate(g.q, c, batch, 1e-3f, device_x, device_gamma, device_beta,
                                  adds ? device_more : nullptr, device_mean, device_variance, device_y,
                                  device_kept);
@@ -68,14 +67,14 @@ struct norms {
     CHECK(close(g.get(device_kept, 2 * n), kept, false));
   }
   void again() {
-    batch_norm_again(cpu, c, batch, x, gamma, beta, kept, y);
+    cpu.batch_norm_again(c, batch, x, gamma, beta, kept, y);
     kernels::batch_norm_again(g.q, c, batch, device_x, device_gamma, device_beta, device_kept, device_y);
     CHECK(close(g.get_activations(device_y, out), y, g.q.half, 4e-6));
   }
   void backward(bool through, bool inputs_too = true) {
     std::vector<double> none;
-    batch_norm_backward(cpu, c, batch, through, x, gamma, beta, dy, kept, inputs_too ? dx : none, dgamma,
-                        dbeta);
+    cpu.batch_norm_backward(c, batch, through, x, gamma, beta, dy, kept, inputs_too ? dx : none, dgamma,
+                            dbeta);
     kernels::batch_norm_backward(g.q, c, batch, through, device_x, device_gamma, device_beta, device_dy,
                                  device_kept, inputs_too ? device_dx : nullptr, device_dgamma, device_dbeta,
                                  scratch);
@@ -87,8 +86,8 @@ struct norms {
   /// Without a gamma.
   void unscaled() {
     std::vector<double> none;
-    batch_norm_train(cpu, c, batch, 0.9, 1e-3, x, none, beta, none, mean, variance, y, kept);
-    batch_norm_backward(cpu, c, batch, true, x, none, beta, dy, kept, dx, none, dbeta);
+    cpu.batch_norm_train(c, batch, 0.9, 1e-3, x, none, beta, none, mean, variance, y, kept);
+    cpu.batch_norm_backward(c, batch, true, x, none, beta, dy, kept, dx, none, dbeta);
     kernels::batch_norm_train(g.q, c, batch, 0.9f, 1e-3f, device_x, nullptr, device_beta, nullptr,
                               device_mean, device_variance, device_y, device_kept, scratch);
     kernels::batch_norm_backward(g.q, c, batch, true, device_x, nullptr, device_beta, device_dy, device_kept,

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "cuda/kernels/board.hpp"
-#include "edl/device/cpu.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ void for_all_sizes(Work&& work) {
 }  // namespace
 
 TEST_CASE("activations and their gradients") {
-  using enum edl::cuda_backend::function;
+  using enum edl::elementwise;
   in_all_ways([](bool half) {
     edl::basic_cpu<double> cpu;
     gpu g(half);
@@ -41,22 +41,22 @@ TEST_CASE("activations and their gradients") {
           kernels::forward(g.q, f, 0.25f, g.put_activations(x, before), device_y, n);
           switch (f) {
             case relu:
-              relu_forward(cpu, x, y);
+              cpu.elementwise_forward(edl::elementwise::relu, 0, x, y);
               break;
             case leaky_relu:
-              leaky_relu_forward(cpu, 0.25, x, y);
+              cpu.elementwise_forward(edl::elementwise::leaky_relu, 0.25, x, y);
               break;
             case sigmoid:
-              sigmoid_forward(cpu, x, y);
+              cpu.elementwise_forward(edl::elementwise::sigmoid, 0, x, y);
               break;
             case tanh:
-              tanh_forward(cpu, x, y);
+              cpu.elementwise_forward(edl::elementwise::tanh, 0, x, y);
               break;
             case gelu:
-              gelu_forward(cpu, x, y);
+              cpu.elementwise_forward(edl::elementwise::gelu, 0, x, y);
               break;
             case scale:
-              multiply(cpu, 0.25, x, y);
+              cpu.elementwise_forward(edl::elementwise::scale, 0.25, x, y);
               break;
           }
           auto const got = g.get_activations(device_y, n);
@@ -66,22 +66,22 @@ TEST_CASE("activations and their gradients") {
                             device_dx, n);  // in place
           switch (f) {
             case relu:
-              relu_backward(cpu, y, dy, dx);
+              cpu.elementwise_backward(edl::elementwise::relu, 0, y, dy, dx);
               break;
             case leaky_relu:
-              leaky_relu_backward(cpu, 0.25, y, dy, dx);
+              cpu.elementwise_backward(edl::elementwise::leaky_relu, 0.25, y, dy, dx);
               break;
             case sigmoid:
-              sigmoid_backward(cpu, y, dy, dx);
+              cpu.elementwise_backward(edl::elementwise::sigmoid, 0, y, dy, dx);
               break;
             case tanh:
-              tanh_backward(cpu, y, dy, dx);
+              cpu.elementwise_backward(edl::elementwise::tanh, 0, y, dy, dx);
               break;
             case gelu:
-              gelu_backward(cpu, x, dy, dx);
+              cpu.elementwise_backward(edl::elementwise::gelu, 0, x, dy, dx);
               break;
             case scale:
-              multiply(cpu, 0.25, dy, dx);
+              cpu.elementwise_forward(edl::elementwise::scale, 0.25, dy, dx);
               break;
           }
           CHECK(close(g.get_activations(device_dx, n), dx, half));
@@ -101,13 +101,13 @@ TEST_CASE("sums, of which one may be the result") {
       void *const da = g.put_activations(a, before), *const db = g.put_activations(b),
                   *const dy = g.activations(n);
       kernels::add(g.q, edl::activation::none, da, db, dy, n);
-      add(cpu, edl::activation::none, a, b, y);
+      cpu.add(edl::activation::none, a, b, y);
       CHECK(close(g.get_activations(dy, n), y, half));
       kernels::add_masked(g.q, da, db, g.put_activations(x), dy, n);
-      add_masked(cpu, a, b, x, y);
+      cpu.add_masked(a, b, x, y);
       CHECK(close(g.get_activations(dy, n), y, half));
       kernels::add(g.q, edl::activation::relu, da, db, da, n);
-      add(cpu, edl::activation::relu, a, b, y);
+      cpu.add(edl::activation::relu, a, b, y);
       CHECK(close(g.get_activations(da, n), y, half));
     });
   });
@@ -180,8 +180,8 @@ TEST_CASE("dropout draws what the processor draws, element by element") {
       std::vector<float> y(n), dx(n);
       std::vector<std::byte> mask(n);
       for (float const rate : {0.0f, 0.3f}) {
-        dropout_forward(cpu, rate, random, x, y, mask);
-        dropout_backward(cpu, rate, mask, x, dx);
+        cpu.dropout_forward(rate, random, x, y, mask);
+        cpu.dropout_backward(rate, mask, x, dx);
         void *const from = g.put_activations(x, before), *const to = g.activations(n, before),
                     *const back = g.activations(n, before);
         auto* const kept = g.room<std::byte>(n, before);
@@ -219,7 +219,7 @@ TEST_CASE("dropout reads the step when it runs") {
     cudaMemcpyAsync(step, &now, sizeof(now), cudaMemcpyDefault, g.q.stream);
     REQUIRE(cudaGraphLaunch(again, g.q.stream) == cudaSuccess);
     random.step = now;
-    dropout_forward(cpu, 0.5f, random, x, wanted, kept);
+    cpu.dropout_forward(0.5f, random, x, wanted, kept);
     CHECK(g.get_activations(y, n) == wanted);
   }
   cudaGraphExecDestroy(again);

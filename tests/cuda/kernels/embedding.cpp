@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/embedding.hpp"
-
 #include <limits>
 
 #include "cuda/kernels/board.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
 
@@ -51,7 +50,7 @@ TEST_CASE("rows that ids name, and the sums of their gradients, the same bits ea
       auto const rows = g.draw<float>(size, 1);
       auto const dy = g.draw<double>(all, 2);
       std::vector<double> sums(size);
-      embedding_backward(cpu, e, int(t.n), std::vector<double>(ids.begin(), ids.end()), dy, {}, sums);
+      cpu.embedding_backward(e, int(t.n), std::vector<double>(ids.begin(), ids.end()), dy, {}, sums);
       for (std::size_t const before : {0, 1}) {  // aligned or not
         float const *const id = g.put(ids, before), *const from = g.put(rows, before);
         void* const y = g.activations(all, before);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/pool.hpp"
-
 #include <limits>
 
 #include "cuda/kernels/board.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("pooling, and its gradients") {
   using edl::pool_geometry;
@@ -31,16 +30,16 @@ TEST_CASE("pooling, and its gradients") {
         void *const from = g.put_activations(x, before), *const to = g.activations(y.size(), before),
                     *const out = g.put_activations(dy, before), *const back = g.activations(x.size(), before);
         kernels::max_pool_forward(g.q, p, batch, from, to);
-        max_pool_forward(cpu, p, batch, x, y);
+        cpu.max_pool_forward(p, batch, x, y);
         CHECK(close(g.get_activations(to, y.size()), y, false, 1e-7));
         kernels::max_pool_backward(g.q, p, batch, from, to, out, back);
-        max_pool_backward(cpu, p, batch, x, y, dy, dx);
+        cpu.max_pool_backward(p, batch, x, y, dy, dx);
         CHECK(close(g.get_activations(back, dx.size()), dx, half));
         kernels::average_pool_forward(g.q, p, batch, from, to);
-        average_pool_forward(cpu, p, batch, x, y);
+        cpu.average_pool_forward(p, batch, x, y);
         CHECK(close(g.get_activations(to, y.size()), y, half));
         kernels::average_pool_backward(g.q, p, batch, out, back);
-        average_pool_backward(cpu, p, batch, dy, dx);
+        cpu.average_pool_backward(p, batch, dy, dx);
         CHECK(close(g.get_activations(back, dx.size()), dx, half));
       }
     }

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "cuda/kernels/board.hpp"
-#include "edl/device/cpu/softmax.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
 
@@ -27,13 +27,13 @@ TEST_CASE("softmax and its gradient") {
       for (double& each : x) each *= 64;
       x[n / 2] = std::numeric_limits<double>::quiet_NaN();  // and so its row
       std::vector<double> y(n), dx(n);
-      softmax_forward(cpu, rows, classes, x, y);
+      cpu.softmax_forward(rows, classes, x, y);
       void *const to = g.activations(n), *const back = g.put_activations(dy);
       kernels::softmax_forward(g.q, rows, classes, g.put_activations(x), to);
       auto const got = g.get_activations(to, n);
       CHECK(close(got, y, half));
       std::copy(got.begin(), got.end(), y.begin());
-      softmax_backward(cpu, rows, classes, y, dy, dx);
+      cpu.softmax_backward(rows, classes, y, dy, dx);
       kernels::softmax_backward(g.q, rows, classes, to, back, back);
       CHECK(close(g.get_activations(back, n), dx, half, 1e-6, 1));
     }

@@ -3,7 +3,8 @@
 
 #include <Eigen/Core>
 
-#include "edl/device/cpu/activation.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/gelu.hpp"
 
 namespace edl {
 namespace detail {
@@ -32,79 +33,131 @@ void each_share(basic_cpu<T>& cpu, std::span<T> y, Work&& work) {
   });
 }
 
-}  // namespace detail
-
 template <class T>
-void relu_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
-  detail::each_element<T>(cpu, y,
-                          [from = x.data()](std::size_t i) { return from[i] < T(0) ? T(0) : from[i]; });
+void relu_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
+  each_element<T>(cpu, y, [from = x.data()](std::size_t i) { return from[i] < T(0) ? T(0) : from[i]; });
 }
 
 template <class T>
-void relu_backward(basic_cpu<T>& cpu, reads<T> y, reads<T> dy, writes<T> dx) {
-  detail::each_element<T>(
+void relu_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
+  each_element<T>(
       cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) { return out[i] > T(0) ? from[i] : T(0); });
 }
 
 template <class T>
-void leaky_relu_forward(basic_cpu<T>& cpu, std::type_identity_t<T> slope, reads<T> x, writes<T> y) {
-  detail::each_element<T>(
+void leaky_relu_forward(basic_cpu<T>& cpu, T slope, view<T> x, std::span<T> y) {
+  each_element<T>(
       cpu, y, [slope, from = x.data()](std::size_t i) { return from[i] * (from[i] > T(0) ? T(1) : slope); });
 }
 
 template <class T>
-void leaky_relu_backward(basic_cpu<T>& cpu, std::type_identity_t<T> slope, reads<T> y, reads<T> dy,
-                         writes<T> dx) {
-  detail::each_element<T>(cpu, dx, [slope, out = y.data(), from = dy.data()](std::size_t i) {
+void leaky_relu_backward(basic_cpu<T>& cpu, T slope, view<T> y, view<T> dy, std::span<T> dx) {
+  each_element<T>(cpu, dx, [slope, out = y.data(), from = dy.data()](std::size_t i) {
     return from[i] * (out[i] > T(0) ? T(1) : slope);
   });
 }
 
+/// y = factor · x; y may be x.
 template <class T>
-void sigmoid_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
-  detail::each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
-    to = T(0.5) * (detail::element_view<T>(x.data() + at, n) * T(0.5)).tanh() + T(0.5);
+void scale(basic_cpu<T>& cpu, T factor, view<T> x, std::span<T> y) {
+  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) y[i] = factor * x[i];
   });
 }
 
 template <class T>
-void sigmoid_backward(basic_cpu<T>& cpu, reads<T> y, reads<T> dy, writes<T> dx) {
-  detail::each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
+void sigmoid_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
+  each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
+    to = T(0.5) * (element_view<T>(x.data() + at, n) * T(0.5)).tanh() + T(0.5);
+  });
+}
+
+template <class T>
+void sigmoid_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
+  each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
     return from[i] * out[i] * (T(1) - out[i]);
   });
 }
 
 template <class T>
-void tanh_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
-  detail::each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
-    to = detail::element_view<T>(x.data() + at, n).tanh();
+void tanh_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
+  each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
+    to = element_view<T>(x.data() + at, n).tanh();
   });
 }
 
 template <class T>
-void tanh_backward(basic_cpu<T>& cpu, reads<T> y, reads<T> dy, writes<T> dx) {
-  detail::each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
+void tanh_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
+  each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
     return from[i] * (T(1) - out[i] * out[i]);
   });
 }
 
+template <class T>
+void gelu_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
+  cpu.share(y.size(), cpu.parts(y.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    T const* const from = x.data() + begin;
+    T* const to = y.data() + begin;
+    by_lanes<T>(end - begin, [&]<class V>(std::size_t i) { store<V>(to + i, gelu(V(load<V>(from + i)))); });
+  });
+}
+
+template <class T>
+void gelu_backward(basic_cpu<T>& cpu, view<T> x, view<T> dy, std::span<T> dx) {
+  cpu.share(dx.size(), cpu.parts(dx.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    T const *const in = x.data() + begin, *const out = dy.data() + begin;
+    T* const to = dx.data() + begin;
+    by_lanes<T>(end - begin, [&]<class V>(std::size_t i) {
+      store<V>(to + i, load<V>(out + i) * gelu_slope(V(load<V>(in + i))));
+    });
+  });
+}
+
+}  // namespace detail
+
+template <class T>
+void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, std::span<T> y) {
+  switch (f) {
+    case elementwise::relu:
+      return detail::relu_forward(*this, x, y);
+    case elementwise::leaky_relu:
+      return detail::leaky_relu_forward(*this, parameter, x, y);
+    case elementwise::sigmoid:
+      return detail::sigmoid_forward(*this, x, y);
+    case elementwise::tanh:
+      return detail::tanh_forward(*this, x, y);
+    case elementwise::gelu:
+      return detail::gelu_forward(*this, x, y);
+    case elementwise::scale:
+      return detail::scale(*this, parameter, x, y);
+  }
+}
+
+template <class T>
+void basic_cpu<T>::elementwise_backward(elementwise f, T parameter, view<T> y, view<T> dy, std::span<T> dx) {
+  switch (f) {
+    case elementwise::relu:
+      return detail::relu_backward(*this, y, dy, dx);
+    case elementwise::leaky_relu:
+      return detail::leaky_relu_backward(*this, parameter, y, dy, dx);
+    case elementwise::sigmoid:
+      return detail::sigmoid_backward(*this, y, dy, dx);
+    case elementwise::tanh:
+      return detail::tanh_backward(*this, y, dy, dx);
+    case elementwise::gelu:
+      return detail::gelu_backward(*this, y, dy, dx);
+    case elementwise::scale:
+      return detail::scale(*this, parameter, dy, dx);
+  }
+}
+
 #ifndef EDL_HEADER_ONLY
-template void relu_forward(basic_cpu<float>&, view<float>, std::span<float>);
-template void relu_forward(basic_cpu<double>&, view<double>, std::span<double>);
-template void relu_backward(basic_cpu<float>&, view<float>, view<float>, std::span<float>);
-template void relu_backward(basic_cpu<double>&, view<double>, view<double>, std::span<double>);
-template void leaky_relu_forward(basic_cpu<float>&, float, view<float>, std::span<float>);
-template void leaky_relu_forward(basic_cpu<double>&, double, view<double>, std::span<double>);
-template void leaky_relu_backward(basic_cpu<float>&, float, view<float>, view<float>, std::span<float>);
-template void leaky_relu_backward(basic_cpu<double>&, double, view<double>, view<double>, std::span<double>);
-template void sigmoid_forward(basic_cpu<float>&, view<float>, std::span<float>);
-template void sigmoid_forward(basic_cpu<double>&, view<double>, std::span<double>);
-template void sigmoid_backward(basic_cpu<float>&, view<float>, view<float>, std::span<float>);
-template void sigmoid_backward(basic_cpu<double>&, view<double>, view<double>, std::span<double>);
-template void tanh_forward(basic_cpu<float>&, view<float>, std::span<float>);
-template void tanh_forward(basic_cpu<double>&, view<double>, std::span<double>);
-template void tanh_backward(basic_cpu<float>&, view<float>, view<float>, std::span<float>);
-template void tanh_backward(basic_cpu<double>&, view<double>, view<double>, std::span<double>);
+template void basic_cpu<float>::elementwise_forward(elementwise, float, view<float>, std::span<float>);
+template void basic_cpu<double>::elementwise_forward(elementwise, double, view<double>, std::span<double>);
+template void basic_cpu<float>::elementwise_backward(elementwise, float, view<float>, view<float>,
+                                                     std::span<float>);
+template void basic_cpu<double>::elementwise_backward(elementwise, double, view<double>, view<double>,
+                                                      std::span<double>);
 #endif
 
 }  // namespace edl

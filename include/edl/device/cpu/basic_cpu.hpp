@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -31,11 +34,14 @@ struct kernel_store {
 /// has been done. Equal builds, machines, kernels and numbers of threads give equal bits; work is cut by the
 /// number of threads alone. Movable. Thread safety: distinct objects: safe. Shared objects: unsafe.
 template <class T>
-class basic_cpu {
+class basic_cpu final : public basic_backend<T> {
  public:
-  using scalar = T;
-  using buffer = aligned_buffer<T>;
+  using in = view<T>;
+  using out = std::span<T>;
+  using backend = basic_backend<T>;
   using options = cpu_options;
+
+  static std::shared_ptr<basic_cpu> open(options const& o) { return std::make_shared<basic_cpu>(o); }
 
   basic_cpu() : basic_cpu(options{}) {}
   explicit basic_cpu(options o)
@@ -97,7 +103,64 @@ class basic_cpu {
   thread_team& team() { return team_; }
   std::unique_ptr<detail::kernel_store>& store() { return store_; }
 
+  // ---- Host memory is the processor's: what other backends do besides is next to nothing here. ----
+
+  T* allocate(std::size_t n) override {
+    if (n > std::size_t(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(detail::take_memory(n * sizeof(T)));
+  }
+  void release(T* memory, std::size_t n) noexcept override { detail::give_memory(memory, n * sizeof(T)); }
+  bool in_host_memory() const override { return true; }
+  void upload(std::span<std::byte const> host, void* to) override {
+    if (!host.empty()) std::memcpy(to, host.data(), host.size());
+  }
+  void download(void const* from, std::span<std::byte> host) override {
+    if (!host.empty()) std::memcpy(host.data(), from, host.size());
+  }
+  void bind(in) override {}
+  void synchronize() override {}
+
+  // ---- Operations: each in the file of its kind, as activation.ipp ----
+
+  void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
+                      out y) override;
+  void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
+                       out dbias) override;
+  void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x, in kernel,
+                     in bias, out y) override;
+  void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel, in dy,
+                      out dx, out dkernel, out dbias) override;
+  std::string describe_conv2d(conv_geometry const& g, int batch) override;
+  std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) override;
+  void max_pool_forward(pool_geometry const& g, int batch, in x, out y) override;
+  void max_pool_backward(pool_geometry const& g, int batch, in x, in y, in dy, out dx) override;
+  void average_pool_forward(pool_geometry const& g, int batch, in x, out y) override;
+  void average_pool_backward(pool_geometry const& g, int batch, in dy, out dx) override;
+  void batch_norm_train(norm_chain const& c, int batch, T momentum, T epsilon, in x, in gamma, in beta,
+                        in more, out running_mean, out running_variance, out y, out kept) override;
+  void batch_norm_evaluate(norm_chain const& c, int batch, T epsilon, in x, in gamma, in beta, in more,
+                           in running_mean, in running_variance, out y, out kept) override;
+  void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) override;
+  void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,
+                           in kept, out dx, out dgamma, out dbeta) override;
+  void elementwise_forward(elementwise f, T parameter, in x, out y) override;
+  void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx) override;
+  void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask) override;
+  void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx) override;
+  void copy(in x, out y) override;
+  void add(activation f, in a, in b, out y) override;
+  void add_masked(in a, in b, in x, out y) override;
+  void halve(in x, std::span<std::byte> to) override;
+  void restore(std::span<std::byte const> from, out y) override;
+  void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,
+                    out y, std::size_t y_first, std::size_t y_stride) override;
+  void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) override;
+  void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx, out dtable) override;
+  void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;
+  void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
+
  private:
+  using buffer = aligned_buffer<T>;
   struct per_thread {
     buffer workspace;
     std::array<buffer, rooms> memory;
@@ -109,27 +172,21 @@ class basic_cpu {
   std::unique_ptr<detail::kernel_store> store_;
 };
 
-// Host memory is the processor's: what other devices do besides is next to nothing here.
+/// The processor at hand, in single precision.
+using cpu = basic_cpu<float>;
 
-template <class T>
-aligned_buffer<T> allocate(basic_cpu<T>&, std::size_t n) {
-  return aligned_buffer<T>(n);
-}
-template <class T>
-void upload(basic_cpu<T>&, reads<T> host, writes<T> to) {
-  std::ranges::copy(host, to.begin());
-}
-template <class T>
-void download(basic_cpu<T>&, reads<T> from, writes<T> host) {
-  std::ranges::copy(from, host.begin());
-}
-template <class T>
-void bind_parameters(basic_cpu<T>&, reads<T>) {}
-template <class T>
-void finish(basic_cpu<T>&) {}
-template <class T>
-constexpr bool in_host_memory(basic_cpu<T> const&) {
-  return true;
-}
+static_assert(device<basic_cpu<float>> && device<basic_cpu<double>>);
 
 }  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/cpu/activation.ipp"
+#include "edl/device/cpu/batch_norm.ipp"
+#include "edl/device/cpu/conv2d.ipp"
+#include "edl/device/cpu/dense.ipp"
+#include "edl/device/cpu/dropout.ipp"
+#include "edl/device/cpu/elementwise.ipp"
+#include "edl/device/cpu/embedding.ipp"
+#include "edl/device/cpu/pool.ipp"
+#include "edl/device/cpu/softmax.ipp"
+#endif

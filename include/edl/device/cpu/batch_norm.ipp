@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "edl/device/cpu/batch_norm.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/gelu.hpp"
 #include "edl/device/cpu/lanes.hpp"
 #include "edl/device/cpu/rows.hpp"
@@ -252,21 +252,20 @@ void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> 
 }  // namespace detail
 
 template <class T>
-void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> momentum,
-                      std::type_identity_t<T> epsilon, reads<T> x, reads<T> gamma, reads<T> beta,
-                      reads<T> more, writes<T> running_mean, writes<T> running_variance, writes<T> y,
-                      writes<T> kept) {
+void basic_cpu<T>::batch_norm_train(norm_chain const& c, int batch, T momentum, T epsilon, view<T> x,
+                                    view<T> gamma, view<T> beta, view<T> more, std::span<T> running_mean,
+                                    std::span<T> running_variance, std::span<T> y, std::span<T> kept) {
   auto const n = std::size_t(c.in.channels), rows = c.in.size() / n;
-  int const parts = detail::norm_parts(cpu, c, batch);
-  cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
-    T* const own = cpu.room(t, 1, 2 * n).data();
+  int const parts = detail::norm_parts(*this, c, batch);
+  this->share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
+    T* const own = this->room(t, 1, 2 * n).data();
     detail::channel_moments<T>((end - begin) * rows, n, x.data() + begin * c.in.size(), own, own + n);
   });
   T *const mean = kept.data(), *const inverse = kept.data() + n;
   for (std::size_t k = 0; k < n; ++k) {
     T m = 0, squares = 0, count = 0;
     for (int t = 0; t < parts; ++t) {
-      T const* const own = cpu.room(t, 1, 2 * n).data();
+      T const* const own = this->room(t, 1, 2 * n).data();
       auto const share = std::size_t(batch) * std::size_t(t + 1) / std::size_t(parts) -
                          std::size_t(batch) * std::size_t(t) / std::size_t(parts);
       T const size = T(share * rows), all = count + size, off = own[k] - m;
@@ -280,33 +279,33 @@ void batch_norm_train(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::ty
     mean[k] = m;
     inverse[k] = T(1) / std::sqrt(variance + epsilon);
   }
-  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, more, y, kept);
+  detail::normalise_batch<T>(*this, c, batch, x, gamma, beta, more, y, kept);
 }
 
 template <class T>
-void batch_norm_evaluate(basic_cpu<T>& cpu, norm_chain const& c, int batch, std::type_identity_t<T> epsilon,
-                         reads<T> x, reads<T> gamma, reads<T> beta, reads<T> more, reads<T> running_mean,
-                         reads<T> running_variance, writes<T> y, writes<T> kept) {
+void basic_cpu<T>::batch_norm_evaluate(norm_chain const& c, int batch, T epsilon, view<T> x, view<T> gamma,
+                                       view<T> beta, view<T> more, view<T> running_mean,
+                                       view<T> running_variance, std::span<T> y, std::span<T> kept) {
   auto const n = std::size_t(c.in.channels);
   for (std::size_t k = 0; k < n; ++k) {
     kept[k] = running_mean[k];
     kept[n + k] = T(1) / std::sqrt(running_variance[k] + epsilon);
   }
-  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, more, y, kept);
+  detail::normalise_batch<T>(*this, c, batch, x, gamma, beta, more, y, kept);
 }
 
 template <class T>
-void batch_norm_again(basic_cpu<T>& cpu, norm_chain const& c, int batch, reads<T> x, reads<T> gamma,
-                      reads<T> beta, reads<T> kept, writes<T> y) {
-  detail::normalise_batch<T>(cpu, c, batch, x, gamma, beta, {}, y, kept);
+void basic_cpu<T>::batch_norm_again(norm_chain const& c, int batch, view<T> x, view<T> gamma, view<T> beta,
+                                    view<T> kept, std::span<T> y) {
+  detail::normalise_batch<T>(*this, c, batch, x, gamma, beta, {}, y, kept);
 }
 
 template <class T>
-void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool through, reads<T> x,
-                         reads<T> gamma, reads<T> beta, reads<T> dy, reads<T> kept, writes<T> dx,
-                         writes<T> dgamma, writes<T> dbeta) {
+void basic_cpu<T>::batch_norm_backward(norm_chain const& c, int batch, bool through, view<T> x, view<T> gamma,
+                                       view<T> beta, view<T> dy, view<T> kept, std::span<T> dx,
+                                       std::span<T> dgamma, std::span<T> dbeta) {
   auto const n = std::size_t(c.in.channels);
-  T* const arrays = cpu.room(0, 0, 6 * n).data();
+  T* const arrays = this->room(0, 0, 6 * n).data();
   for (std::size_t k = 0; k < n; ++k) {
     arrays[k] = detail::gamma_at<T>(gamma, k) * kept[n + k];
     arrays[n + k] = T(c.shift_gain) * beta[k] - kept[k] * arrays[k];
@@ -314,15 +313,15 @@ void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool
   }
   detail::norm_arrays<T> const m{arrays,         arrays + n,     arrays + 2 * n,
                                  arrays + 3 * n, arrays + 4 * n, arrays + 5 * n};
-  int const parts = detail::norm_parts(cpu, c, batch);
-  auto const sums = [&](int t) { return cpu.room(t, 1, 2 * n).data(); };
-  cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
+  int const parts = detail::norm_parts(*this, c, batch);
+  auto const sums = [&](int t) { return this->room(t, 1, 2 * n).data(); };
+  this->share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
     std::fill_n(sums(t), 2 * n, T(0));
     detail::by_activation(c.f, [&]<activation F>() {
       detail::sum_gradients<T, F>(c, begin, end, x.data(), dy.data(), m, sums(t), sums(t) + n);
     });
   });
-  detail::add_parts(cpu, parts, 2 * n, sums);
+  detail::add_parts(*this, parts, 2 * n, sums);
   std::size_t const rows = c.in.size() / n;
   T const share = T(1) / T(std::size_t(batch) * rows);
   for (std::size_t k = 0; k < n; ++k) {
@@ -336,7 +335,7 @@ void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool
     arrays[5 * n + k] = through ? -a * sum * share - b * kept[k] : T(0);
   }
   if (dx.empty()) return;
-  cpu.share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int) {
+  this->share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int) {
     detail::by_activation(c.f, [&]<activation F>() {
       detail::write_gradients<T, F>(c, begin, end, x.data(), dy.data(), m, dx.data());
     });
@@ -344,28 +343,28 @@ void batch_norm_backward(basic_cpu<T>& cpu, norm_chain const& c, int batch, bool
 }
 
 #ifndef EDL_HEADER_ONLY
-template void batch_norm_train(basic_cpu<float>&, norm_chain const&, int, float, float, view<float>,
-                               view<float>, view<float>, view<float>, std::span<float>, std::span<float>,
-                               std::span<float>, std::span<float>);
-template void batch_norm_train(basic_cpu<double>&, norm_chain const&, int, double, double, view<double>,
-                               view<double>, view<double>, view<double>, std::span<double>, std::span<double>,
-                               std::span<double>, std::span<double>);
-template void batch_norm_evaluate(basic_cpu<float>&, norm_chain const&, int, float, view<float>, view<float>,
-                                  view<float>, view<float>, view<float>, view<float>, std::span<float>,
-                                  std::span<float>);
-template void batch_norm_evaluate(basic_cpu<double>&, norm_chain const&, int, double, view<double>,
-                                  view<double>, view<double>, view<double>, view<double>, view<double>,
-                                  std::span<double>, std::span<double>);
-template void batch_norm_again(basic_cpu<float>&, norm_chain const&, int, view<float>, view<float>,
-                               view<float>, view<float>, std::span<float>);
-template void batch_norm_backward(basic_cpu<float>&, norm_chain const&, int, bool, view<float>, view<float>,
-                                  view<float>, view<float>, view<float>, std::span<float>, std::span<float>,
-                                  std::span<float>);
-template void batch_norm_again(basic_cpu<double>&, norm_chain const&, int, view<double>, view<double>,
-                               view<double>, view<double>, std::span<double>);
-template void batch_norm_backward(basic_cpu<double>&, norm_chain const&, int, bool, view<double>,
-                                  view<double>, view<double>, view<double>, view<double>, std::span<double>,
-                                  std::span<double>, std::span<double>);
+template void basic_cpu<float>::batch_norm_train(norm_chain const&, int, float, float, view<float>,
+                                                 view<float>, view<float>, view<float>, std::span<float>,
+                                                 std::span<float>, std::span<float>, std::span<float>);
+template void basic_cpu<double>::batch_norm_train(norm_chain const&, int, double, double, view<double>,
+                                                  view<double>, view<double>, view<double>, std::span<double>,
+                                                  std::span<double>, std::span<double>, std::span<double>);
+template void basic_cpu<float>::batch_norm_evaluate(norm_chain const&, int, float, view<float>, view<float>,
+                                                    view<float>, view<float>, view<float>, view<float>,
+                                                    std::span<float>, std::span<float>);
+template void basic_cpu<double>::batch_norm_evaluate(norm_chain const&, int, double, view<double>,
+                                                     view<double>, view<double>, view<double>, view<double>,
+                                                     view<double>, std::span<double>, std::span<double>);
+template void basic_cpu<float>::batch_norm_again(norm_chain const&, int, view<float>, view<float>,
+                                                 view<float>, view<float>, std::span<float>);
+template void basic_cpu<float>::batch_norm_backward(norm_chain const&, int, bool, view<float>, view<float>,
+                                                    view<float>, view<float>, view<float>, std::span<float>,
+                                                    std::span<float>, std::span<float>);
+template void basic_cpu<double>::batch_norm_again(norm_chain const&, int, view<double>, view<double>,
+                                                  view<double>, view<double>, std::span<double>);
+template void basic_cpu<double>::batch_norm_backward(norm_chain const&, int, bool, view<double>, view<double>,
+                                                     view<double>, view<double>, view<double>,
+                                                     std::span<double>, std::span<double>, std::span<double>);
 #endif
 
 }  // namespace edl

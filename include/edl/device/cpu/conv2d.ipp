@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edl/device/cpu/conv2d.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
@@ -188,35 +188,35 @@ inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batc
 }  // namespace detail
 
 template <class T>
-void conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activation f, reads<T> x,
-                    reads<T> kernel, reads<T> bias, writes<T> y) {
+void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation f, view<T> x, view<T> kernel,
+                                  view<T> bias, std::span<T> y) {
   using detail::conv_way;
   if constexpr (std::same_as<T, float>)
-    for (conv_way way : {detail::forward_way(cpu, g, batch, f, x, kernel, bias, y), conv_way::direct}) {
+    for (conv_way way : {detail::forward_way(*this, g, batch, f, x, kernel, bias, y), conv_way::direct}) {
       if (way == conv_way::own) break;
-      if (detail::onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y, way)) return;
+      if (detail::onednn_conv2d_forward(*this, g, batch, f, x, kernel, bias, y, way)) return;
     }
-  detail::own_conv2d_forward<T>(cpu, g, batch, f, x, kernel, bias, y);
+  detail::own_conv2d_forward<T>(*this, g, batch, f, x, kernel, bias, y);
 }
 
 template <class T>
-void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads<T> x, reads<T> kernel,
-                     reads<T> dy, writes<T> dx, writes<T> dkernel, writes<T> dbias) {
+void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x, view<T> kernel, view<T> dy,
+                                   std::span<T> dx, std::span<T> dkernel, std::span<T> dbias) {
   using detail::conv_way;
   if (dkernel.empty()) {  // what a kernel that is not trained leaves to do
     if (!dbias.empty()) {
       auto const filters = std::size_t(g.out.channels);
-      sum_rows<T>(cpu, std::size_t(batch) * g.positions(), filters, dy, dbias);
+      sum_rows<T>(*this, std::size_t(batch) * g.positions(), filters, dy, dbias);
       dbias = {};
     }
     if (dx.empty()) return;
   }
   if constexpr (std::same_as<T, float>) {
     conv_way const weights =
-        dkernel.empty() ? conv_way::own : detail::weights_way(cpu, g, batch, x, kernel, dy, dkernel, dbias);
-    conv_way const data = dx.empty() ? weights : detail::data_way(cpu, g, batch, x, kernel, dy, dx);
+        dkernel.empty() ? conv_way::own : detail::weights_way(*this, g, batch, x, kernel, dy, dkernel, dbias);
+    conv_way const data = dx.empty() ? weights : detail::data_way(*this, g, batch, x, kernel, dy, dx);
     auto const by = [&](std::span<T> in, std::span<T> w, std::span<T> b, conv_way first, conv_way second) {
-      return detail::onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, in, w, b, first, second);
+      return detail::onednn_conv2d_backward(*this, g, batch, x, kernel, dy, in, w, b, first, second);
     };
     if (weights != conv_way::own) {
       if (by(dx, dkernel, dbias, weights, data)) return;
@@ -226,11 +226,11 @@ void conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, reads
       dx = {};
     }
   }
-  detail::own_conv2d_backward<T>(cpu, g, batch, x, kernel, dy, dx, dkernel, dbias);
+  detail::own_conv2d_backward<T>(*this, g, batch, x, kernel, dy, dx, dkernel, dbias);
 }
 
 template <class T>
-std::string describe_conv2d(basic_cpu<T>& cpu, conv_geometry const& g, int batch) {
+std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
   using detail::conv_way;
   std::string const own = g.pointwise() ? "Eigen's product" : "patches, Eigen's product";
   if constexpr (std::same_as<T, float>) {
@@ -240,25 +240,27 @@ std::string describe_conv2d(basic_cpu<T>& cpu, conv_geometry const& g, int batch
     auto const name = [&](conv_way way) {
       return way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)]);
     };
-    std::string const forward = name(detail::forward_way(cpu, g, batch, activation::none, x, w, b, y)),
-                      weights = name(detail::weights_way(cpu, g, batch, x, w, y, w, b)),
-                      data = name(detail::data_way(cpu, g, batch, x, w, y, std::span<float>(x)));
+    std::string const forward = name(detail::forward_way(*this, g, batch, activation::none, x, w, b, y)),
+                      weights = name(detail::weights_way(*this, g, batch, x, w, y, w, b)),
+                      data = name(detail::data_way(*this, g, batch, x, w, y, std::span<float>(x)));
     return forward == weights && weights == data ? forward : forward + " | " + weights + " | " + data;
   }
   return own;
 }
 
 #ifndef EDL_HEADER_ONLY
-template std::string describe_conv2d(basic_cpu<float>&, conv_geometry const&, int);
-template std::string describe_conv2d(basic_cpu<double>&, conv_geometry const&, int);
-template void conv2d_forward(basic_cpu<float>&, conv_geometry const&, int, activation, view<float>,
-                             view<float>, view<float>, std::span<float>);
-template void conv2d_forward(basic_cpu<double>&, conv_geometry const&, int, activation, view<double>,
-                             view<double>, view<double>, std::span<double>);
-template void conv2d_backward(basic_cpu<float>&, conv_geometry const&, int, view<float>, view<float>,
-                              view<float>, std::span<float>, std::span<float>, std::span<float>);
-template void conv2d_backward(basic_cpu<double>&, conv_geometry const&, int, view<double>, view<double>,
-                              view<double>, std::span<double>, std::span<double>, std::span<double>);
+template std::string basic_cpu<float>::describe_conv2d(conv_geometry const&, int);
+template std::string basic_cpu<double>::describe_conv2d(conv_geometry const&, int);
+template void basic_cpu<float>::conv2d_forward(conv_geometry const&, int, activation, view<float>,
+                                               view<float>, view<float>, std::span<float>);
+template void basic_cpu<double>::conv2d_forward(conv_geometry const&, int, activation, view<double>,
+                                                view<double>, view<double>, std::span<double>);
+template void basic_cpu<float>::conv2d_backward(conv_geometry const&, int, view<float>, view<float>,
+                                                view<float>, std::span<float>, std::span<float>,
+                                                std::span<float>);
+template void basic_cpu<double>::conv2d_backward(conv_geometry const&, int, view<double>, view<double>,
+                                                 view<double>, std::span<double>, std::span<double>,
+                                                 std::span<double>);
 #endif
 
 }  // namespace edl

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "edl/device/cpu/dropout.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace edl {
 namespace detail {
@@ -46,8 +46,8 @@ void draw_blocks(random_stream const& random, std::uint64_t first, std::array<st
 }  // namespace detail
 
 template <class T>
-void dropout_forward(basic_cpu<T>& cpu, std::type_identity_t<T> rate, random_stream const& random, reads<T> x,
-                     writes<T> y, std::span<std::byte> mask) {
+void basic_cpu<T>::dropout_forward(T rate, random_stream const& random, view<T> x, std::span<T> y,
+                                   std::span<std::byte> mask) {
   // uniform(i) >= rate, without the conversion: both sides in units of 2^-24.
   auto const least = std::uint32_t(std::ceil(double(rate) * 0x1p24));
   T const scale = T(1) / (T(1) - rate);
@@ -55,7 +55,7 @@ void dropout_forward(basic_cpu<T>& cpu, std::type_identity_t<T> rate, random_str
   constexpr std::size_t blocks = 64, lanes = 4 * blocks;
   std::size_t const groups = (y.size() + lanes - 1) / lanes;
   // By value: what is written may be anything, but not what stands in registers.
-  cpu.share(groups, cpu.parts(groups, 16), [=](std::size_t first, std::size_t last, int) {
+  this->share(groups, this->parts(groups, 16), [=](std::size_t first, std::size_t last, int) {
     std::array<std::uint32_t, lanes> drawn;
     for (std::size_t begin = first * lanes; begin < std::min(last * lanes, y.size()); begin += lanes) {
       detail::draw_blocks(random, begin / 4, drawn);
@@ -73,27 +73,26 @@ void dropout_forward(basic_cpu<T>& cpu, std::type_identity_t<T> rate, random_str
 }
 
 template <class T>
-void dropout_backward(basic_cpu<T>& cpu, std::type_identity_t<T> rate, std::span<std::byte const> mask,
-                      reads<T> dy, writes<T> dx) {
+void basic_cpu<T>::dropout_backward(T rate, std::span<std::byte const> mask, view<T> dy, std::span<T> dx) {
   T const scale = T(1) / (T(1) - rate);
   T const* const from = dy.data();
   T* __restrict const to = dx.data();
   auto const* const kept = reinterpret_cast<std::uint8_t const*>(mask.data());
-  cpu.share(dx.size(), cpu.parts(dx.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+  this->share(dx.size(), this->parts(dx.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
 #pragma GCC ivdep
     for (std::size_t i = begin; i < end; ++i) to[i] = from[i] * (scale * T(int(kept[i])));
   });
 }
 
 #ifndef EDL_HEADER_ONLY
-template void dropout_forward(basic_cpu<float>&, float, random_stream const&, view<float>, std::span<float>,
-                              std::span<std::byte>);
-template void dropout_forward(basic_cpu<double>&, double, random_stream const&, view<double>,
-                              std::span<double>, std::span<std::byte>);
-template void dropout_backward(basic_cpu<float>&, float, std::span<std::byte const>, view<float>,
-                               std::span<float>);
-template void dropout_backward(basic_cpu<double>&, double, std::span<std::byte const>, view<double>,
-                               std::span<double>);
+template void basic_cpu<float>::dropout_forward(float, random_stream const&, view<float>, std::span<float>,
+                                                std::span<std::byte>);
+template void basic_cpu<double>::dropout_forward(double, random_stream const&, view<double>,
+                                                 std::span<double>, std::span<std::byte>);
+template void basic_cpu<float>::dropout_backward(float, std::span<std::byte const>, view<float>,
+                                                 std::span<float>);
+template void basic_cpu<double>::dropout_backward(double, std::span<std::byte const>, view<double>,
+                                                  std::span<double>);
 #endif
 
 }  // namespace edl

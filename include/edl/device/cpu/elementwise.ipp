@@ -6,21 +6,21 @@
 #include <limits>
 
 #include "edl/core/bfloat16.hpp"
-#include "edl/device/cpu/elementwise.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/lanes.hpp"
 
 namespace edl {
 
 template <class T>
-void copy(basic_cpu<T>& cpu, reads<T> x, writes<T> y) {
-  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+void basic_cpu<T>::copy(view<T> x, std::span<T> y) {
+  this->share(y.size(), this->parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
     std::copy_n(x.data() + begin, end - begin, y.data() + begin);
   });
 }
 
 template <class T>
-void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y) {
-  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y) {
+  this->share(y.size(), this->parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
     T const floor = f == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
     T const *const p = a.data() + begin, *const q = b.data() + begin;
     T* const to = y.data() + begin;
@@ -32,8 +32,8 @@ void add(basic_cpu<T>& cpu, activation f, reads<T> a, reads<T> b, writes<T> y) {
 }
 
 template <class T>
-void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T> y) {
-  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+void basic_cpu<T>::add_masked(view<T> a, view<T> b, view<T> x, std::span<T> y) {
+  this->share(y.size(), this->parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
     T const *const p = a.data() + begin, *const q = b.data() + begin, *const r = x.data() + begin;
     T* const to = y.data() + begin;
     detail::by_lanes<T>(end - begin, [&]<class V>(std::size_t i) {
@@ -44,56 +44,48 @@ void add_masked(basic_cpu<T>& cpu, reads<T> a, reads<T> b, reads<T> x, writes<T>
 }
 
 template <class T>
-void multiply(basic_cpu<T>& cpu, std::type_identity_t<T> factor, reads<T> x, writes<T> y) {
-  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i) y[i] = factor * x[i];
-  });
-}
-
-template <class T>
-void halve(basic_cpu<T>& cpu, reads<T> x, std::span<std::byte> to) {
+void basic_cpu<T>::halve(view<T> x, std::span<std::byte> to) {
   T const* const from = x.data();
   auto* __restrict const into = reinterpret_cast<std::uint16_t*>(to.data());
-  cpu.share(x.size(), cpu.parts(x.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+  this->share(x.size(), this->parts(x.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i) into[i] = to_bfloat16(float(from[i]));
   });
 }
 
 template <class T>
-void restore(basic_cpu<T>& cpu, std::span<std::byte const> from, writes<T> y) {
+void basic_cpu<T>::restore(std::span<std::byte const> from, std::span<T> y) {
   auto const* const x = reinterpret_cast<std::uint16_t const*>(from.data());
   T* __restrict const into = y.data();
-  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+  this->share(y.size(), this->parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i) into[i] = T(from_bfloat16(x[i]));
   });
 }
 
 template <class T>
-void copy_columns(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, std::size_t x_first,
-                  std::size_t x_stride, writes<T> y, std::size_t y_first, std::size_t y_stride) {
-  cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+void basic_cpu<T>::copy_columns(std::size_t rows, std::size_t columns, view<T> x, std::size_t x_first,
+                                std::size_t x_stride, std::span<T> y, std::size_t y_first,
+                                std::size_t y_stride) {
+  this->share(rows, this->parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i)
       std::copy_n(x.data() + x_first + i * x_stride, columns, y.data() + y_first + i * y_stride);
   });
 }
 
 #ifndef EDL_HEADER_ONLY
-template void add_masked(basic_cpu<float>&, view<float>, view<float>, view<float>, std::span<float>);
-template void add_masked(basic_cpu<double>&, view<double>, view<double>, view<double>, std::span<double>);
-template void multiply(basic_cpu<float>&, float, view<float>, std::span<float>);
-template void multiply(basic_cpu<double>&, double, view<double>, std::span<double>);
-template void copy(basic_cpu<float>&, view<float>, std::span<float>);
-template void copy(basic_cpu<double>&, view<double>, std::span<double>);
-template void add(basic_cpu<float>&, activation, view<float>, view<float>, std::span<float>);
-template void add(basic_cpu<double>&, activation, view<double>, view<double>, std::span<double>);
-template void halve(basic_cpu<float>&, view<float>, std::span<std::byte>);
-template void restore(basic_cpu<float>&, std::span<std::byte const>, std::span<float>);
-template void copy_columns(basic_cpu<float>&, std::size_t, std::size_t, view<float>, std::size_t, std::size_t,
-                           std::span<float>, std::size_t, std::size_t);
-template void halve(basic_cpu<double>&, view<double>, std::span<std::byte>);
-template void restore(basic_cpu<double>&, std::span<std::byte const>, std::span<double>);
-template void copy_columns(basic_cpu<double>&, std::size_t, std::size_t, view<double>, std::size_t,
-                           std::size_t, std::span<double>, std::size_t, std::size_t);
+template void basic_cpu<float>::add_masked(view<float>, view<float>, view<float>, std::span<float>);
+template void basic_cpu<double>::add_masked(view<double>, view<double>, view<double>, std::span<double>);
+template void basic_cpu<float>::copy(view<float>, std::span<float>);
+template void basic_cpu<double>::copy(view<double>, std::span<double>);
+template void basic_cpu<float>::add(activation, view<float>, view<float>, std::span<float>);
+template void basic_cpu<double>::add(activation, view<double>, view<double>, std::span<double>);
+template void basic_cpu<float>::halve(view<float>, std::span<std::byte>);
+template void basic_cpu<float>::restore(std::span<std::byte const>, std::span<float>);
+template void basic_cpu<float>::copy_columns(std::size_t, std::size_t, view<float>, std::size_t, std::size_t,
+                                             std::span<float>, std::size_t, std::size_t);
+template void basic_cpu<double>::halve(view<double>, std::span<std::byte>);
+template void basic_cpu<double>::restore(std::span<std::byte const>, std::span<double>);
+template void basic_cpu<double>::copy_columns(std::size_t, std::size_t, view<double>, std::size_t,
+                                              std::size_t, std::span<double>, std::size_t, std::size_t);
 #endif
 
 }  // namespace edl

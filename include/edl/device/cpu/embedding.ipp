@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "edl/core/error.hpp"
-#include "edl/device/cpu/embedding.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace edl {
 namespace detail {
@@ -24,31 +24,31 @@ inline constexpr std::size_t embedding_work = 16 * 1024;  // numbers that are wo
 }  // namespace detail
 
 template <class T>
-void embedding_forward(basic_cpu<T>& cpu, embedding_geometry const& g, int, reads<T> ids, reads<T> table,
-                       writes<T> y) {
+void basic_cpu<T>::embedding_forward(embedding_geometry const& g, int, view<T> ids, view<T> table,
+                                     std::span<T> y) {
   auto const bad = std::ranges::find_if_not(ids, [&](T id) { return g.has(id); });
   if (bad != ids.end()) detail::refuse_id(g, double(*bad), std::size_t(bad - ids.begin()));
   auto const width = std::size_t(g.width);
-  int const parts = cpu.parts(y.size(), detail::embedding_work);
-  cpu.share(ids.size(), parts, [&](std::size_t begin, std::size_t end, int) {
+  int const parts = this->parts(y.size(), detail::embedding_work);
+  this->share(ids.size(), parts, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i)
       std::copy_n(table.data() + std::size_t(ids[i]) * width, width, y.data() + i * width);
   });
 }
 
 template <class T>
-void embedding_backward(basic_cpu<T>& cpu, embedding_geometry const& g, int, reads<T> ids, reads<T> dy,
-                        writes<T> dx, writes<T> dtable) {
+void basic_cpu<T>::embedding_backward(embedding_geometry const& g, int, view<T> ids, view<T> dy,
+                                      std::span<T> dx, std::span<T> dtable) {
   auto const width = std::size_t(g.width);
   std::ranges::fill(dx, T(0));
-  cpu.share(dtable.size(), cpu.parts(dtable.size(), detail::embedding_work),
-            [&](std::size_t begin, std::size_t end, int) {
-              std::fill(dtable.begin() + std::ptrdiff_t(begin), dtable.begin() + std::ptrdiff_t(end), T(0));
-            });
+  this->share(dtable.size(), this->parts(dtable.size(), detail::embedding_work),
+              [&](std::size_t begin, std::size_t end, int) {
+                std::fill(dtable.begin() + std::ptrdiff_t(begin), dtable.begin() + std::ptrdiff_t(end), T(0));
+              });
   // A row belongs to one thread, so that its order is the batch's. By turns, for frequent ids are often
   // neighbours.
-  int const parts = cpu.parts(dy.size(), detail::embedding_work);
-  cpu.team().run(parts, [&](int t) {
+  int const parts = this->parts(dy.size(), detail::embedding_work);
+  this->team().run(parts, [&](int t) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (!g.has(ids[i])) continue;
       auto const row = std::size_t(ids[i]);
@@ -61,14 +61,14 @@ void embedding_backward(basic_cpu<T>& cpu, embedding_geometry const& g, int, rea
 }
 
 #ifndef EDL_HEADER_ONLY
-template void embedding_forward(basic_cpu<float>&, embedding_geometry const&, int, view<float>, view<float>,
-                                std::span<float>);
-template void embedding_forward(basic_cpu<double>&, embedding_geometry const&, int, view<double>,
-                                view<double>, std::span<double>);
-template void embedding_backward(basic_cpu<float>&, embedding_geometry const&, int, view<float>, view<float>,
-                                 std::span<float>, std::span<float>);
-template void embedding_backward(basic_cpu<double>&, embedding_geometry const&, int, view<double>,
-                                 view<double>, std::span<double>, std::span<double>);
+template void basic_cpu<float>::embedding_forward(embedding_geometry const&, int, view<float>, view<float>,
+                                                  std::span<float>);
+template void basic_cpu<double>::embedding_forward(embedding_geometry const&, int, view<double>, view<double>,
+                                                   std::span<double>);
+template void basic_cpu<float>::embedding_backward(embedding_geometry const&, int, view<float>, view<float>,
+                                                   std::span<float>, std::span<float>);
+template void basic_cpu<double>::embedding_backward(embedding_geometry const&, int, view<double>,
+                                                    view<double>, std::span<double>, std::span<double>);
 #endif
 
 }  // namespace edl

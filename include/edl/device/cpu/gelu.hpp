@@ -6,21 +6,9 @@
 #include <concepts>
 #include <cstdint>
 
-#include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/lanes.hpp"
 
-namespace edl {
-
-/// y = x · Φ(x), Φ being the standard normal distribution (Hendrycks and Gimpel, "Gaussian error linear
-/// units", 2016).
-template <class T>
-void gelu_forward(basic_cpu<T>& cpu, reads<T> x, writes<T> y);
-
-/// Takes the input, for an output has two of them.
-template <class T>
-void gelu_backward(basic_cpu<T>& cpu, reads<T> x, reads<T> dy, writes<T> dx);
-
-namespace detail {
+namespace edl::detail {
 
 /// Φ(x), and exp(−x²/2).
 template <class V>
@@ -83,9 +71,4 @@ V gelu_slope(V const& x) {
   return at.below + x * at.bell * typename lane<V>::type(0.39894228040143268);  // 1 / √(2π)
 }
 
-}  // namespace detail
-}  // namespace edl
-
-#ifdef EDL_HEADER_ONLY
-#include "edl/device/cpu/gelu.ipp"
-#endif
+}  // namespace edl::detail

@@ -4,7 +4,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "edl/device/cpu/pool.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace edl {
 namespace detail {
@@ -42,9 +42,9 @@ using channels = Eigen::Array<T, Eigen::Dynamic, 1>;
 }  // namespace detail
 
 template <class T>
-void max_pool_forward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, reads<T> x, writes<T> y) {
+void basic_cpu<T>::max_pool_forward(pool_geometry const& g, int batch, view<T> x, std::span<T> y) {
   auto const c = std::size_t(g.in.channels), row = c * std::size_t(g.in.width);
-  detail::each_sample(cpu, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
+  detail::each_sample(*this, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
     detail::for_each_window(g, first, last, [&](std::size_t to, std::size_t from, int rows, int columns) {
       T* __restrict const most = y.data() + to;
       std::copy_n(x.data() + from, c, most);
@@ -59,17 +59,17 @@ void max_pool_forward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, read
 }
 
 template <class T>
-void max_pool_backward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, reads<T> x, reads<T> y,
-                       reads<T> dy, writes<T> dx) {
+void basic_cpu<T>::max_pool_backward(pool_geometry const& g, int batch, view<T> x, view<T> y, view<T> dy,
+                                     std::span<T> dx) {
   auto const c = std::size_t(g.in.channels), row = c * std::size_t(g.in.width);
   std::ranges::fill(dx, T(0));
   constexpr std::size_t part = 1024;
-  detail::each_sample(cpu, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
+  detail::each_sample(*this, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
     detail::for_each_window(g, first, last, [&](std::size_t to, std::size_t from, int rows, int columns) {
       for (std::size_t begin = 0; begin < c; begin += part) {
         std::size_t const n = std::min(part, c - begin);
         // What is still to be given away: taking all of it leaves exactly zero for an equal element after it.
-        T* __restrict const rest = cpu.left(thread).data();
+        T* __restrict const rest = this->left(thread).data();
         T const* const most = y.data() + to + begin;
         std::copy_n(dy.data() + to + begin, n, rest);
         for (std::size_t a = 0; a < std::size_t(rows); ++a)
@@ -88,9 +88,9 @@ void max_pool_backward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, rea
 }
 
 template <class T>
-void average_pool_forward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, reads<T> x, writes<T> y) {
+void basic_cpu<T>::average_pool_forward(pool_geometry const& g, int batch, view<T> x, std::span<T> y) {
   auto const c = Eigen::Index(g.in.channels), row = c * g.in.width;
-  detail::each_sample(cpu, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
+  detail::each_sample(*this, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
     detail::for_each_window(g, first, last, [&](std::size_t to, std::size_t from, int rows, int columns) {
       Eigen::Map<detail::channels<T>> mean(y.data() + to, c);
       mean.setZero();
@@ -103,10 +103,10 @@ void average_pool_forward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, 
 }
 
 template <class T>
-void average_pool_backward(basic_cpu<T>& cpu, pool_geometry const& g, int batch, reads<T> dy, writes<T> dx) {
+void basic_cpu<T>::average_pool_backward(pool_geometry const& g, int batch, view<T> dy, std::span<T> dx) {
   auto const c = Eigen::Index(g.in.channels), row = c * g.in.width;
   std::ranges::fill(dx, T(0));
-  detail::each_sample(cpu, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
+  detail::each_sample(*this, g, batch, [&](std::size_t first, std::size_t last, [[maybe_unused]] int thread) {
     detail::for_each_window(g, first, last, [&](std::size_t to, std::size_t from, int rows, int columns) {
       Eigen::Map<detail::channels<T> const> const share(dy.data() + to, c);
       T const part = T(1) / T(rows * columns);
@@ -118,21 +118,20 @@ void average_pool_backward(basic_cpu<T>& cpu, pool_geometry const& g, int batch,
 }
 
 #ifndef EDL_HEADER_ONLY
-template void max_pool_forward(basic_cpu<float>&, pool_geometry const&, int, view<float>, std::span<float>);
-template void max_pool_forward(basic_cpu<double>&, pool_geometry const&, int, view<double>,
-                               std::span<double>);
-template void max_pool_backward(basic_cpu<float>&, pool_geometry const&, int, view<float>, view<float>,
-                                view<float>, std::span<float>);
-template void max_pool_backward(basic_cpu<double>&, pool_geometry const&, int, view<double>, view<double>,
-                                view<double>, std::span<double>);
-template void average_pool_forward(basic_cpu<float>&, pool_geometry const&, int, view<float>,
-                                   std::span<float>);
-template void average_pool_forward(basic_cpu<double>&, pool_geometry const&, int, view<double>,
-                                   std::span<double>);
-template void average_pool_backward(basic_cpu<float>&, pool_geometry const&, int, view<float>,
-                                    std::span<float>);
-template void average_pool_backward(basic_cpu<double>&, pool_geometry const&, int, view<double>,
-                                    std::span<double>);
+template void basic_cpu<float>::max_pool_forward(pool_geometry const&, int, view<float>, std::span<float>);
+template void basic_cpu<double>::max_pool_forward(pool_geometry const&, int, view<double>, std::span<double>);
+template void basic_cpu<float>::max_pool_backward(pool_geometry const&, int, view<float>, view<float>,
+                                                  view<float>, std::span<float>);
+template void basic_cpu<double>::max_pool_backward(pool_geometry const&, int, view<double>, view<double>,
+                                                   view<double>, std::span<double>);
+template void basic_cpu<float>::average_pool_forward(pool_geometry const&, int, view<float>,
+                                                     std::span<float>);
+template void basic_cpu<double>::average_pool_forward(pool_geometry const&, int, view<double>,
+                                                      std::span<double>);
+template void basic_cpu<float>::average_pool_backward(pool_geometry const&, int, view<float>,
+                                                      std::span<float>);
+template void basic_cpu<double>::average_pool_backward(pool_geometry const&, int, view<double>,
+                                                       std::span<double>);
 #endif
 
 }  // namespace edl

@@ -8,16 +8,18 @@ namespace edl {
 
 /// Every one of `rows` rows of y becomes `row`; zeros where it is empty.
 template <class T>
-void fill_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> row, writes<T> y);
+void fill_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, std::type_identity_t<view<T>> row,
+               std::type_identity_t<std::span<T>> y);
 
 /// y = f(y + row), row by row; `row` may be empty.
 template <class T>
-void finish_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, activation f, reads<T> row,
-                 writes<T> y);
+void finish_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, activation f,
+                 std::type_identity_t<view<T>> row, std::type_identity_t<std::span<T>> y);
 
 /// sums = Σ over the rows of x. In parts, so that the error grows with the root of their number.
 template <class T>
-void sum_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, writes<T> sums);
+void sum_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, std::type_identity_t<view<T>> x,
+              std::type_identity_t<std::span<T>> sums);
 
 namespace detail {
 

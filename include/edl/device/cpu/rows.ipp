@@ -9,7 +9,8 @@
 namespace edl {
 
 template <class T>
-void fill_rows(basic_cpu<T>&, std::size_t rows, std::size_t columns, reads<T> row, writes<T> y) {
+void fill_rows(basic_cpu<T>&, std::size_t rows, std::size_t columns, std::type_identity_t<view<T>> row,
+               std::type_identity_t<std::span<T>> y) {
   if (row.empty())
     std::fill_n(y.data(), rows * columns, T(0));
   else
@@ -17,8 +18,8 @@ void fill_rows(basic_cpu<T>&, std::size_t rows, std::size_t columns, reads<T> ro
 }
 
 template <class T>
-void finish_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, activation f, reads<T> row,
-                 writes<T> y) {
+void finish_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, activation f,
+                 std::type_identity_t<view<T>> row, std::type_identity_t<std::span<T>> y) {
   cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
     T const* const more = row.data();
     bool const relu = f == activation::relu;
@@ -33,7 +34,8 @@ void finish_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, activ
 }
 
 template <class T>
-void sum_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, reads<T> x, writes<T> sums) {
+void sum_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, std::type_identity_t<view<T>> x,
+              std::type_identity_t<std::span<T>> sums) {
   using row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
   using read_row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1> const>;
   constexpr std::size_t part_rows = 64, part_columns = 1024;

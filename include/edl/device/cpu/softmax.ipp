@@ -3,12 +3,12 @@
 
 #include <Eigen/Core>
 
-#include "edl/device/cpu/softmax.hpp"
+#include "edl/device/cpu/basic_cpu.hpp"
 
 namespace edl {
 
 template <class T>
-void softmax_forward(basic_cpu<T>&, std::size_t rows, std::size_t classes, reads<T> x, writes<T> y) {
+void basic_cpu<T>::softmax_forward(std::size_t rows, std::size_t classes, view<T> x, std::span<T> y) {
   using row = Eigen::Array<T, Eigen::Dynamic, 1>;
   for (std::size_t i = 0; i < rows; ++i) {
     Eigen::Map<row const> const in(x.data() + i * classes, Eigen::Index(classes));
@@ -19,8 +19,8 @@ void softmax_forward(basic_cpu<T>&, std::size_t rows, std::size_t classes, reads
 }
 
 template <class T>
-void softmax_backward(basic_cpu<T>&, std::size_t rows, std::size_t classes, reads<T> y, reads<T> dy,
-                      writes<T> dx) {
+void basic_cpu<T>::softmax_backward(std::size_t rows, std::size_t classes, view<T> y, view<T> dy,
+                                    std::span<T> dx) {
   using row = Eigen::Array<T, Eigen::Dynamic, 1>;
   for (std::size_t i = 0; i < rows; ++i) {
     Eigen::Map<row const> const out(y.data() + i * classes, Eigen::Index(classes));
@@ -31,12 +31,12 @@ void softmax_backward(basic_cpu<T>&, std::size_t rows, std::size_t classes, read
 }
 
 #ifndef EDL_HEADER_ONLY
-template void softmax_forward(basic_cpu<float>&, std::size_t, std::size_t, view<float>, std::span<float>);
-template void softmax_forward(basic_cpu<double>&, std::size_t, std::size_t, view<double>, std::span<double>);
-template void softmax_backward(basic_cpu<float>&, std::size_t, std::size_t, view<float>, view<float>,
-                               std::span<float>);
-template void softmax_backward(basic_cpu<double>&, std::size_t, std::size_t, view<double>, view<double>,
-                               std::span<double>);
+template void basic_cpu<float>::softmax_forward(std::size_t, std::size_t, view<float>, std::span<float>);
+template void basic_cpu<double>::softmax_forward(std::size_t, std::size_t, view<double>, std::span<double>);
+template void basic_cpu<float>::softmax_backward(std::size_t, std::size_t, view<float>, view<float>,
+                                                 std::span<float>);
+template void basic_cpu<double>::softmax_backward(std::size_t, std::size_t, view<double>, view<double>,
+                                                  std::span<double>);
 #endif
 
 }  // namespace edl

@@ -233,8 +233,8 @@ void copy_columns(queue const& q, std::size_t rows, std::size_t columns, void co
   });
 }
 
-void forward(queue const& q, cuda_backend::function f, float slope, void const* x, void* y, std::size_t n) {
-  using enum cuda_backend::function;
+void forward(queue const& q, elementwise f, float slope, void const* x, void* y, std::size_t n) {
+  using enum elementwise;
   switch (f) {
     case relu:
       return map_activations(q, "relu", n, {x}, y, cuda_kernels::relu{});
@@ -251,9 +251,9 @@ void forward(queue const& q, cuda_backend::function f, float slope, void const* 
   }
 }
 
-void backward(queue const& q, cuda_backend::function f, float slope, void const* y, void const* dy, void* dx,
+void backward(queue const& q, elementwise f, float slope, void const* y, void const* dy, void* dx,
               std::size_t n) {
-  using enum cuda_backend::function;
+  using enum elementwise;
   switch (f) {
     case relu:
       return map_activations(q, "relu", n, {y, dy}, dx, relu_gradient{});

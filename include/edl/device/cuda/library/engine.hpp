@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "edl/device/cuda/backend.hpp"
+#include "edl/device/accelerator.hpp"
 #include "edl/device/cuda/library/claim.hpp"
 #include "edl/device/cuda/library/kernels.hpp"
 #include "edl/device/cuda/library/products.hpp"
@@ -17,7 +17,7 @@
 namespace edl::cuda_library {
 
 /// A GPU, and one stream of work on it.
-class engine final : public cuda_backend {
+class engine final : public accelerator {
  public:
   explicit engine(cuda_options const& o);
   ~engine() override;
@@ -74,8 +74,8 @@ class engine final : public cuda_backend {
   void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,
                            in kept, out dx, out dgamma, out dbeta) override;
 
-  void forward(function f, float slope, in x, out y) override;
-  void backward(function f, float slope, in y, in dy, out dx) override;
+  void elementwise_forward(elementwise f, float parameter, in x, out y) override;
+  void elementwise_backward(elementwise f, float parameter, in y, in dy, out dx) override;
   void dropout_forward(float rate, random_stream const& random, in x, out y,
                        std::span<std::byte> mask) override;
   void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx) override;

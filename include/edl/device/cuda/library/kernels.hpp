@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "edl/core/random.hpp"
+#include "edl/device/accelerator.hpp"
 #include "edl/device/activation.hpp"
-#include "edl/device/cuda/backend.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/device/placement.hpp"
 
@@ -35,8 +35,8 @@ void halve(queue const& q, void const* x, void* to, std::size_t n);
 void restore(queue const& q, void const* from, void* y, std::size_t n);
 void copy_columns(queue const& q, std::size_t rows, std::size_t columns, void const* x, std::size_t x_first,
                   std::size_t x_stride, void* y, std::size_t y_first, std::size_t y_stride);
-void forward(queue const& q, cuda_backend::function f, float slope, void const* x, void* y, std::size_t n);
-void backward(queue const& q, cuda_backend::function f, float slope, void const* y, void const* dy, void* dx,
+void forward(queue const& q, elementwise f, float slope, void const* x, void* y, std::size_t n);
+void backward(queue const& q, elementwise f, float slope, void const* y, void const* dy, void* dx,
               std::size_t n);
 void dropout_forward(queue const& q, float rate, random_stream const& random, void const* x, void* y,
                      std::byte* mask, std::size_t n);

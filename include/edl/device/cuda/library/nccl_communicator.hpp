@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "edl/device/cuda/communicator.hpp"
+#include "edl/device/communicator.hpp"
 #include "edl/device/cuda/library/kernels.hpp"
 #include "edl/device/cuda/library/nccl.hpp"
 

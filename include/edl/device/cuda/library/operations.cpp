@@ -10,8 +10,8 @@ namespace kernels = cuda_kernels;
 
 namespace {
 
-float* data(cuda_backend::out s) { return s.empty() ? nullptr : s.data(); }
-float const* data(cuda_backend::in s) { return s.empty() ? nullptr : s.data(); }
+float* data(accelerator::out s) { return s.empty() ? nullptr : s.data(); }
+float const* data(accelerator::in s) { return s.empty() ? nullptr : s.data(); }
 
 }  // namespace
 
@@ -96,12 +96,12 @@ void engine::batch_norm_backward(norm_chain const& c, int batch, bool through, i
 
 // ---- Element by element ----
 
-void engine::forward(function f, float slope, in x, out y) {
-  kernels::forward(queue_, f, slope, x.data(), y.data(), y.size());
+void engine::elementwise_forward(elementwise f, float parameter, in x, out y) {
+  kernels::forward(queue_, f, parameter, x.data(), y.data(), y.size());
 }
 
-void engine::backward(function f, float slope, in y, in dy, out dx) {
-  kernels::backward(queue_, f, slope, y.data(), dy.data(), dx.data(), dx.size());
+void engine::elementwise_backward(elementwise f, float parameter, in y, in dy, out dx) {
+  kernels::backward(queue_, f, parameter, y.data(), dy.data(), dx.data(), dx.size());
 }
 
 void engine::dropout_forward(float rate, random_stream const& random, in x, out y,

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
-#include "edl/train/cuda_trainer.hpp"
+#include "edl/train/accelerator_trainer.hpp"
 
 namespace edl::train {
 
@@ -26,8 +26,9 @@ EDL_INLINE gpu_sample_options sample_options(learner_facts const& f, int max_bat
 
 }  // namespace detail
 
-EDL_INLINE cuda_trainer::cuda_trainer(std::unique_ptr<learner> learns, cuda const& on,
-                                      worker::trainer_options const& o)
+EDL_INLINE accelerator_trainer::accelerator_trainer(std::unique_ptr<learner> learns,
+                                                    std::shared_ptr<accelerator> on,
+                                                    worker::trainer_options const& o)
     : learning_trainer(std::move(learns), o),
       threads_(o.device.threads),
       gpu_(on),
@@ -35,40 +36,40 @@ EDL_INLINE cuda_trainer::cuda_trainer(std::unique_ptr<learner> learns, cuda cons
       keep_(o.samples),
       x_(samples(facts().input.size())),
       outputs_(samples(facts().looks.size() * facts().output.size())),
-      loss_(allocate(gpu_, 1)),
-      state_before_(allocate(gpu_, facts().state)),
-      variables_(gpu_.backend(), of().variables().size()),
-      gradients_(gpu_.backend(), facts().parameters),
-      results_(gpu_.backend(), outputs_.span().size()),
-      mean_(gpu_.backend(), 1) {
-  download(gpu_, of().variables(), variables_.span());
+      loss_(gpu_, 1),
+      state_before_(gpu_, facts().state),
+      variables_(gpu_, of().variables().size()),
+      gradients_(gpu_, facts().parameters),
+      results_(gpu_, outputs_.span().size()),
+      mean_(gpu_, 1) {
+  gpu_->read(of().variables(), variables_.span());
 }
 
-EDL_INLINE data::batch cuda_trainer::make_batch() const {
+EDL_INLINE data::batch accelerator_trainer::make_batch() const {
   auto b = learning_trainer::make_batch();
-  auto const all = {pin(gpu_.backend(), std::as_bytes(std::span(b.features))),
-                    pin(gpu_.backend(), std::as_bytes(std::span(b.targets))),
-                    pin(gpu_.backend(), std::as_bytes(std::span(b.classes)))};
+  auto const all = {pin(gpu_, std::as_bytes(std::span(b.features))),
+                    pin(gpu_, std::as_bytes(std::span(b.targets))),
+                    pin(gpu_, std::as_bytes(std::span(b.classes)))};
   if (facts().places) b.placements.resize(std::size_t(b.capacity));
   b.guard = std::make_shared<std::vector<std::shared_ptr<void>>>(all);
   return b;
 }
 
-EDL_INLINE std::string cuda_trainer::expect(std::uint64_t training, std::uint64_t evaluation) {
+EDL_INLINE std::string accelerator_trainer::expect(std::uint64_t training, std::uint64_t evaluation) {
   return samples_.keep(keep_, training, evaluation);
 }
 
-EDL_INLINE bool cuda_trainer::has(data::batch& b) const {
+EDL_INLINE bool accelerator_trainer::has(data::batch& b) const {
   if (!samples_.has(b)) return false;
   if (b.identity.m == mode::training)
     for (int row = 0; row < int(b.records.size()); ++row) learning_trainer::place(b, row);
   return true;
 }
 
-EDL_INLINE void cuda_trainer::variables_written() {
+EDL_INLINE void accelerator_trainer::variables_written() {
   std::lock_guard const turn(turn_);
   if (resident_ && !std::exchange(away_, true)) {
-    if (kept_.span().empty()) kept_ = allocate(gpu_, of().variables().size());
+    if (kept_.span().empty()) kept_ = device_buffer<float>(gpu_, of().variables().size());
     gpu_->move(of().variables(), kept_.span());
   }
   gpu_->upload(std::as_bytes(variables_.span()), of().variables().data());
@@ -76,19 +77,19 @@ EDL_INLINE void cuda_trainer::variables_written() {
   gpu_->synchronize();
 }
 
-EDL_INLINE void cuda_trainer::resume() {
+EDL_INLINE void accelerator_trainer::resume() {
   std::lock_guard const turn(turn_);
   if (!std::exchange(away_, false)) return;
   gpu_->move(kept_.span(), of().variables());
   gpu_->refresh();
 }
 
-EDL_INLINE double cuda_trainer::train(data::batch const& b, std::uint64_t step,
-                                      worker::gradients_ready const& ready) {
+EDL_INLINE double accelerator_trainer::train(data::batch const& b, std::uint64_t step,
+                                             worker::gradients_ready const& ready) {
   std::unique_lock turn(turn_);
   if (b.rows == 0) {
     std::ranges::fill(gradients_.span(), 0.0f);
-    upload(gpu_, gradients_.span(), of().gradients());
+    gpu_->write(gradients_.span(), of().gradients());
     return 0;
   }
   samples_.give(b);
@@ -100,7 +101,7 @@ EDL_INLINE double cuda_trainer::train(data::batch const& b, std::uint64_t step,
   return loss;
 }
 
-EDL_INLINE double cuda_trainer::train_alone(data::batch const& b, std::uint64_t step) {
+EDL_INLINE double accelerator_trainer::train_alone(data::batch const& b, std::uint64_t step) {
   double loss = 0;
   if (facts().loss_on_gpu) {
     run(work::training, b.rows, step, [&] {
@@ -127,7 +128,7 @@ EDL_INLINE double cuda_trainer::train_alone(data::batch const& b, std::uint64_t 
 
 /// A pass whose gradients are summed with others' while those of the layers before are computed. The loss is
 /// known before them: no sum begins with a minibatch that does not count.
-EDL_INLINE double cuda_trainer::train_for_sum(data::batch const& b, std::uint64_t step) {
+EDL_INLINE double accelerator_trainer::train_for_sum(data::batch const& b, std::uint64_t step) {
   if (facts().loss_on_gpu) {
     run(work::training_for_sum, b.rows, step, [&] {
       forward_with_loss(b.rows, step);
@@ -148,26 +149,26 @@ EDL_INLINE double cuda_trainer::train_for_sum(data::batch const& b, std::uint64_
   return loss;
 }
 
-EDL_INLINE void cuda_trainer::forward_with_loss(int rows, std::uint64_t step) {
+EDL_INLINE void accelerator_trainer::forward_with_loss(int rows, std::uint64_t step) {
   gpu_->move(state(), state_before_.span());
   forward(rows, mode::training, 0, step);
   view<float> const labels{samples_.labels(), std::size_t(rows) * facts().labels};
-  of().compute_loss(gpu_, rows, last_, labels, of().output_gradient(), loss_.span());
+  of().compute_loss(*gpu_, rows, last_, labels, of().output_gradient(), loss_.span());
 }
 
 /// The loss and its slope, of which the latter goes back to the GPU unless the former is no number.
-EDL_INLINE double cuda_trainer::loss_on_processor(data::batch const& b, std::uint64_t step,
-                                                  std::span<float>& slope) {
+EDL_INLINE double accelerator_trainer::loss_on_processor(data::batch const& b, std::uint64_t step,
+                                                         std::span<float>& slope) {
   gpu_->move(state(), state_before_.span());
   auto const y = results(b, mode::training, step);
   std::vector<float> host(y.size());
   double const loss = of().loss(b.rows, y, b, host);
   slope = outputs_.span().first(host.size());
-  if (std::isfinite(loss)) upload(gpu_, host, slope);
+  if (std::isfinite(loss)) gpu_->write(host, slope);
   return loss;
 }
 
-EDL_INLINE void cuda_trainer::backward_for_sums(int rows) {
+EDL_INLINE void accelerator_trainer::backward_for_sums(int rows) {
   std::size_t next = borders_.size();
   announced_.clear();
   of().backward(x_of(rows), rows, [&](std::size_t first) {
@@ -182,7 +183,7 @@ EDL_INLINE void cuda_trainer::backward_for_sums(int rows) {
   gpu_->mark(int(borders_.size()) + 1);
 }
 
-EDL_INLINE void cuda_trainer::evaluate(data::batch const& b, std::span<double> totals) {
+EDL_INLINE void accelerator_trainer::evaluate(data::batch const& b, std::span<double> totals) {
   if (b.rows == 0) return;
   std::lock_guard const turn(turn_);
   samples_.give(b);
@@ -190,20 +191,20 @@ EDL_INLINE void cuda_trainer::evaluate(data::batch const& b, std::span<double> t
   of().measure(totals, b.rows, y, b, of().loss(b.rows, y, b, {}));
 }
 
-EDL_INLINE view<float> cuda_trainer::predict(data::batch const& b) {
+EDL_INLINE view<float> accelerator_trainer::predict(data::batch const& b) {
   if (b.rows == 0) return {};
   std::lock_guard const turn(turn_);
   samples_.give(b);
   return results(b, mode::prediction, 0);
 }
 
-EDL_INLINE void cuda_trainer::forward(int rows, mode what, std::size_t look, std::uint64_t step) {
+EDL_INLINE void accelerator_trainer::forward(int rows, mode what, std::size_t look, std::uint64_t step) {
   samples_.show(rows, what, look, x_.span().first(x_of(rows).size()));
   last_ = of().forward(x_of(rows), rows, what, step);
 }
 
 /// What the network says, on the host.
-EDL_INLINE view<float> cuda_trainer::results(data::batch const& b, mode what, std::uint64_t step) {
+EDL_INLINE view<float> accelerator_trainer::results(data::batch const& b, mode what, std::uint64_t step) {
   bool const training = what == mode::training;
   std::size_t const n = std::size_t(b.rows) * facts().output.size(),
                     shown = training ? 1 : facts().looks.size();
@@ -217,14 +218,14 @@ EDL_INLINE view<float> cuda_trainer::results(data::batch const& b, mode what, st
     }
   });
   auto const host = results_.span().first(shown * n);
-  download(gpu_, outputs_.span().first(host.size()), host);
+  gpu_->read(outputs_.span().first(host.size()), host);
   if (facts().averages && !training) join(facts().looks, host);
   return host.first(n);
 }
 
 /// As a graph, unless layers are timed.
-EDL_INLINE void cuda_trainer::run(work what, int rows, std::uint64_t step,
-                                  std::function<void()> const& issue) {
+EDL_INLINE void accelerator_trainer::run(work what, int rows, std::uint64_t step,
+                                         std::function<void()> const& issue) {
   if (profile())
     issue();
   else
@@ -232,26 +233,26 @@ EDL_INLINE void cuda_trainer::run(work what, int rows, std::uint64_t step,
 }
 
 /// A pass that nobody will count has moved the state, which is kept nowhere else.
-EDL_INLINE double cuda_trainer::take_back(double loss) {
+EDL_INLINE double accelerator_trainer::take_back(double loss) {
   gpu_->move(state_before_.span(), state());
   return loss;
 }
 
 /// For those who keep the variables.
-EDL_INLINE void cuda_trainer::fetch_gradients() {
+EDL_INLINE void accelerator_trainer::fetch_gradients() {
   if (resident_) return;
   gpu_->download(of().gradients().data(), std::as_writable_bytes(gradients_.span()));
   gpu_->download(state().data(), std::as_writable_bytes(variables_.span().subspan(facts().parameters)));
 }
 
-EDL_INLINE void cuda_trainer::place(view<float> variables, view<float> slots, std::size_t stride) {
+EDL_INLINE void accelerator_trainer::place(view<float> variables, view<float> slots, std::size_t stride) {
   std::lock_guard const turn(turn_);
   gpu_->use();
   away_ = false;
-  upload(gpu_, variables, of().variables());
+  gpu_->write(variables, of().variables());
   gpu_->refresh();
-  slots_ = allocate(gpu_, slots.size());
-  upload(gpu_, slots, slots_.span());
+  slots_ = device_buffer<float>(gpu_, slots.size());
+  gpu_->write(slots, slots_.span());
   gpu_->synchronize();
   slot_views_.clear();
   for (std::size_t at = 0; at < slots.size(); at += stride)
@@ -259,33 +260,33 @@ EDL_INLINE void cuda_trainer::place(view<float> variables, view<float> slots, st
   resident_ = true;
 }
 
-EDL_INLINE void cuda_trainer::fetch(std::span<float> variables, std::span<float> slots) {
+EDL_INLINE void accelerator_trainer::fetch(std::span<float> variables, std::span<float> slots) {
   std::lock_guard const turn(turn_);
   gpu_->use();
-  download(gpu_, own(), variables);
-  download(gpu_, slots_.span(), slots);
+  gpu_->read(own(), variables);
+  gpu_->read(slots_.span(), slots);
 }
 
-EDL_INLINE void cuda_trainer::leave() {
+EDL_INLINE void accelerator_trainer::leave() {
   std::lock_guard const turn(turn_);
   resident_ = away_ = false;
 }
 
-EDL_INLINE void cuda_trainer::step(float learning_rate, std::uint64_t step) {
+EDL_INLINE void accelerator_trainer::step(float learning_rate, std::uint64_t step) {
   std::lock_guard const turn(turn_);
   gpu_->use();
-  of().apply_optimizer(gpu_, own().first(facts().parameters), of().gradients(), slot_views_, learning_rate,
+  of().apply_optimizer(*gpu_, own().first(facts().parameters), of().gradients(), slot_views_, learning_rate,
                        step);
 }
 
-EDL_INLINE arena::summands cuda_trainer::sum_with_others(std::vector<std::size_t> borders) {
+EDL_INLINE arena::summands accelerator_trainer::sum_with_others(std::vector<std::size_t> borders) {
   std::lock_guard const turn(turn_);
   borders_ = std::move(borders);
-  if (state_change_.span().empty()) state_change_ = allocate(gpu_, facts().state);
-  return {gpu_.backend(), of().gradients(), state_change_.span()};
+  if (state_change_.span().empty()) state_change_ = device_buffer<float>(gpu_, facts().state);
+  return {gpu_, of().gradients(), state_change_.span()};
 }
 
-EDL_INLINE void cuda_trainer::average(std::uint64_t records) {
+EDL_INLINE void accelerator_trainer::average(std::uint64_t records) {
   std::lock_guard const turn(turn_);
   gpu_->use();
   if (records == 0) return;
@@ -294,6 +295,6 @@ EDL_INLINE void cuda_trainer::average(std::uint64_t records) {
 }
 
 /// The variables that the arena holds.
-EDL_INLINE std::span<float> cuda_trainer::own() { return away_ ? kept_.span() : of().variables(); }
+EDL_INLINE std::span<float> accelerator_trainer::own() { return away_ ? kept_.span() : of().variables(); }
 
 }  // namespace edl::train

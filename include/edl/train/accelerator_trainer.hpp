@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "edl/device/cuda.hpp"
+#include "edl/device/device_buffer.hpp"
+#include "edl/device/pinned.hpp"
 #include "edl/optim/arena.hpp"
 #include "edl/train/gpu_samples.hpp"
 #include "edl/train/learning_trainer.hpp"
@@ -21,10 +22,11 @@ namespace edl::train {
 /// to the gradients; in the `arena`, a second piece of work makes the optimiser's step. A loss or an
 /// optimiser that the GPU does not know is computed on the processor, between two graphs and by whoever keeps
 /// the variables.
-class cuda_trainer final : public learning_trainer, private arena {
+class accelerator_trainer final : public learning_trainer, private arena {
  public:
   /// `on`: where the learner computes.
-  cuda_trainer(std::unique_ptr<learner> of, cuda const& on, worker::trainer_options const& o);
+  accelerator_trainer(std::unique_ptr<learner> of, std::shared_ptr<accelerator> on,
+                      worker::trainer_options const& o);
 
   std::string device() const override { return gpu_->describe(); }
   int idle_threads() const override { return threads_; }
@@ -60,7 +62,9 @@ class cuda_trainer final : public learning_trainer, private arena {
   summands sum_with_others(std::vector<std::size_t> borders) override;
   void average(std::uint64_t records) override;
 
-  any_buffer samples(std::size_t of_one) { return allocate(gpu_, std::size_t(max_batch()) * of_one); }
+  device_buffer<float> samples(std::size_t of_one) {
+    return device_buffer<float>(gpu_, std::size_t(max_batch()) * of_one);
+  }
   view<float> x_of(int rows) { return x_.span().first(std::size_t(rows) * facts().input.size()); }
   std::span<float> state() { return of().variables().subspan(facts().parameters); }
   std::span<float> own();
@@ -77,10 +81,10 @@ class cuda_trainer final : public learning_trainer, private arena {
   void fetch_gradients();
 
   int threads_;
-  cuda gpu_;
+  std::shared_ptr<accelerator> gpu_;
   gpu_samples samples_;
   worker::keep_samples keep_;
-  any_buffer x_, outputs_, loss_, state_before_, state_change_, kept_, slots_;
+  device_buffer<float> x_, outputs_, loss_, state_before_, state_change_, kept_, slots_;
   pinned_buffer variables_, gradients_, results_, mean_;
   std::vector<std::span<float>> slot_views_;
   view<float> last_;
@@ -94,5 +98,5 @@ class cuda_trainer final : public learning_trainer, private arena {
 }  // namespace edl::train
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/train/cuda_trainer.ipp"
+#include "edl/train/accelerator_trainer.ipp"
 #endif

@@ -8,27 +8,23 @@
 #include <span>
 #include <string>
 
-#include "edl/core/error.hpp"
 #include "edl/core/span.hpp"
 #include "edl/device/backend.hpp"
-#include "edl/device/cuda/communicator.hpp"
-#include "edl/device/cuda/options.hpp"
+#include "edl/device/communicator.hpp"
 #include "edl/device/placement.hpp"
 
 namespace edl {
 
-/// What computes on a GPU: a stream of work, its memory, the operations of `concept device`, and what
-/// trainers there do besides. It lives in a library of its own (`libedl-cuda.so`), opened when a GPU is asked
-/// for, so that programs need neither the toolkit to be built nor a driver to start.
+/// A backend with memory that the host does not see, on which a whole step of training stays: the variables
+/// live there, steps are recorded once and repeated, samples are kept, losses and optimisers are computed,
+/// and gradients are summed with those of other accelerators.
 ///
-/// Memory of activations has room
-/// for a float32 each; in `precision::bfloat16` it holds a bfloat16 each at its beginning: `store` and `load`
-/// convert. Variables, gradients and statistics are float32 always.
+/// Memory of activations has room for a float32 each; in `precision::bfloat16` it holds a bfloat16 each at
+/// its beginning: `store` and `load` convert. Variables, gradients and statistics are float32 always.
 ///
-/// Calls return before the work is done, unless they say otherwise. Errors are edl::error with the place and
-/// the words of CUDA; those of work under way come with a later call. Thread safety: one thread, or several
-/// in turn, of which each says so (`use`).
-class cuda_backend : public device_backend {
+/// Calls return before the work is done, unless they say otherwise. Thread safety: one thread, or several in
+/// turn, of which each says so (`use`).
+class accelerator : public backend {
  public:
   /// "NVIDIA H200, 139.8 GiB, CUDA 13.0, cuDNN 9.19.0"
   virtual std::string describe() const = 0;
@@ -44,14 +40,14 @@ class cuda_backend : public device_backend {
   virtual bool pin(std::span<std::byte const> host) = 0;
   virtual void unpin(std::byte const* host) noexcept = 0;
 
-  /// float32 as it is, from one place of the GPU's memory to another.
+  /// float32 as it is, from one place of the accelerator's memory to another.
   virtual void move(in from, out to) = 0;
 
   /// float32 to activations, and back.
   virtual void store(in from, out to) = 0;
   virtual void load(in from, out to) = 0;
 
-  /// Bytes that are left of the GPU's memory.
+  /// Bytes that are left of the accelerator's memory.
   virtual std::size_t free_memory() = 0;
 
   // ---- Steps ----
@@ -65,9 +61,9 @@ class cuda_backend : public device_backend {
   /// operations on the same memory, sizes and all. It throws what `work` throws.
   virtual void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) = 0;
 
-  // ---- Together with other GPUs ----
+  // ---- Together with others ----
 
-  /// The GPU is this thread's from now on, if no other one uses it meanwhile.
+  /// The accelerator is this thread's from now on, if no other one uses it meanwhile.
   virtual void use() = 0;
 
   virtual gpu_identity identity() = 0;
@@ -76,7 +72,7 @@ class cuda_backend : public device_backend {
   virtual gpu_meeting draw_meeting() = 0;
 
   /// Becomes member `rank` of `size`, which is not so before the communicator is ready. Throws edl::error
-  /// where NCCL is not to be had or does not want to.
+  /// where what sums them is not to be had or does not want to.
   virtual std::unique_ptr<communicator> join(gpu_meeting const& where, int size, int rank) = 0;
 
   /// A point in the order of the work, by its number, from 0: the last that was given there. Within `replay`
@@ -91,7 +87,8 @@ class cuda_backend : public device_backend {
   virtual void divide(out values, float by) = 0;
   virtual void add_divided(in x, float by, out to) = 0;
 
-  // ---- Samples: float32, as they were fed. Lists are in the GPU's memory, too, an entry for each row. ----
+  // ---- Samples: float32, as they were fed. Lists are in the accelerator's memory, too, an entry for each
+  // row. ----
 
   /// Row i of y, activations, shows row `rows[i]` of `from`, pictures, as `how[i]` says;
   /// `exact`: of a float32 each, whatever the precision.
@@ -124,19 +121,4 @@ class cuda_backend : public device_backend {
   virtual void look_back(out weights, out slow, float keep) = 0;
 };
 
-/// No GPU is to be had. `installed`: the library is there, so that somebody may have expected one.
-struct cuda_unavailable : error {
-  cuda_unavailable(std::string const& why, bool with_library) : error(why), installed(with_library) {}
-  bool installed;
-};
-
-/// Opens the library (`libedl-cuda.so`, beside the program, in ../lib, where its own libraries are, or as
-/// EDL_CUDA_LIBRARY names it) and a GPU. Throws cuda_unavailable, which says what is missing: the library,
-/// one that it needs, the driver, or a GPU.
-std::shared_ptr<cuda_backend> open_cuda(cuda_options const& o);
-
 }  // namespace edl
-
-#ifdef EDL_HEADER_ONLY
-#include "edl/device/cuda/backend.ipp"
-#endif

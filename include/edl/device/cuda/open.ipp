@@ -10,7 +10,7 @@
 #include <string>
 
 #include "edl/core/inline.hpp"
-#include "edl/device/cuda/backend.hpp"
+#include "edl/device/cuda/open.hpp"
 #include "edl/version.hpp"
 
 namespace edl {
@@ -53,14 +53,14 @@ EDL_INLINE void* open_cuda_library() {
 
 }  // namespace detail
 
-EDL_INLINE std::shared_ptr<cuda_backend> open_cuda(cuda_options const& o) {
-  using opener = cuda_backend* (*)(char const*, cuda_options const*, char*, std::size_t);
+EDL_INLINE std::shared_ptr<accelerator> open_cuda(cuda_options const& o) {
+  using opener = accelerator* (*)(char const*, cuda_options const*, char*, std::size_t);
   void* const library = detail::open_cuda_library();
   auto const open = reinterpret_cast<opener>(::dlsym(library, "edl_open_cuda"));
   if (!open) throw cuda_unavailable(fmt::format("GPU: the library is none of edl's: {}", ::dlerror()), true);
   std::array<char, 1024> why{};
-  if (cuda_backend* const made = open(edl::package_version, &o, why.data(), why.size()))
-    return std::shared_ptr<cuda_backend>(made);
+  if (accelerator* const made = open(edl::package_version, &o, why.data(), why.size()))
+    return std::shared_ptr<accelerator>(made);
   throw cuda_unavailable(why.data(), true);
 }
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+#include "edl/device/accelerator.hpp"
+#include "edl/nn/losses.hpp"
+
+namespace edl::nn {
+
+// The losses on a GPU: what their call operators do, on its memory; the mean goes to `loss[0]`. Labels are as
+// many as the loss says, classes as their bits.
+
+inline void compute_loss(accelerator& d, softmax_cross_entropy const& l, shape output, int batch,
+                         view<float> outputs, view<float> labels, std::span<float> gradients,
+                         std::span<float> loss) {
+  d.softmax_cross_entropy(std::size_t(batch), output.size(), l.label_smoothing, outputs,
+                          reinterpret_cast<std::int32_t const*>(labels.data()), gradients, loss);
+}
+
+inline void compute_loss(accelerator& d, sigmoid_cross_entropy const&, shape output, int batch,
+                         view<float> outputs, view<float> labels, std::span<float> gradients,
+                         std::span<float> loss) {
+  d.sigmoid_cross_entropy(std::size_t(batch), output.size(), outputs, labels, gradients, loss);
+}
+
+inline void compute_loss(accelerator& d, mean_squared_error const&, shape output, int batch,
+                         view<float> outputs, view<float> labels, std::span<float> gradients,
+                         std::span<float> loss) {
+  d.mean_squared_error(std::size_t(batch), output.size(), outputs, labels, gradients, loss);
+}
+
+/// A loss that a GPU knows.
+template <class Loss>
+concept computes_on_accelerator = requires(accelerator& d, Loss const& l, view<float> in,
+                                           std::span<float> out) {
+  nn::compute_loss(d, l, shape{}, 1, in, in, out, out);
+};
+
+}  // namespace edl::nn
