@@ -117,12 +117,12 @@ class model_learner final : public train::learner {
                     [[maybe_unused]] in labels_there, [[maybe_unused]] out gradients,
                     [[maybe_unused]] out loss) const override {
     if constexpr (loss_on_gpu)
-      nn::compute_loss(gpu, traits::loss, output, rows, outputs, labels_there, gradients, loss);
+      nn::loss_on(gpu, traits::loss, output, rows, outputs, labels_there, gradients, loss);
   }
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
-    if constexpr (optimizer_on_gpu) edl::apply(gpu, traits::optimizer, weights, gradients, slots, rate, step);
+    if constexpr (optimizer_on_gpu) step_on(gpu, traits::optimizer, weights, gradients, slots, rate, step);
   }
 
  private:

@@ -19,7 +19,7 @@ struct gpu_identity {
 /// Where the GPUs of a sum meet: drawn by one member, who gives it to the others.
 using gpu_meeting = std::array<std::byte, 128>;
 
-/// GPUs of several processes that sum what is in their memory (`cuda_backend::join`), by NCCL, in a stream of
+/// GPUs of several processes that sum what is in their memory (`accelerator::join`), by NCCL, in a stream of
 /// its own beside the one of the GPU's other work. Every member calls the same sums with as many numbers in
 /// the same order.
 ///
@@ -35,7 +35,7 @@ class communicator {
   virtual bool ready() = 0;
 
   /// values := the sum over all members of values · weight, once the GPU's work is past `mark`
-  /// (`cuda_backend::mark`). A weight of 0 stands for zeros, whatever the values are. To be called when
+  /// (`accelerator::mark`). A weight of 0 stands for zeros, whatever the values are. To be called when
   /// `ready`.
   virtual void sum(std::span<float> values, float weight, int mark) = 0;
 

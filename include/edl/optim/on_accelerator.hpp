@@ -14,7 +14,7 @@
 
 namespace edl {
 
-// The optimisers' rules on a GPU: what their `apply` does, on its memory.
+// The optimisers' rules on an accelerator: what their `apply` does, on its memory.
 
 inline void apply(accelerator& d, sgd const& o, std::span<float> weights, view<float> gradients,
                   std::span<std::span<float> const> slots, float rate, std::uint64_t) {
@@ -40,15 +40,22 @@ void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weigh
            std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
   std::span<float> const slow = slots.back();
   if (step == 0) d.move(weights, slow);
-  edl::apply(d, o.of, weights, gradients, slots.first(slots.size() - 1), rate, step);
+  apply(d, o.of, weights, gradients, slots.first(slots.size() - 1), rate, step);
   if (float const k = o.kept_after(step); k >= 0) d.look_back(weights, slow, k);
 }
 
-/// An optimiser that a GPU knows.
+/// An optimiser whose step an accelerator makes.
 template <class Optimizer>
 concept optimizes_on_accelerator = requires(accelerator& d, Optimizer const& o, std::span<float> w,
                                             view<float> g, std::span<std::span<float> const> slots) {
-  edl::apply(d, o, w, g, slots, 0.0f, std::uint64_t{});
+  apply(d, o, w, g, slots, 0.0f, std::uint64_t{});
 };
+
+/// `apply`, which for an optimiser of one's own is found beside it (argument-dependent lookup).
+template <optimizes_on_accelerator Optimizer>
+void step_on(accelerator& d, Optimizer const& o, std::span<float> weights, view<float> gradients,
+             std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  apply(d, o, weights, gradients, slots, rate, step);
+}
 
 }  // namespace edl

@@ -12,8 +12,8 @@
 
 namespace edl::nn {
 
-// The losses on a GPU: what their call operators do, on its memory; the mean goes to `loss[0]`. Labels are as
-// many as the loss says, classes as their bits.
+// The losses on an accelerator: what their call operators do, on its memory; the mean goes to `loss[0]`.
+// Labels are as many as the loss says, classes as their bits.
 
 inline void compute_loss(accelerator& d, softmax_cross_entropy const& l, shape output, int batch,
                          view<float> outputs, view<float> labels, std::span<float> gradients,
@@ -34,11 +34,18 @@ inline void compute_loss(accelerator& d, mean_squared_error const&, shape output
   d.mean_squared_error(std::size_t(batch), output.size(), outputs, labels, gradients, loss);
 }
 
-/// A loss that a GPU knows.
+/// A loss that an accelerator computes.
 template <class Loss>
 concept computes_on_accelerator = requires(accelerator& d, Loss const& l, view<float> in,
                                            std::span<float> out) {
-  nn::compute_loss(d, l, shape{}, 1, in, in, out, out);
+  compute_loss(d, l, shape{}, 1, in, in, out, out);
 };
+
+/// `compute_loss`, which for a loss of one's own is found beside it (argument-dependent lookup).
+template <computes_on_accelerator Loss>
+void loss_on(accelerator& d, Loss const& l, shape output, int batch, view<float> outputs, view<float> labels,
+             std::span<float> gradients, std::span<float> loss) {
+  compute_loss(d, l, output, batch, outputs, labels, gradients, loss);
+}
 
 }  // namespace edl::nn
