@@ -13,7 +13,8 @@ function(rank folder out)
   message(FATAL_ERROR "folder '${folder}' has no place in the order")
 endfunction()
 
-file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/*/*.hpp ${ROOT}/*/*.ipp ${ROOT}/*/*.cuh)
+file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/*/*.hpp ${ROOT}/*/*.ipp ${ROOT}/*/*.cpp ${ROOT}/*/*.cu
+     ${ROOT}/*/*.cuh)
 foreach(header IN LISTS headers)
   string(REGEX MATCH "^[a-z0-9_]+" from ${header})
   rank(${from} mine)

@@ -68,8 +68,9 @@ std::vector<contestant> gloo(int size) {
   };
   std::vector<contestant> all;
   for (way const &w : {
-           way{"ring", [](auto const&c, auto v) { return newer(c, AllreduceOptions::Algorithm::RING, v); }},
-           way{"bcube", [](auto const&c, auto v) { return newer(c, AllreduceOptions::Algorithm::BCUBE, v); }},
+           way{"ring", [](auto const& c, auto v) { return newer(c, AllreduceOptions::Algorithm::RING, v); }},
+           way{"bcube",
+               [](auto const& c, auto v) { return newer(c, AllreduceOptions::Algorithm::BCUBE, v); }},
            way{"AllreduceRing", older<::gloo::AllreduceRing<float>>},
            way{"AllreduceRingChunked", older<::gloo::AllreduceRingChunked<float>>},
            way{"AllreduceHalvingDoubling", older<::gloo::AllreduceHalvingDoubling<float>>},

@@ -6,21 +6,23 @@
 using edl::printable;
 
 TEST_CASE("text that may stand anywhere stays as it is") {
-  for (char const* text : {"", "a plain line", "tab-less, with ümlauts, 漢字 and 🦆"}) CHECK(printable(text) == text);
+  for (char const* text : {"", "a plain line", "tab-less, with ümlauts, 漢字 and 🦆"})
+    CHECK(printable(text) == text);
 }
 
 TEST_CASE("control characters become blanks: they drive terminals and forge lines") {
   CHECK(printable("a\nb\rc\td") == "a b c d");
   CHECK(printable("\x1b[31mred\x07") == " [31mred ");
   CHECK(printable(std::string_view("a\0b\x7f", 4)) == "a b ");
-  CHECK(printable("\xc2\x9b" "31m") == " 31m");  // U+009B does what ESC [ does
+  CHECK(printable("\xc2\x9b"
+                  "31m") == " 31m");  // U+009B does what ESC [ does
 }
 
 TEST_CASE("bytes that are no UTF-8 become question marks") {
   CHECK(printable("\xff\xfe") == "??");
   CHECK(printable("a\xc3") == "a?");
-  CHECK(printable("\xc0\xaf") == "??");          // overlong
-  CHECK(printable("\xed\xa0\x80") == "???");     // a surrogate
+  CHECK(printable("\xc0\xaf") == "??");            // overlong
+  CHECK(printable("\xed\xa0\x80") == "???");       // a surrogate
   CHECK(printable("\xf4\x90\x80\x80") == "????");  // beyond Unicode
 }
 

@@ -3,7 +3,8 @@
 
 namespace {
 
-constexpr auto network = edl::nn::sequential(edl::nn::image{.height = 4, .width = 4}, edl::nn::dense{.units = 2});
+constexpr auto network =
+    edl::nn::sequential(edl::nn::image{.height = 4, .width = 4}, edl::nn::dense{.units = 2});
 
 }  // namespace
 

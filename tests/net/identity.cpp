@@ -26,7 +26,8 @@ TEST_CASE("a process answers to its name, to its whole identity, and to no other
 }
 
 TEST_CASE("what is no identity is known as such") {
-  for (char const* good : {"master", "ps-1/00000000deadbeef", "worker-12", "a.b_c/1"}) CHECK(is_identity(good));
+  for (char const* good : {"master", "ps-1/00000000deadbeef", "worker-12", "a.b_c/1"})
+    CHECK(is_identity(good));
   for (char const* bad : {"", "/", "a/", "/a", "a/b/c", "a b", "a\n", "a!b"}) CHECK_FALSE(is_identity(bad));
   CHECK_FALSE(is_identity(std::string(81, 'a')));
 }

@@ -31,8 +31,8 @@ using edl::net::status;
 
 inline edl::net::token secret() { return edl::net::token("a token of the tests"); }
 
-// Quiet: what the tests provoke on purpose is not worth a line. Without TLS, so that a raw peer can say what it
-// likes; with it see secured.
+// Quiet: what the tests provoke on purpose is not worth a line. Without TLS, so that a raw peer can say what
+// it likes; with it see secured.
 inline edl::net::node_options options(edl::net::limits bounds = {}) {
   return {.job = "test",
           .secret = secret(),
@@ -164,15 +164,15 @@ class raw {
     edl::wire::Hello hello;
     hello.ParseFromString(read_frame().message);
     edl::net::nonce const mine = edl::net::draw_nonce();
-    auto const answer = with.prove(edl::net::token::side::server,
-                                   {.job = hello.job(),
-                                    .client_nonce = std::as_bytes(std::span(hello.nonce())),
-                                    .server_nonce = mine,
-                                    .client = hello.self(),
-                                    .server = self,
-                                    .wanted = hello.wanted(),
-                                    .place = hello.place(),
-                                    .stream = hello.stream()});
+    auto const answer =
+        with.prove(edl::net::token::side::server, {.job = hello.job(),
+                                                   .client_nonce = std::as_bytes(std::span(hello.nonce())),
+                                                   .server_nonce = mine,
+                                                   .client = hello.self(),
+                                                   .server = self,
+                                                   .wanted = hello.wanted(),
+                                                   .place = hello.place(),
+                                                   .stream = hello.stream()});
     edl::wire::Challenge challenge;
     challenge.set_nonce(mine.data(), mine.size());
     challenge.set_proof(answer.data(), answer.size());

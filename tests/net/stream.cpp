@@ -78,7 +78,7 @@ struct opening {
 };
 
 byte_stream open(edl::net::node& on, std::vector<address> to, std::string what = "x",
-                std::chrono::milliseconds timeout = 10s) {
+                 std::chrono::milliseconds timeout = 10s) {
   opening o(on, std::move(to), std::move(what), timeout);
   return o.get();
 }

@@ -78,8 +78,10 @@ TEST_CASE("proofs and keys are HMAC-SHA256 and HKDF-SHA256, for another implemen
                                                   .wanted = "ps-1/0000000000000002",
                                                   .place = "tcp:10.0.0.7:2222",
                                                   .stream = {},
-                                                  .channel = {}})) == "089af48e7449626fd48ee3cf2a6333934ea804e6a9d82d79ab0ff7cd2e688eba");
-  CHECK(digits(secret.derive("edl 2 tls", "example")) == "a9cd7576dd9f26fb91a7b16a54e87091ac3c6903ca591af9e1d1396f4c61b560");
+                                                  .channel = {}})) ==
+        "089af48e7449626fd48ee3cf2a6333934ea804e6a9d82d79ab0ff7cd2e688eba");
+  CHECK(digits(secret.derive("edl 2 tls", "example")) ==
+        "a9cd7576dd9f26fb91a7b16a54e87091ac3c6903ca591af9e1d1396f4c61b560");
   CHECK(secret.derive("edl 2 tls", "example") != secret.derive("edl 2 tls", "another"));
   CHECK(secret.derive("edl 2 tls", "example") != secret.derive("edl 3 tls", "example"));
 }

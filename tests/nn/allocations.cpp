@@ -65,8 +65,8 @@ TEST_CASE("a training step allocates nothing") {
   std::free(plain);
   CHECK(allocations == before + 1);  // the count counts
   before = allocations;
-  void* volatile aligned = ::operator new (100, std::align_val_t{64});
-  ::operator delete (aligned, std::align_val_t{64});
+  void* volatile aligned = ::operator new(100, std::align_val_t{64});
+  ::operator delete(aligned, std::align_val_t{64});
   CHECK(allocations == before + 1);
   CHECK(of_training<mnist>(16) == 0);
   CHECK(of_training<zoo>(5) == 0);

@@ -57,46 +57,31 @@ struct beside : Model, Names {};
 template <class Model>
 concept derivable = std::is_class_v<Model> && !std::is_final_v<Model>;
 template <class Model>
-concept has_optimizer = derivable<Model> && !requires {
-  &beside<Model, names_optimizer>::optimizer;
-};
+concept has_optimizer = derivable<Model> && !requires { &beside<Model, names_optimizer>::optimizer; };
 template <class Model>
-concept has_metrics = derivable<Model> && !requires {
-  &beside<Model, names_metrics>::metrics;
-};
+concept has_metrics = derivable<Model> && !requires { &beside<Model, names_metrics>::metrics; };
 template <class Model>
-concept has_schedule = derivable<Model> && !requires {
-  &beside<Model, names_schedule>::schedule;
-};
+concept has_schedule = derivable<Model> && !requires { &beside<Model, names_schedule>::schedule; };
 template <class Model>
-concept has_augmentation = derivable<Model> && !requires {
-  &beside<Model, names_augmentation>::augmentation;
-};
+concept has_augmentation =
+    derivable<Model> && !requires { &beside<Model, names_augmentation>::augmentation; };
 template <class Model>
-concept has_evaluation = derivable<Model> && !requires {
-  &beside<Model, names_evaluation>::evaluation;
-};
+concept has_evaluation = derivable<Model> && !requires { &beside<Model, names_evaluation>::evaluation; };
 template <class Model>
-concept has_on_predictions = derivable<Model> && !requires {
-  &beside<Model, names_on_predictions>::on_predictions;
-};
+concept has_on_predictions =
+    derivable<Model> && !requires { &beside<Model, names_on_predictions>::on_predictions; };
 
 template <class Model>
-concept has_prepare = derivable<Model> && !requires {
-  &beside<Model, names_prepare>::prepare;
-};
+concept has_prepare = derivable<Model> && !requires { &beside<Model, names_prepare>::prepare; };
 
 /// The object can be copied by the compiler: it is static and constexpr.
 template <auto const& Object>
 concept constant = requires {
   typename std::bool_constant<(static_cast<void>(std::remove_cvref_t<decltype(Object)>(Object)), true)>;
-}
-&&std::is_const_v<std::remove_reference_t<decltype(Object)>>;
+} && std::is_const_v<std::remove_reference_t<decltype(Object)>>;
 
 template <class Model>
-concept good_network = requires {
-  requires constant<Model::network>;
-};
+concept good_network = requires { requires constant<Model::network>; };
 
 template <class Model>
 concept good_loss = requires {
@@ -120,8 +105,7 @@ concept good_metrics = is_metrics<typename Model::metrics>;
 template <class Model>
 concept good_schedule = requires {
   requires learning_rate_schedule<std::decay_t<decltype(Model::schedule)>>;
-}
-&&(std::is_function_v<decltype(Model::schedule)> || requires { requires constant<Model::schedule>; });
+} && (std::is_function_v<decltype(Model::schedule)> || requires { requires constant<Model::schedule>; });
 
 template <class Model>
 concept good_augmentation = requires {
@@ -142,9 +126,8 @@ concept good_evaluation = requires {
 };
 
 template <class Model>
-concept good_feed = requires(example const& record, sample<Model>& into, mode m) {
-  Model::feed(record, into, m);
-};
+concept good_feed =
+    requires(example const& record, sample<Model>& into, mode m) { Model::feed(record, into, m); };
 
 template <class Model>
 concept good_on_predictions = requires(shape output, view<float> outputs, int worker) {
@@ -152,9 +135,8 @@ concept good_on_predictions = requires(shape output, view<float> outputs, int wo
 };
 
 template <class Model>
-concept good_prepare = requires(first_samples const& data, initial_variables& into) {
-  Model::prepare(data, into);
-};
+concept good_prepare =
+    requires(first_samples const& data, initial_variables& into) { Model::prepare(data, into); };
 
 /// Stands in for a loss that is missing, so that its absence is the only thing reported.
 struct no_loss {

@@ -72,7 +72,7 @@ EDL_INLINE command_line::command_line(grammar g, words const& line) {
       continue;
     }
     auto const it = names.find(s->name);
-    if (it == names.end() || s->is_long != it->first.size() > 1) throw unknown(*s);
+    if (it == names.end() || s->is_long != (it->first.size() > 1)) throw unknown(*s);
     flag const& f = known_.at(it->second);
     if (!s->value && f.what == flag::kind::truth) s->value = "true";
     if (!s->value) {

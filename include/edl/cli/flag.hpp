@@ -46,7 +46,8 @@ bool parse_truth(std::string const& name, std::string const& text);
 
 /// The number that a text is which `accept` let through.
 template <class T>
-requires std::integral<T> || std::floating_point<T> T parse_number(std::string const& text) {
+  requires std::integral<T> || std::floating_point<T>
+T parse_number(std::string const& text) {
   T n{};
   std::from_chars(text.data(), text.data() + text.size(), n);
   return n;

@@ -98,9 +98,7 @@ EDL_INLINE std::size_t group::send(flow& f) {
   }
 }
 
-EDL_INLINE bool group::sent(flow const& f) const {
-  return f.over() && !links_[std::size_t(f.peer)].unsent();
-}
+EDL_INLINE bool group::sent(flow const& f) const { return f.over() && !links_[std::size_t(f.peer)].unsent(); }
 
 EDL_INLINE std::size_t group::receive(flow& f) {
   auto const bytes = f.next();

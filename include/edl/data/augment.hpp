@@ -30,18 +30,15 @@ struct record_stream : random_stream {
 /// Changes a picture (height, width, channels) in place, as the stream says: the same stream, the same
 /// change. It may take a `random_stream`.
 template <class A>
-concept augmentation = std::copy_constructible<A> &&
-    requires(A const a, shape s, std::span<float> picture, record_stream const& random) {
-  a(s, picture, random);
-};
+concept augmentation =
+    std::copy_constructible<A> && requires(A const a, shape s, std::span<float> picture,
+                                           record_stream const& random) { a(s, picture, random); };
 
 /// One that can say what it does to a picture instead of doing it: a part of a placement. `placing`, where it
 /// is to be a link of a chain, is that part's turn: 0 moved, 1 mirrored, 2 a square zeroed.
 template <class A>
-concept placing_augmentation = augmentation<A> &&
-    requires(A const a, shape s, record_stream const& random, placement& of) {
-  a.place(s, random, of);
-};
+concept placing_augmentation = augmentation<A> && requires(A const a, shape s, record_stream const& random,
+                                                           placement& of) { a.place(s, random, of); };
 
 /// Moves the picture by up to `padding` places up and down and left or right. The same as to cut the
 /// picture's size out of a larger one that has so many places of border around it, all in all.
@@ -105,7 +102,9 @@ struct augmentations {
     std::apply([&](auto const&... a) { (a(s, picture, random.child(index++)), ...); }, all);
   }
 
-  void place(shape s, record_stream const& random, placement& of) const requires detail::placing_links<A...> {
+  void place(shape s, record_stream const& random, placement& of) const
+    requires detail::placing_links<A...>
+  {
     std::uint64_t index = 0;
     std::apply([&](auto const&... a) { (a.place(s, random.child(index++), of), ...); }, all);
   }

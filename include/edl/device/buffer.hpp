@@ -24,7 +24,7 @@ void give_memory(void* memory, std::size_t bytes) noexcept;
 /// Host memory for `T`s, aligned for vector instructions and zeroed once. Never grows; moving it leaves its
 /// spans valid. Throws std::bad_alloc. Thread safety: distinct objects: safe. Shared objects: unsafe.
 template <class T>
-requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
 class aligned_buffer {
  public:
   aligned_buffer() = default;

@@ -15,7 +15,7 @@ constexpr std::size_t own_pages_from = 1 << 20, large_page = 2 << 20, cache_line
 
 EDL_INLINE void* take_memory(std::size_t bytes) {
   if (bytes < own_pages_from) {
-    void* const memory = ::operator new (bytes, std::align_val_t{cache_line});
+    void* const memory = ::operator new(bytes, std::align_val_t{cache_line});
     return std::memset(memory, 0, bytes);
   }
   // Large pages start at their multiples: what lies before and behind is given back at once.
@@ -33,7 +33,7 @@ EDL_INLINE void* take_memory(std::size_t bytes) {
 
 EDL_INLINE void give_memory(void* memory, std::size_t bytes) noexcept {
   if (bytes < own_pages_from)
-    ::operator delete (memory, std::align_val_t{cache_line});
+    ::operator delete(memory, std::align_val_t{cache_line});
   else
     ::munmap(memory, (bytes + 4095) / 4096 * 4096);
 }

@@ -25,11 +25,15 @@ cli::words all_names() {
 inline void read(std::string& into, std::string const& value) { into = value; }
 inline void read(bool& into, std::string const& value) { into = cli::parse_truth("", value); }
 template <class T>
-requires std::is_arithmetic_v<T>
-void read(T& into, std::string const& value) { into = cli::parse_number<T>(value); }
+  requires std::is_arithmetic_v<T>
+void read(T& into, std::string const& value) {
+  into = cli::parse_number<T>(value);
+}
 template <class E>
-requires std::is_enum_v<E>
-void read(E& into, std::string const& value) { into = *value_of<E>(value); }
+  requires std::is_enum_v<E>
+void read(E& into, std::string const& value) {
+  into = *value_of<E>(value);
+}
 template <class T>
 void read(std::optional<T>& into, std::string const& value) {
   read(into.emplace(), value);
@@ -38,9 +42,15 @@ void read(std::optional<T>& into, std::string const& value) {
 inline std::string written(std::string const& value) { return value; }
 inline std::string written(bool value) { return value ? "true" : "false"; }
 template <class T>
-requires std::is_arithmetic_v<T> std::string written(T value) { return std::to_string(value); }
+  requires std::is_arithmetic_v<T>
+std::string written(T value) {
+  return std::to_string(value);
+}
 template <class E>
-requires std::is_enum_v<E> std::string written(E value) { return std::string(name_of(value)); }
+  requires std::is_enum_v<E>
+std::string written(E value) {
+  return std::string(name_of(value));
+}
 template <class T>
 std::string written(std::optional<T> const& value) {
   return value ? written(*value) : std::string();

@@ -16,7 +16,7 @@ struct address {
   enum class transport { tcp, local };
 
   transport over = transport::tcp;
-  std::string host;        ///< tcp: a name or number without brackets; local: the path, or the name without '@'
+  std::string host;  ///< tcp: a name or number without brackets; local: the path, or the name without '@'
   std::uint16_t port = 0;  ///< tcp; 0 when listening: the system chooses
   std::string peer = {};   ///< the identity that the process there must prove; empty: any process of the job
 

@@ -87,9 +87,8 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
     }
     if (closed) break;
     if (!late && failed.empty()) {
-      current =
-          connection::open(std::move(*s), fmt::format("{} ({})", name, place_of(where)), options.bounds,
-                           options.log, handler{}, [me = shared_from_this()] { me->up = false; });
+      current = connection::open(std::move(*s), fmt::format("{} ({})", name, place_of(where)), options.bounds,
+                                 options.log, handler{}, [me = shared_from_this()] { me->up = false; });
       up = true;
       break;
     }

@@ -116,9 +116,8 @@ EDL_INLINE asio::awaitable<void> greet_server(secure_socket& s, node_options con
     throw call_error(status::unavailable,
                      "the peer's token for job '" + self.job + "' is not this process' token");
   if (!answers_to(challenge.self(), dialled.peer))
-    throw call_error(status::unavailable,
-                     fmt::format("{} answers there, {} was dialled", detail::who_is(challenge.self()),
-                                 dialled.peer));
+    throw call_error(status::unavailable, fmt::format("{} answers there, {} was dialled",
+                                                      detail::who_is(challenge.self()), dialled.peer));
   proof const answer = self.secret.prove(token::side::client, facts);
   wire::Proof message;
   message.set_proof(answer.data(), answer.size());
@@ -135,12 +134,15 @@ EDL_INLINE asio::awaitable<void> greet_client(secure_socket& s, node_options con
       (!hello.self().empty() && !is_identity(hello.self())))
     throw error("a hello that cannot be read");
   std::string const me = to_string(self.self);
-  // A run of a process publishes its addresses itself. A name that outlives its runs may be dialled by others.
-  bool const known = hello.place().empty() || self.self.incarnation == 0 ||
-                     std::ranges::any_of(published, [&](address const& a) { return place_of(a) == hello.place(); });
+  // A run of a process publishes its addresses itself. A name that outlives its runs may be dialled by
+  // others.
+  bool const known =
+      hello.place().empty() || self.self.incarnation == 0 ||
+      std::ranges::any_of(published, [&](address const& a) { return place_of(a) == hello.place(); });
   std::string refusal;
   if (hello.job() != self.job)
-    refusal = fmt::format("a process of job '{}' was asked for job '{}'", self.job, printable(hello.job(), 200));
+    refusal =
+        fmt::format("a process of job '{}' was asked for job '{}'", self.job, printable(hello.job(), 200));
   else if (!answers_to(me, hello.wanted()))
     refusal = fmt::format("this is {}, {} was dialled", detail::who_is(me), printable(hello.wanted(), 80));
   else if (!known)

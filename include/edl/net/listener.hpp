@@ -14,8 +14,8 @@
 namespace edl::net {
 
 struct listener_options {
-  stream_handler streams = {};             ///< takes what peers open for raw bytes; without it they are refused
-  std::optional<token> credential = {};    ///< what both sides prove to know, instead of the node's secret
+  stream_handler streams = {};           ///< takes what peers open for raw bytes; without it they are refused
+  std::optional<token> credential = {};  ///< what both sides prove to know, instead of the node's secret
   bool some_suffice = false;  ///< an address that cannot be listened on is logged, unless it is the last one
 };
 
@@ -33,8 +33,8 @@ class listener {
   /// Closes, and returns when no handler runs any more, unless called on the node's thread.
   ~listener();
 
-  /// Where it listens, in the order asked for; ports that were 0 are filled in, and the node's identity: as it
-  /// is to be told to peers.
+  /// Where it listens, in the order asked for; ports that were 0 are filled in, and the node's identity: as
+  /// it is to be told to peers.
   std::vector<address> const& addresses() const;
 
   std::uint64_t accepted() const;   ///< connections that have proved themselves so far

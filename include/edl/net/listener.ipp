@@ -217,8 +217,8 @@ EDL_INLINE void listener::state::complain(std::string const& what) {
     return;
   }
   quiet_until = now + std::chrono::seconds(1);
-  options.log.warning(
-      what + (unsaid ? fmt::format(" (and {} others since the last such line)", unsaid) : ""));
+  options.log.warning(what +
+                      (unsaid ? fmt::format(" (and {} others since the last such line)", unsaid) : ""));
   unsaid = 0;
 }
 

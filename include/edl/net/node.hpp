@@ -22,8 +22,8 @@ namespace edl::net {
 struct limits {
   wire::frame_limits frame = {};
   std::size_t handlers = 1024;  ///< calls of one connection served at once; more wait in the socket
-  /// Connections that have yet to prove themselves; the oldest is closed. At most an eighth of the descriptors
-  /// that the process may open, whatever stands here.
+  /// Connections that have yet to prove themselves; the oldest is closed. At most an eighth of the
+  /// descriptors that the process may open, whatever stands here.
   std::size_t strangers = 256;
   std::chrono::milliseconds handshake{5'000};  ///< for proving it
   std::chrono::milliseconds connect{5'000};    ///< for one address
@@ -35,7 +35,7 @@ struct node_options {
   token secret;
   logger log = logger{};
   limits bounds = {};
-  identity self = {};                                  ///< what this process proves to be
+  identity self = {};                                     ///< what this process proves to be
   transport_security security = transport_security::tls;  ///< of TCP connections
 };
 

@@ -45,7 +45,8 @@ EDL_INLINE token token::random() {
 EDL_INLINE proof token::prove(side who, handshake_facts const& f) const {
   std::vector<unsigned char> text;
   auto const add = [&text](bytes field) {
-    for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<unsigned char>(field.size() >> shift));
+    for (int shift = 0; shift < 32; shift += 8)
+      text.push_back(static_cast<unsigned char>(field.size() >> shift));
     auto const* const first = reinterpret_cast<unsigned char const*>(field.data());
     text.insert(text.end(), first, first + field.size());
   };

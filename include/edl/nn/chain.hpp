@@ -140,8 +140,9 @@ struct chain {
       }
       backward_child(p, places[I], std::get<I>(all), calls[I], m.below(I, arena_of(p, a.saved, m.live[I])));
     };
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (one.template operator()<length - 1 - I>(), ...); }
-    (std::make_index_sequence<length>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (one.template operator()<length - 1 - I>(), ...);
+    }(std::make_index_sequence<length>{});
   }
 
   /// visit(step, its input), in order.

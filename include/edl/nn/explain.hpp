@@ -31,9 +31,7 @@ void write_line(std::ostream& to, step_line const& l);
 void write_memory(std::ostream& to, model_memory const& m);
 
 template <class L>
-concept chained = requires(L const& l, shape in) {
-  l.each_step(in, [](auto const&, shape) {});
-};
+concept chained = requires(L const& l, shape in) { l.each_step(in, [](auto const&, shape) {}); };
 
 struct explainer {
   std::ostream& to;

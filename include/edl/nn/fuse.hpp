@@ -128,11 +128,15 @@ struct norm_step {
   }
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more,
-               activation f) const requires adds {
+               activation f) const
+    requires adds
+  {
     l.forward(p, a, {a.in, AfterRelu, f}, more);
   }
   template <class D>
-  void again(pass<D>& p, forward_args<typename D::scalar> const& a) const requires recomputes {
+  void again(pass<D>& p, forward_args<typename D::scalar> const& a) const
+    requires recomputes
+  {
     l.again(p, a, chain(a.in));
   }
   template <class D>

@@ -104,12 +104,12 @@ concept container = layer<L> && requires(L const& l, shape in) {
 
 /// A layer that can run on a device.
 template <class L, class Device>
-concept runs_on = layer<L> &&
-    requires(L const& l, pass<Device>& p, forward_args<typename Device::scalar> const& f,
-             backward_args<typename Device::scalar> const& b) {
-  l.forward(p, f);
-  l.backward(p, b);
-};
+concept runs_on =
+    layer<L> && requires(L const& l, pass<Device>& p, forward_args<typename Device::scalar> const& f,
+                         backward_args<typename Device::scalar> const& b) {
+      l.forward(p, f);
+      l.backward(p, b);
+    };
 
 /// Scalars that a layer keeps from forward for backward.
 template <layer L>

@@ -111,14 +111,15 @@ struct parallel {
 
 /// Branches whose channels stand one after the other. Heights and widths are equal.
 template <layer... Branches>
-requires(sizeof...(Branches) >
-         0) constexpr parallel<merge::concat, Branches...> concat(Branches... branches) {
+  requires(sizeof...(Branches) > 0)
+constexpr parallel<merge::concat, Branches...> concat(Branches... branches) {
   return {{branches...}};
 }
 
 /// Branches that are added up. Shapes are equal.
 template <layer... Branches>
-requires(sizeof...(Branches) > 0) constexpr parallel<merge::sum, Branches...> sum(Branches... branches) {
+  requires(sizeof...(Branches) > 0)
+constexpr parallel<merge::sum, Branches...> sum(Branches... branches) {
   return {{branches...}};
 }
 

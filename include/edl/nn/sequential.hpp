@@ -31,17 +31,18 @@ namespace detail {
 
 template <class... Things>
 consteval bool all_layers() {
-  return []<int... I>(std::integer_sequence<int, I...>) { return (is_a_layer<I, Things>::value && ...); }
-  (std::make_integer_sequence<int, sizeof...(Things)>{});
+  return []<int... I>(std::integer_sequence<int, I...>) {
+    return (is_a_layer<I, Things>::value && ...);
+  }(std::make_integer_sequence<int, sizeof...(Things)>{});
 }
 
 }  // namespace detail
 
 /// The network of these layers, e.g. `sequential(image{.height = 28, .width = 28}, dense{.units = 10})`.
 template <class First, class... Layers>
-requires requires(First from) {
-  { from.input() } -> std::same_as<shape>;
-}
+  requires requires(First from) {
+    { from.input() } -> std::same_as<shape>;
+  }
 constexpr auto sequential(First from, Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a network has layers");
   if constexpr (detail::all_layers<Layers...>())

@@ -46,10 +46,9 @@ void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weigh
 
 /// An optimiser whose step an accelerator makes.
 template <class Optimizer>
-concept optimizes_on_accelerator = requires(accelerator& d, Optimizer const& o, std::span<float> w,
-                                            view<float> g, std::span<std::span<float> const> slots) {
-  apply(d, o, w, g, slots, 0.0f, std::uint64_t{});
-};
+concept optimizes_on_accelerator =
+    requires(accelerator& d, Optimizer const& o, std::span<float> w, view<float> g,
+             std::span<std::span<float> const> slots) { apply(d, o, w, g, slots, 0.0f, std::uint64_t{}); };
 
 /// `apply`, which for an optimiser of one's own is found beside it (argument-dependent lookup).
 template <optimizes_on_accelerator Optimizer>

@@ -26,7 +26,8 @@ struct slot_list {
 
   constexpr slot_list() = default;
   template <std::same_as<slot>... More>
-  requires(sizeof...(More) < 4) constexpr explicit(false) slot_list(slot first, More... more)
+    requires(sizeof...(More) < 4)
+  constexpr explicit(false) slot_list(slot first, More... more)
       : of{first, more...}, count(1 + sizeof...(More)) {}
 
   constexpr std::size_t size() const { return count; }
@@ -40,11 +41,11 @@ struct slot_list {
 /// steps applied before, from 0; all spans are of one length.
 template <class O>
 concept optimizer = std::copy_constructible<O> &&
-    requires(O const o, std::span<float> weights, view<float> gradients,
-             std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
-  { o.learning_rate } -> std::convertible_to<float>;
-  { o.slots() } -> std::convertible_to<slot_list>;
-  o.apply(weights, gradients, slots, rate, step);
-};
+                    requires(O const o, std::span<float> weights, view<float> gradients,
+                             std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+                      { o.learning_rate } -> std::convertible_to<float>;
+                      { o.slots() } -> std::convertible_to<slot_list>;
+                      o.apply(weights, gradients, slots, rate, step);
+                    };
 
 }  // namespace edl

@@ -20,7 +20,8 @@ namespace edl {
 template <optimizer Optimizer, learning_rate_schedule Schedule = constant_rate>
 class rule final : public update_rule {
  public:
-  explicit rule(Optimizer o) requires std::same_as<Schedule, constant_rate>
+  explicit rule(Optimizer o)
+    requires std::same_as<Schedule, constant_rate>
       : rule(o, constant_rate{o.learning_rate}) {}
   rule(Optimizer o, Schedule s) : optimizer_(std::move(o)), schedule_(std::move(s)) {}
 

@@ -23,7 +23,8 @@ normal_parts<T> normal_at(T x) {
 
 /// The same, lane by lane.
 template <class V>
-requires(!std::floating_point<V>) normal_parts<V> normal_at(V const& x) {
+  requires(!std::floating_point<V>)
+normal_parts<V> normal_at(V const& x) {
   using T = typename lane<V>::type;
   if constexpr (sizeof(T) == 8) {
     normal_parts<V> all;

@@ -25,14 +25,13 @@ namespace edl::nn {
 ///   `gradients` with the derivative of that mean by the outputs, unless it is empty. Allocates nothing.
 template <class L>
 concept loss_function =
-    std::copy_constructible<L> && std::same_as < std::remove_cvref_t<decltype(L::class_labels)>,
-bool > &&(std::same_as<typename L::label, std::int32_t> ||
-          std::same_as<typename L::label, float>)&&requires(L const loss, shape output, view<float> outputs,
-                                                            view<typename L::label> truth,
-                                                            std::span<float> gradients) {
-  { L::labels(output) } -> std::same_as<std::size_t>;
-  { L::valid(typename L::label{}, output) } -> std::same_as<bool>;
-  { loss(output, 1, outputs, truth, gradients) } -> std::convertible_to<double>;
-};
+    std::copy_constructible<L> && std::same_as<std::remove_cvref_t<decltype(L::class_labels)>, bool> &&
+    (std::same_as<typename L::label, std::int32_t> || std::same_as<typename L::label, float>)&&requires(
+        L const loss, shape output, view<float> outputs, view<typename L::label> truth,
+        std::span<float> gradients) {
+      { L::labels(output) } -> std::same_as<std::size_t>;
+      { L::valid(typename L::label{}, output) } -> std::same_as<bool>;
+      { loss(output, 1, outputs, truth, gradients) } -> std::convertible_to<double>;
+    };
 
 }  // namespace edl::nn

@@ -36,10 +36,10 @@ inline void compute_loss(accelerator& d, mean_squared_error const&, shape output
 
 /// A loss that an accelerator computes.
 template <class Loss>
-concept computes_on_accelerator = requires(accelerator& d, Loss const& l, view<float> in,
-                                           std::span<float> out) {
-  compute_loss(d, l, shape{}, 1, in, in, out, out);
-};
+concept computes_on_accelerator =
+    requires(accelerator& d, Loss const& l, view<float> in, std::span<float> out) {
+      compute_loss(d, l, shape{}, 1, in, in, out, out);
+    };
 
 /// `compute_loss`, which for a loss of one's own is found beside it (argument-dependent lookup).
 template <computes_on_accelerator Loss>
