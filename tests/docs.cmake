@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=DIR -P docs.cmake: no line of a document is wider than 120 characters, but for rows of tables and for what
-# programs print; and every source file and page that a document names is there.
+# programs print; every source file and page that a document names is there; and the README's model is the example's.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE documents ${ROOT}/docs/*.md ${ROOT}/k8s/*.md ${ROOT}/examples/*.md ${ROOT}/tests/*.md ${ROOT}/tools/*.md)
 list(APPEND documents ${ROOT}/README.md ${ROOT}/CHANGELOG.md ${ROOT}/CONTRIBUTING.md ${ROOT}/SECURITY.md)
@@ -50,4 +50,11 @@ if(wide)
 endif()
 if(missing)
   message(FATAL_ERROR "files that documents name and that are not there (from the root, include/ or include/edl/):\n${missing}")
+endif()
+file(READ ${ROOT}/README.md readme)
+file(READ ${ROOT}/examples/mnist/main.cpp example)
+string(REGEX REPLACE "^(//[^\n]*\n)+" "" example "${example}")
+string(FIND "${readme}" "```cpp\n${example}```" at)
+if(at EQUAL -1)
+  message(FATAL_ERROR "README.md does not show examples/mnist/main.cpp as it is")
 endif()

@@ -37,10 +37,12 @@ struct cifar10 {
       .rate = 1.5f, .peak = 115, .steps = steps, .start = 0.3f, .end = 0.105f};
   static constexpr auto augmentation = edl::augment(
       edl::random_crop{.padding = 2, .border = edl::border::reflect}, edl::random_flip{.alternating = true});
-  static constexpr auto evaluation = edl::average_of(
-      edl::look{.weight = 2}, edl::look{.weight = 2, .mirrored = true}, edl::look{.down = -1, .right = -1},
-      edl::look{.down = -1, .right = -1, .mirrored = true}, edl::look{.down = 1, .right = 1},
-      edl::look{.down = 1, .right = 1, .mirrored = true});
+  static constexpr auto evaluation = edl::test_time_augmentation(
+      edl::test_time_view{.weight = 2}, edl::test_time_view{.weight = 2, .mirrored = true},
+      edl::test_time_view{.down = -1, .right = -1},
+      edl::test_time_view{.down = -1, .right = -1, .mirrored = true},
+      edl::test_time_view{.down = 1, .right = 1},
+      edl::test_time_view{.down = 1, .right = 1, .mirrored = true});
   using metrics = edl::metrics<edl::accuracy>;
 
   static void feed(edl::example const& record, edl::sample<cifar10>& into, edl::mode m) {

@@ -45,7 +45,8 @@ struct placed : pictures<placed> {
       edl::augment(edl::random_crop{.padding = 2, .border = edl::border::reflect},
                    edl::random_flip{.alternating = true}, edl::cutout{.size = 2});
   static constexpr auto evaluation =
-      edl::average_of(edl::look{.weight = 2}, edl::look{.mirrored = true}, edl::look{.down = -1, .right = 1});
+      edl::test_time_augmentation(edl::test_time_view{.weight = 2}, edl::test_time_view{.mirrored = true},
+                                  edl::test_time_view{.down = -1, .right = 1});
 };
 
 struct unplaced : pictures<unplaced> {  // only the processor can do it
@@ -186,7 +187,7 @@ TEST_CASE("samples that are kept on the GPU train to the same bits as those that
   }
 }
 
-TEST_CASE("a GPU augments, and averages looks, as the processor does") {
+TEST_CASE("a GPU augments, and averages views, as the processor does") {
   if (!gpu_or_skip()) return;
   auto const one = edl::author::make_trainer<placed>({.max_batch = 4});
   auto const other = trainer_on_gpu<placed>({.samples = edl::worker::keep_samples::on});

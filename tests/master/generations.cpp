@@ -5,6 +5,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/master/coordinator.hpp"
+#include "master/driven_master.hpp"
 
 using namespace edl::master;
 using edl::ledger;
@@ -28,41 +29,13 @@ job_options options() {
   return o;
 }
 
-struct master {
+struct master : driven_master {
   explicit master(job_options o = options(), std::optional<memory> before = {})
-      : it(std::move(o), now, before) {}
-
-  time_point now{};
-  coordinator it;
-  std::vector<command> seen;
-
-  template <class C>
-  std::optional<C> take() {
-    for (auto& c : it.take_commands()) seen.push_back(std::move(c));
-    for (auto i = seen.begin(); i != seen.end(); ++i)
-      if (auto* c = std::get_if<C>(&*i)) {
-        C const found = *c;
-        seen.erase(i);
-        return found;
-      }
-    return std::nullopt;
-  }
+      : driven_master(std::move(o), before) {}
 
   bool join(std::uint32_t id, std::uint64_t incarnation = 1, std::uint64_t held = 0,
             std::vector<std::uint32_t> ranges = {}) {
     return it.join({role::server, id, incarnation, {}, 5, held, std::move(ranges)}, now).accepted;
-  }
-
-  // All that are asked answer; `applied`: what they keep.
-  configure_servers configured(ledger const& applied = {}, std::uint64_t version = 0) {
-    auto const c = take<configure_servers>();
-    REQUIRE(c);
-    for (std::uint32_t id : c->servers) {
-      std::optional<copy_position> kept;
-      if (c->keep) kept = copy_position{version, applied};
-      it.server_configured(id, it.servers().find(id)->incarnation, c->generation, {}, now, kept);
-    }
-    return *c;
   }
 
   void start() {

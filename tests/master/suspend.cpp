@@ -2,10 +2,9 @@
 // A job ends so that it can go on later, from whatever it is doing.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <string>
 
-#include "edl/master/coordinator.hpp"
+#include "master/driven_master.hpp"
 
 using namespace edl::master;
 using edl::ledger;
@@ -36,32 +35,8 @@ ledger tasks_done(std::uint32_t n) {
   return l;
 }
 
-struct master {
-  explicit master(job_options o) : it(std::move(o), now) {}
-
-  time_point now{};
-  coordinator it;
-  std::vector<command> seen;
-
-  template <class C>
-  std::optional<C> take() {
-    for (auto& c : it.take_commands()) seen.push_back(std::move(c));
-    for (auto i = seen.begin(); i != seen.end(); ++i)
-      if (auto* c = std::get_if<C>(&*i)) {
-        C const found = *c;
-        seen.erase(i);
-        return found;
-      }
-    return std::nullopt;
-  }
-
-  bool said(std::string const& part) {
-    for (auto& c : it.take_commands()) seen.push_back(std::move(c));
-    return std::ranges::any_of(seen, [&](command const& c) {
-      auto const* line = std::get_if<log_line>(&c);
-      return line && line->text.find(part) != std::string::npos;
-    });
-  }
+struct master : driven_master {
+  using driven_master::driven_master;
 
   void join_servers(std::uint32_t n, std::uint64_t held = 0) {
     for (std::uint32_t id = 0; id < n; ++id)
@@ -71,18 +46,6 @@ struct master {
   }
   void join_worker(std::uint32_t id) { CHECK(it.join({role::worker, id, 1, {}, 5}, now).accepted); }
 
-  // All servers take the state that they are told to take.
-  configure_servers configured(ledger const& applied = {}, std::uint64_t version = 0) {
-    auto const c = take<configure_servers>();
-    REQUIRE(c);
-    for (std::uint32_t id : c->servers) {
-      std::optional<copy_position> kept;
-      if (c->keep) kept = copy_position{version, applied};
-      it.server_configured(id, 1, c->generation, {}, now, kept);
-    }
-    return *c;
-  }
-
   void start_servers() {
     join_servers(2);
     join_worker(0);
@@ -90,28 +53,10 @@ struct master {
     CHECK(it.ready());
   }
 
-  void enter(std::uint32_t id, std::uint64_t last = 0, std::optional<copy_position> c = {}) {
-    it.enter(id, {.incarnation = 1, .last = last, .copy = std::move(c), .suspect = {}}, now);
-  }
   void start_world() {
     for (std::uint32_t id : {0, 1}) join_worker(id);
     for (std::uint32_t id : {0, 1}) enter(id);
     CHECK(it.ready());
-  }
-
-  void pass(duration d) {
-    for (auto const until = now + d; now < until;) {
-      now += milliseconds(250);
-      for (role const of : {role::worker, role::server})
-        for (auto const& [id, m] : std::map((of == role::worker ? it.workers() : it.servers()).all()))
-          it.heartbeat(of, id, m.incarnation, {}, now);
-      it.tick(now);
-    }
-  }
-
-  task_reply ask(std::uint32_t worker = 0) { return it.request_task(worker, 1, now); }
-  bool done(task_reply const& t) {
-    return it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease}, now);
   }
 
   // The rest of a suspension: the state that all have in common is told and written.

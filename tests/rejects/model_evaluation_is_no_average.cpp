@@ -7,7 +7,7 @@
 struct net {
   static constexpr int network = 0;
   static constexpr edl::nn::softmax_cross_entropy loss{};
-  static constexpr edl::look evaluation{.mirrored = true};
+  static constexpr edl::test_time_view evaluation{.mirrored = true};
   static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
 };
 

@@ -33,13 +33,13 @@ struct pictures {
 struct plain : pictures<plain> {};
 
 struct averaged : pictures<averaged> {
-  static constexpr auto evaluation =
-      edl::average_of(edl::look{.weight = 2}, edl::look{.mirrored = true},
-                      edl::look{.weight = 0.5, .down = -1, .right = 1, .mirrored = true});
+  static constexpr auto evaluation = edl::test_time_augmentation(
+      edl::test_time_view{.weight = 2}, edl::test_time_view{.mirrored = true},
+      edl::test_time_view{.weight = 0.5, .down = -1, .right = 1, .mirrored = true});
 };
 
 struct mirrored : pictures<mirrored> {
-  static constexpr auto evaluation = edl::average_of(edl::look{.mirrored = true});
+  static constexpr auto evaluation = edl::test_time_augmentation(edl::test_time_view{.mirrored = true});
 };
 
 template <class Model>
@@ -73,7 +73,7 @@ std::vector<float> shown(std::vector<float> const& features, edl::placement cons
 
 }  // namespace
 
-TEST_CASE("evaluation and prediction average what the network says on several looks at a picture") {
+TEST_CASE("evaluation and prediction average what the network says on several views at a picture") {
   std::vector<float> features(2 * input.size());
   std::iota(features.begin(), features.end(), 1.0f);
   auto const as_is = subject<plain>(features).predict(),

@@ -62,7 +62,7 @@ class model_learner final : public train::learner {
                         .augments = traits::augments,
                         .places = traits::places,
                         .averages = traits::averages,
-                        .looks = traits::evaluation.looks,
+                        .views = traits::evaluation.views,
                         .loss_on_gpu = loss_on_gpu,
                         .optimizer_on_gpu = optimizer_on_gpu}),
         net_({.max_batch = o.max_batch, .seed = o.seed, .device = std::move(on), .keep = o.keep}) {}

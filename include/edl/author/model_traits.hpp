@@ -9,7 +9,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/augment.hpp"
-#include "edl/data/look.hpp"
+#include "edl/data/test_time_augmentation.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
@@ -114,14 +114,14 @@ concept good_augmentation = requires {
 };
 
 template <class>
-inline constexpr bool is_average = false;
+inline constexpr bool is_augmentation = false;
 template <std::size_t N>
-inline constexpr bool is_average<average<N>> = true;
+inline constexpr bool is_augmentation<average<N>> = true;
 
 template <class Model>
 concept good_evaluation = requires {
   requires constant<Model::evaluation>;
-  requires is_average<std::remove_cvref_t<decltype(Model::evaluation)>>;
+  requires is_augmentation<std::remove_cvref_t<decltype(Model::evaluation)>>;
   requires Model::evaluation.valid();
 };
 
@@ -173,7 +173,7 @@ constexpr auto evaluation_of() {
   if constexpr (good_evaluation<Model>)
     return Model::evaluation;
   else
-    return average_of(look{});
+    return test_time_augmentation(test_time_view{});
 }
 
 template <class Model, bool ClassLabels>
@@ -224,10 +224,10 @@ struct model_traits {
       detail::good_augmentation<Model> || !detail::has_augmentation<Model>,
       "edl: the model's `augmentation` should be `static constexpr auto augmentation = edl::augment(...)`");
 
-  static_assert(
-      detail::good_evaluation<Model> || !detail::has_evaluation<Model>,
-      "edl: the model's `evaluation` should be `static constexpr auto evaluation = "
-      "edl::average_of(edl::look{...}, ...)`, with weights of which none is below 0 and one is above");
+  static_assert(detail::good_evaluation<Model> || !detail::has_evaluation<Model>,
+                "edl: the model's `evaluation` should be `static constexpr auto evaluation = "
+                "edl::test_time_augmentation(edl::test_time_view{...}, ...)`, with weights of which none is "
+                "below 0 and one is above");
 
   using loss_type = decltype(detail::loss_of<Model>());
   using label = typename loss_type::label;

@@ -69,7 +69,7 @@ class accelerator_trainer final : public learning_trainer, private arena {
   std::span<float> state() { return of().variables().subspan(facts().parameters); }
   std::span<float> own();
 
-  void forward(int rows, mode what, std::size_t look, std::uint64_t step);
+  void forward(int rows, mode what, std::size_t view_index, std::uint64_t step);
   void forward_with_loss(int rows, std::uint64_t step);
   void backward_for_sums(int rows);
   double train_alone(data::batch const& b, std::uint64_t step);

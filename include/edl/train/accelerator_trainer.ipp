@@ -20,7 +20,7 @@ EDL_INLINE gpu_sample_options sample_options(learner_facts const& f, int max_bat
                         .exact = f.of_ids,
                         .fed_alike = f.places || !f.augments};
   if (f.averages)
-    for (look const& l : f.looks) of.looks.push_back(l.placed());
+    for (test_time_view const& v : f.views) of.views.push_back(v.placed());
   return of;
 }
 
@@ -35,7 +35,7 @@ EDL_INLINE accelerator_trainer::accelerator_trainer(std::unique_ptr<learner> lea
       samples_(gpu_, detail::sample_options(facts(), o.max_batch)),
       keep_(o.samples),
       x_(samples(facts().input.size())),
-      outputs_(samples(facts().looks.size() * facts().output.size())),
+      outputs_(samples(facts().views.size() * facts().output.size())),
       loss_(gpu_, 1),
       state_before_(gpu_, facts().state),
       variables_(gpu_, of().variables().size()),
@@ -198,8 +198,9 @@ EDL_INLINE view<float> accelerator_trainer::predict(data::batch const& b) {
   return results(b, mode::prediction, 0);
 }
 
-EDL_INLINE void accelerator_trainer::forward(int rows, mode what, std::size_t look, std::uint64_t step) {
-  samples_.show(rows, what, look, x_.span().first(x_of(rows).size()));
+EDL_INLINE void accelerator_trainer::forward(int rows, mode what, std::size_t view_index,
+                                             std::uint64_t step) {
+  samples_.show(rows, what, view_index, x_.span().first(x_of(rows).size()));
   last_ = of().forward(x_of(rows), rows, what, step);
 }
 
@@ -207,7 +208,7 @@ EDL_INLINE void accelerator_trainer::forward(int rows, mode what, std::size_t lo
 EDL_INLINE view<float> accelerator_trainer::results(data::batch const& b, mode what, std::uint64_t step) {
   bool const training = what == mode::training;
   std::size_t const n = std::size_t(b.rows) * facts().output.size(),
-                    shown = training ? 1 : facts().looks.size();
+                    shown = training ? 1 : facts().views.size();
   auto const graph = training                   ? work::training
                      : what == mode::evaluation ? work::evaluation
                                                 : work::prediction;
@@ -219,7 +220,7 @@ EDL_INLINE view<float> accelerator_trainer::results(data::batch const& b, mode w
   });
   auto const host = results_.span().first(shown * n);
   gpu_->read(outputs_.span().first(host.size()), host);
-  if (facts().averages && !training) join(facts().looks, host);
+  if (facts().averages && !training) join(facts().views, host);
   return host.first(n);
 }
 

@@ -32,7 +32,7 @@ class cpu_trainer final : public learning_trainer {
   view<float> results(data::batch const& b, mode what);
 
   std::shared_ptr<cpu> cpu_;
-  std::vector<float> shown_, said_;  // a look at a minibatch, and what is said on all of them
+  std::vector<float> shown_, said_;  // a view of a minibatch, and what is said on all of them
   std::string no_gpu_;
 };
 

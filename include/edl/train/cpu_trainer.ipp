@@ -49,21 +49,21 @@ EDL_INLINE view<float> cpu_trainer::predict(data::batch const& b) {
   return results(b, mode::prediction);
 }
 
-/// What the network says, on all the looks that the model wants.
+/// What the network says, on all the views that the model wants.
 EDL_INLINE view<float> cpu_trainer::results(data::batch const& b, mode what) {
   if (!facts().averages) return of().forward(features(b), b.rows, what, 0);
-  auto const looks = facts().looks;
+  auto const views = facts().views;
   std::size_t const size = facts().input.size(), n = std::size_t(b.rows) * facts().output.size();
   shown_.resize(std::size_t(b.rows) * size);
-  said_.resize(n * looks.size());
-  for (std::size_t i = 0; i < looks.size(); ++i) {
-    placement const how = looks[i].placed();
+  said_.resize(n * views.size());
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    placement const how = views[i].placed();
     for (std::size_t row = 0; row < std::size_t(b.rows); ++row)
       edl::place(facts().input, features(b).subspan(row * size, size), how,
                  std::span(shown_).subspan(row * size, size));
     std::ranges::copy(of().forward(shown_, b.rows, what, 0), said_.begin() + std::ptrdiff_t(i * n));
   }
-  join(looks, said_);
+  join(views, said_);
   return view<float>(said_).first(n);
 }
 

@@ -28,7 +28,7 @@ struct gpu_sample_options {
   bool placed = false;           ///< batches of training carry placements
   bool exact = false;            ///< they stay float32, whatever the precision: ids
   bool fed_alike = true;         ///< what is fed of a record in training is the same in every epoch
-  std::vector<placement> looks;  ///< of evaluation and prediction; empty: the sample itself
+  std::vector<placement> views;  ///< of evaluation and prediction; empty: the sample itself
 };
 
 /// The samples that a network on a GPU takes in: those of a minibatch, and, if they are to be kept, all that
@@ -51,7 +51,7 @@ class gpu_samples {
 
   /// The samples that were given become `x`, activations, or float32 if they are `exact`. This may be
   /// recorded.
-  void show(int rows, mode m, std::size_t look, std::span<float> x);
+  void show(int rows, mode m, std::size_t view_index, std::span<float> x);
 
   /// As many as were given, of the type that the model has.
   float const* labels() const { return labels_.span().data(); }
@@ -80,7 +80,7 @@ class gpu_samples {
   std::array<std::unique_ptr<kept_kind>, 2> kept_;
   device_buffer<float> given_, labels_;
   device_buffer<float> rows_, in_order_;     // where kept samples, and given ones, lie
-  device_buffer<float> placements_, looks_;  // of a minibatch; of each look, the first of which is as it is
+  device_buffer<float> placements_, views_;  // of a minibatch; of each view, the first of which is as it is
   pinned_buffer host_rows_, host_placements_;
 };
 

@@ -39,15 +39,15 @@ EDL_INLINE gpu_samples::gpu_samples(std::shared_ptr<accelerator> gpu, gpu_sample
       rows_(gpu_, std::size_t(of_.max_batch)),
       in_order_(gpu_, std::size_t(of_.max_batch)),
       placements_(gpu_, std::size_t(of_.max_batch) * detail::placement_floats),
-      looks_(gpu_, (1 + of_.looks.size()) * std::size_t(of_.max_batch) * detail::placement_floats),
+      views_(gpu_, (1 + of_.views.size()) * std::size_t(of_.max_batch) * detail::placement_floats),
       host_rows_(gpu_, std::size_t(of_.max_batch)),
       host_placements_(gpu_, std::size_t(of_.max_batch) * detail::placement_floats) {
   std::vector<std::uint32_t> order(std::size_t(of_.max_batch));
   std::iota(order.begin(), order.end(), 0u);
   gpu_->upload(std::as_bytes(std::span(order)), in_order_.span().data());
-  std::vector<placement> looks(order.size());
-  for (placement const& p : of_.looks) looks.insert(looks.end(), order.size(), p);
-  gpu_->upload(std::as_bytes(std::span(looks)), looks_.span().data());
+  std::vector<placement> views(order.size());
+  for (placement const& p : of_.views) views.insert(views.end(), order.size(), p);
+  gpu_->upload(std::as_bytes(std::span(views)), views_.span().data());
   gpu_->synchronize();
 }
 
@@ -133,15 +133,15 @@ EDL_INLINE void gpu_samples::give(data::batch const& b) {
   }
 }
 
-EDL_INLINE void gpu_samples::show(int rows, mode m, std::size_t look, std::span<float> x) {
+EDL_INLINE void gpu_samples::show(int rows, mode m, std::size_t view_index, std::span<float> x) {
   kept_kind const* const in = kept(m);
-  bool const training = m == mode::training, placed = training ? of_.placed : !of_.looks.empty();
+  bool const training = m == mode::training, placed = training ? of_.placed : !of_.views.empty();
   if (!in && !placed) {
     view<float> const from = std::as_const(given_).span().first(x.size());
     return of_.exact ? gpu_->move(from, x) : gpu_->store(from, x);
   }
-  std::size_t const which = !training && placed ? 1 + look : 0;
-  device_buffer<float> const& how = training && placed ? placements_ : looks_;
+  std::size_t const which = !training && placed ? 1 + view_index : 0;
+  device_buffer<float> const& how = training && placed ? placements_ : views_;
   auto const* const first = reinterpret_cast<placement const*>(how.span().data());
   gpu_->show(of_.input, std::size_t(rows), in ? in->features.span() : std::as_const(given_).span(),
              list(in ? rows_ : in_order_), first + which * std::size_t(of_.max_batch), of_.exact, x);

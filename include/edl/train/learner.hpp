@@ -10,7 +10,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/batch.hpp"
-#include "edl/data/look.hpp"
+#include "edl/data/test_time_augmentation.hpp"
 #include "edl/device/placement.hpp"
 
 namespace edl {
@@ -35,8 +35,8 @@ struct learner_facts {
   std::size_t totals = 0;     ///< of its metrics
   bool augments = false;      ///< samples of training are augmented,
   bool places = false;        ///< which whoever computes can do
-  bool averages = false;      ///< evaluation and prediction join what is said on `looks`
-  std::span<look const> looks;
+  bool averages = false;      ///< evaluation and prediction join what is said on `views`
+  std::span<test_time_view const> views;
   bool loss_on_gpu = false, optimizer_on_gpu = false;  ///< a GPU knows them
 };
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How jobs with servers end when somebody tells them to.
+#include <memory>
+
+#include "app/tiny_job.hpp"
+
+using namespace tiny;
+
+TEST_CASE("a worker that is told to leave hands back what it has leased and is replaced") {
+  job::scratch const dir;
+  job::run j(cluster(1, 2, {"--use_async", "--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"}),
+             slow);
+  reach_middle(j);
+  ::kill(j.find("worker", 0), SIGTERM);
+  CHECK(j.says("[worker-0] told to stop: what was leased has been handed back"));
+  CHECK(j.says("worker 2 joined"));
+  CHECK(j.wait() == 0);
+  CHECK(j.nothing_left());
+  std::string const log = j.log();
+  CAPTURE(log);
+  CHECK(has(log, "; 0 tasks go to others"));
+  check_account(log, 3);
+  check_ledgers(dir / "checkpoints", 3, 1);
+}
+
+TEST_CASE("a signal to the command ends the whole job") {
+  for (int signal : {SIGINT, SIGTERM}) {
+    job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+    reach_middle(j);
+    ::kill(j.pid(), signal);
+    CHECK(j.wait(20s) == 128 + signal);
+    CHECK(j.nothing_left());
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "stopped by "));
+  }
+}
+
+TEST_CASE("Ctrl-C on a terminal, which reaches every process, ends the job") {
+  job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+  reach_middle(j);
+  for (job::process const& p : j.processes()) ::kill(p.pid, SIGINT);
+  CHECK(j.wait(20s) == 128 + SIGINT);
+  CHECK(j.nothing_left());
+}
+
+TEST_CASE("nothing survives the command, whatever kills it") {
+  job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
+  reach_middle(j);
+  CHECK(j.processes().size() == 6);
+  ::kill(j.pid(), SIGKILL);
+  CHECK(j.wait() == 128 + SIGKILL);
+  CHECK(j.nothing_left(5s));
+}

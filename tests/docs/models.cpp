@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snippets of docs/models.md, each where a model has it. The build cuts them out of the document, in its
+// order.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "edl/author/model_learner.hpp"
+#include "edl/edl.hpp"
+#include "models-count.inc"
+
+namespace nn = edl::nn;
+
+static_assert(snippets == 9, "docs/models.md has another number of snippets than this file uses");
+
+namespace {
+
+struct text {
+#include "models-1.inc"
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<text>& into, edl::mode) {
+    for (std::size_t i = 0; i < 64; ++i) into.features(i) = float(i);
+    into.label = record.integer("label");
+  }
+};
+
+constexpr auto block =
+#include "models-2.inc"
+    ;
+
+#include "models-4.inc"
+#include "models-7.inc"
+
+struct picture {
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 8, .width = 8, .channels = 3},
+                     nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
+                     nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+#include "models-5.inc"
+#include "models-6.inc"
+  using metrics = edl::metrics<edl::accuracy, error_rate>;
+  static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
+    into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
+    into.label = record.integer("label");
+  }
+#include "models-3.inc"
+#include "models-8.inc"
+};
+
+void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
+
+namespace mnist {
+constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
+                                        nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
+}
+#include "models-9.inc"
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, picture) {
+  edl::author::model_learner<Model> const learner(edl::cpu::open({}), {});
+  CHECK(learner.facts().output.size() == 2);
+}
+
+TEST_CASE("the function of the documents takes predictions") {
+  CHECK(edl::detail::has_on_predictions<picture>);
+  CHECK((&picture::on_predictions != nullptr));
+}
+
+TEST_CASE("the metric of the documents is the share of errors") {
+  std::array<double, 2> sums{};
+  std::array<float, 6> const outputs{1, 0, 0, 1, 1, 0};
+  std::array<std::int32_t, 3> const labels{0, 1, 1};
+  error_rate::update(sums, {1, 1, 2}, 3, outputs, labels, 0);
+  CHECK(error_rate::value(sums) == doctest::Approx(1.0 / 3));
+}
