@@ -169,12 +169,10 @@ bool delete_job(cluster& c, std::string const& job) {
   return any;
 }
 
-std::vector<flag> remove_flags() {
+/// Those of a cluster, and how long to wait. `wait`: until when.
+std::vector<flag> waiting_flags(std::string wait) {
   auto all = cluster_flags();
-  all.push_back({.name = "wait",
-                 .fallback = "false",
-                 .help = "return when all of its pods are gone",
-                 .what = flag::kind::truth});
+  all.push_back({.name = "wait", .fallback = "false", .help = std::move(wait), .what = flag::kind::truth});
   all.push_back({.name = "timeout",
                  .fallback = "600",
                  .help = "seconds to wait at most",
@@ -183,6 +181,8 @@ std::vector<flag> remove_flags() {
                  .most = 86400});
   return all;
 }
+
+std::vector<flag> remove_flags() { return waiting_flags("return when all of its pods are gone"); }
 
 int remove(words const& line) {
   command_line const l("delete", remove_flags(), line, 1, 100, "the job's name");
@@ -272,18 +272,7 @@ int scale(words const& line) {
 }
 
 std::vector<flag> suspend_flags() {
-  auto all = cluster_flags();
-  all.push_back({.name = "wait",
-                 .fallback = "false",
-                 .help = "return when it has no pods any more, or runs again",
-                 .what = flag::kind::truth});
-  all.push_back({.name = "timeout",
-                 .fallback = "600",
-                 .help = "seconds to wait at most",
-                 .what = flag::kind::whole,
-                 .least = 1,
-                 .most = 86400});
-  return all;
+  return waiting_flags("return when it has no pods any more, or runs again");
 }
 
 int suspend(words const& line) {

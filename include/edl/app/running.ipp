@@ -33,7 +33,7 @@ namespace detail {
 inline std::string running_directory() {
   char const* const given = std::getenv("XDG_RUNTIME_DIR");
   std::string const base = given && *given ? given : std::filesystem::temp_directory_path().string();
-  std::string const path = fmt::format("{}/edl-{}", base, ::getuid());
+  std::string path = fmt::format("{}/edl-{}", base, ::getuid());
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     throw error(fmt::format("cannot make {}: {}", path, std::strerror(errno)));
   struct stat s {};

@@ -60,8 +60,11 @@ EDL_INLINE bool put_together(allocation& a) {
       }
     };
     for (int node : own) fill(node);
-    for (int node = 0; left > 0 && node >= 0;)
-      if ((node = best_node(a, shape, left)) >= 0) fill(node);
+    while (left > 0) {
+      int const node = best_node(a, shape, left);
+      if (node < 0) break;
+      fill(node);
+    }
     fits = left == 0;
     if (!fits) break;
   }

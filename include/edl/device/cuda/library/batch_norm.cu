@@ -164,6 +164,13 @@ __device__ __forceinline__ void find_scales(column_tiling const& t, norm_variabl
   __syncthreads();
 }
 
+/// What a thread needs of a number for each of the tile's columns.
+template <int N>
+__device__ __forceinline__ void own_columns(column_place const& at, float const* of_tile, float (&own)[N]) {
+#pragma unroll
+  for (int k = 0; k < N; ++k) own[k] = of_tile[at.lane * N + unsigned(k)];
+}
+
 template <class T, int N, activation F>
 __global__ void __launch_bounds__(column_threads, 2)
     normalise_kernel(column_tiling const t, norm_variables const v, float const* __restrict__ partial,
@@ -174,11 +181,8 @@ __global__ void __launch_bounds__(column_threads, 2)
   column_place const at(t, N);
   if (!at.active) return;
   float scale[N], offset[N];
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    scale[k] = scales[at.lane * N + unsigned(k)];
-    offset[k] = offsets[at.lane * N + unsigned(k)];
-  }
+  own_columns<N>(at, scales, scale);
+  own_columns<N>(at, offsets, offset);
   unsigned const stride = gridDim.x * t.down;
   for (unsigned r = blockIdx.x * t.down + at.row; r < t.rows; r += rows_at_once * stride) {
     array<T, N> in[rows_at_once], added[rows_at_once] = {};
@@ -213,11 +217,8 @@ __global__ void __launch_bounds__(column_threads, 1)
   column_place const at(t, N);
   if (!at.active) return;
   float scale[N], offset[N];
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    scale[k] = scales[at.lane * N + unsigned(k)];
-    offset[k] = offsets[at.lane * N + unsigned(k)];
-  }
+  own_columns<N>(at, scales, scale);
+  own_columns<N>(at, offsets, offset);
   unsigned const stride = gridDim.x * t.down;
   for (unsigned item = blockIdx.x * t.down + at.row; item < g.items; item += stride) {
     auto const w = g(item);

@@ -26,6 +26,20 @@ struct column_scales {
   }
 };
 
+/// Σ dz and Σ dz · (x − mean) of the block's rows are its part of `partial`: [part][which sum][column].
+template <int N>
+__device__ __forceinline__ void keep_sums(column_tiling const& t, column_place const& at,
+                                          float (&sums)[2 * N], float* shared, float* __restrict__ partial) {
+  sum_down<2 * N>(t.lanes, t.down, sums, shared);
+  if (!at.active || at.row != 0) return;
+  float* const to = partial + std::size_t(blockIdx.x) * 2 * t.columns + at.column;
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    to[k] = sums[k];
+    to[t.columns + unsigned(k)] = sums[N + k];
+  }
+}
+
 /// partial = [part][Σ dz, Σ dz · (x − mean)][column]
 template <class T, int N, activation F>
 __global__ void __launch_bounds__(column_threads, 2)
@@ -48,14 +62,7 @@ __global__ void __launch_bounds__(column_threads, 2)
       }
     }
   }
-  sum_down<2 * N>(t.lanes, t.down, sums, shared);
-  if (!at.active || at.row != 0) return;
-  float* const to = partial + std::size_t(blockIdx.x) * 2 * t.columns + at.column;
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    to[k] = sums[k];
-    to[t.columns + unsigned(k)] = sums[N + k];
-  }
+  keep_sums<N>(t, at, sums, shared, partial);
 }
 
 /// The same, where y is the greatest of windows; `t` is of windows.
@@ -93,14 +100,7 @@ __global__ void __launch_bounds__(column_threads, 1)
       }
     }
   }
-  sum_down<2 * N>(t.lanes, t.down, sums, shared);
-  if (!at.active || at.row != 0) return;
-  float* const to = partial + std::size_t(blockIdx.x) * 2 * t.columns + at.column;
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    to[k] = sums[k];
-    to[t.columns + unsigned(k)] = sums[N + k];
-  }
+  keep_sums<N>(t, at, sums, shared, partial);
 }
 
 /// dx = dz · of_dz + x · of_x + rest
