@@ -266,9 +266,11 @@ scenario generated(int nodes, int jobs, unsigned seed) {
                    .pod = {.requests = {{"cpu", 4000}, {"memory", 8000 * (1ll << 30)}}}};
     int const most = std::max(2, std::min(nodes, 100) * upto(1, 3));
     double const peak = part() * 24 * hours;
-    for (double at = 0; at < 16 * hours; at += 600)
+    for (int tenth = 0; tenth < 16 * 6; ++tenth) {
+      double const at = tenth * 600.0;
       v.load.emplace_back(
           at, int(most * (0.6 + 0.4 * std::cos((at - peak) / (24 * hours) * 2 * 3.14159265358979))));
+    }
     s.services.push_back(std::move(v));
   }
   return s;

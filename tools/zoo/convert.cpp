@@ -158,31 +158,31 @@ std::vector<flag> convert_job_flags() {
 
 int convert_job(words const& line) {
   command_line const given("convert", convert_job_flags(), line, 1, 1, "a file");
-  std::string const path = given.arguments()[0], origin = path;
+  std::string const path = given.arguments()[0];
   std::string const content = read_small_file("FILE", path);
-  auto const documents = objects_in(content, origin);
+  auto const documents = objects_in(content, path);
   std::vector<json> all;
   if (!documents) {
     all.push_back(convert_flags(given, path, content));
-    check_training_job(all.back(), origin);
+    check_training_job(all.back(), path);
   }
   bool any = !documents;
   for (json const& one : documents.value_or(std::vector<json>{})) {
     if (!is_paddle_job(one)) {
-      if (is_training_job(one)) check_training_job(one, origin);
+      if (is_training_job(one)) check_training_job(one, path);
       note(fmt::format("{}: is {}: printed as it is", name_in(one),
                        is_training_job(one) ? "edl's already" : "no TrainingJob"));
       all.push_back(one);
       continue;
     }
     any = true;
-    training_job_line job = from_paddle(one, origin, given, without_program::guessed);
+    training_job_line job = from_paddle(one, path, given, without_program::guessed);
     for (std::string const& text : job.of.notes) note(text);
     choose_account(job.of);
     all.push_back(training_job_of(job.of, job.options));
-    if (has_data(all.back())) check_training_job(all.back(), origin);
+    if (has_data(all.back())) check_training_job(all.back(), path);
   }
-  if (!any) throw usage_error(fmt::format("{}: holds no TrainingJob of paddlepaddle.org/v1", origin));
+  if (!any) throw usage_error(fmt::format("{}: holds no TrainingJob of paddlepaddle.org/v1", path));
   std::string text =
       "# `edl submit -f` or `kubectl apply -f` makes it; `edl rbac --apply` makes the account of its "
       "master.\n";

@@ -91,8 +91,9 @@ holder holder_of_name(cluster& c, wanted_job const& job) {
   auto const old = find_training_job(c, job.name());
   if (!old || !old->is.deleted.empty()) return holder::going;
   auto const id = old->is.annotations.find(k8s::annotation::submission);
-  bool const ours = id != old->is.annotations.end() &&
-                    id->second == job.object["metadata"]["annotations"][k8s::annotation::submission];
+  bool const ours =
+      id != old->is.annotations.end() &&
+      id->second == job.object["metadata"]["annotations"][k8s::annotation::submission].get<std::string>();
   return ours ? holder::ours : holder::another;
 }
 

@@ -281,7 +281,7 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   store& from = *of(request.generation(), request.range()).state;
   cut what = request.final() ? from.cut() : from.checkpoint(request.version());
   // On a thread of its own: training goes on while the disk works. This coroutine stays on the node's thread.
-  std::string const path = request.path();
+  std::string const& path = request.path();
   checkpoint::manifest::file const file =
       co_await asio::co_spawn(writer_, write(what, path, request.range()), asio::use_awaitable);
   wire::CheckpointReply reply;

@@ -152,7 +152,7 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
     std::string const own = rank != group_->rank() ? "" : unable.empty() ? failed_ : unable;
     if (there_) there_->sum_with_others({});
     leave();
-    return {rank, own.empty() ? std::move(text) : own, gpus};
+    return {rank, own.empty() ? text : own, gpus};
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto const says = [&](char const* text) { return refuse(int(i), text); };

@@ -259,7 +259,8 @@ inline void set_user(access& a, entry const& user, entry const& cluster) {
     a.token = [given](bool refused) { return given->get(refused, std::time(nullptr)).token; };
     a.renew = [given, ca](access& now) {
       auto const& c = given->get(false, std::time(nullptr));
-      bool const changed = ca.renew(now.ca) | (c.certificate != now.certificate) | (c.key != now.key);
+      bool const renewed = ca.renew(now.ca);
+      bool const changed = renewed || c.certificate != now.certificate || c.key != now.key;
       now.certificate = c.certificate;
       now.key = c.key;
       return changed;
