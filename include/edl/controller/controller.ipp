@@ -4,95 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "edl/controller/api_discovery.hpp"
 #include "edl/controller/clock_text.hpp"
 #include "edl/controller/control.hpp"
 #include "edl/controller/controller.hpp"
-#include "edl/controller/job_objects.hpp"
+#include "edl/controller/event_sender.hpp"
 #include "edl/controller/leader.hpp"
-#include "edl/controller/podgroup.hpp"
-#include "edl/controller/rate_limit.hpp"
+#include "edl/controller/limited_requests.hpp"
 #include "edl/controller/work_queue.hpp"
-#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/net/token.hpp"
-#include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/watcher.hpp"
 
 namespace edl::controller {
-namespace detail {
-
-using steady = std::chrono::steady_clock;
-
-/// What is asked of the API server while this controller leads, as fast as it may.
-class led_requests : public api_requests {
- public:
-  led_requests(platform::kubernetes::client& c, metrics& m, double per_s, double burst,
-               std::function<bool()> leads)
-      : client_(c), metrics_(m), limit_(per_s, burst), leads_(std::move(leads)) {}
-
-  nlohmann::json get(std::string const& path) override {
-    return asked("get", [&] { return client_.get(path); });
-  }
-  nlohmann::json create(std::string const& path, nlohmann::json const& object) override {
-    return asked("create", [&] { return client_.create(path, object); });
-  }
-  nlohmann::json patch(std::string const& path, nlohmann::json const& change,
-                       std::string const& kind) override {
-    return asked("patch", [&] { return client_.patch(path, change, kind); });
-  }
-  nlohmann::json remove(std::string const& path, nlohmann::json const& how) override {
-    return asked("delete", [&] { return client_.remove(path, how); });
-  }
-
- private:
-  template <class Ask>
-  nlohmann::json asked(char const* verb, Ask const& ask) {
-    steady::duration wait;
-    {
-      std::lock_guard const lock(mutex_);
-      wait = limit_.reserve(steady::now());
-    }
-    if (wait > steady::duration::zero()) std::this_thread::sleep_for(wait);
-    if (!leads_()) throw deposed{};
-    auto const began = steady::now();
-    auto const note = [&](std::string const& code) {
-      metrics_.add("edl_controller_api_requests_total", fmt::format("verb=\"{}\",code=\"{}\"", verb, code));
-      metrics_.observe("edl_controller_api_request_duration_seconds",
-                       std::chrono::duration<double>(steady::now() - began).count(),
-                       fmt::format("verb=\"{}\"", verb));
-    };
-    try {
-      auto answer = ask();
-      note("2xx");
-      return answer;
-    } catch (platform::kubernetes::api_error const& e) {
-      note(std::to_string(e.code()));
-      throw;
-    } catch (error const&) {
-      note("none");
-      throw;
-    }
-  }
-
-  platform::kubernetes::client& client_;
-  metrics& metrics_;
-  std::mutex mutex_;
-  rate_limit limit_;
-  std::function<bool()> leads_;
-};
-
-}  // namespace detail
-
 struct controller::implementation {
-  using steady = detail::steady;
+  using steady = std::chrono::steady_clock;
   using weight = inventory_change::weight;
 
   controller_options const set;
@@ -110,17 +41,14 @@ struct controller::implementation {
   std::string plan_trouble;
   execute_options executing;
 
-  std::mutex events_mutex;
-  std::condition_variable events_there;
-  std::deque<std::pair<std::string, nlohmann::json>> events;
-
-  std::atomic<bool> stopping{false};
   std::atomic<steady::time_point> plan_began{steady::time_point{}};
   std::unique_ptr<leader> election_;
   std::atomic<leader*> lead{nullptr};
-  std::unique_ptr<detail::led_requests> requests;
+  limited_requests requests;
+  std::optional<event_sender> events;
   std::vector<std::unique_ptr<platform::kubernetes::watcher>> watchers;
-  std::vector<std::unique_ptr<platform::kubernetes::watcher>> queue_watchers;  ///< of find_kueue's thread
+  std::vector<std::unique_ptr<platform::kubernetes::watcher>>
+      queue_watchers;  ///< the thread of `discover` makes them
   std::vector<std::thread> threads;
 
   implementation(platform::kubernetes::access const& via, controller_options o, logger l)
@@ -132,16 +60,16 @@ struct controller::implementation {
                      .patience = std::chrono::milliseconds(0),
                      .agent = "edl-controller"}),
         state(set.planning, set.reconciling, set.space),
-        queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}) {
+        queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}),
+        requests(asking, numbers, set.requests_per_s, set.burst, [this] { return leads(); }) {
     describe();
-    requests = std::make_unique<detail::led_requests>(asking, numbers, set.requests_per_s, set.burst,
-                                                      [this] { return leads(); });
+    events.emplace(requests, numbers, log);
     election e(set.lease, set.lease_space, set.identity, set.times);
     election_ = std::make_unique<leader>(
         via, std::move(e), fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases", set.lease_space),
-        set.lease, set.times, [this](bool) { everything(); }, log);
+        set.lease, set.times, [this](bool) { add_all_jobs(); }, log);
     lead = election_.get();
-    everything();
+    add_all_jobs();
     std::string const jobs =
         set.space.empty() ? "/apis/elasticdl.org/v1alpha1/trainingjobs"
                           : fmt::format("/apis/elasticdl.org/v1alpha1/namespaces/{}/trainingjobs", set.space);
@@ -149,25 +77,23 @@ struct controller::implementation {
     follow(object_kind::node, "/api/v1/nodes");
     follow(object_kind::pod, "/api/v1/pods");
     follow(object_kind::priority_class, "/apis/scheduling.k8s.io/v1/priorityclasses");
-    threads.emplace_back([this] { find_kueue(); });
-    for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { work_on(); });
-    threads.emplace_back([this] { plan_on(); });
-    threads.emplace_back([this] { tell_on(); });
+    threads.emplace_back([this] { discover(); });
+    for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { reconcile_jobs(); });
+    threads.emplace_back([this] { make_plans(); });
   }
 
   ~implementation() {
-    stopping = true;
     {
-      std::scoped_lock const lock(mutex, events_mutex);
+      std::lock_guard const lock(mutex);
       stopped = true;
       work.notify_all();
       planning.notify_all();
-      events_there.notify_all();
     }
     watchers.clear();
     watching.stop();
     for (std::thread& t : threads) t.join();
     queue_watchers.clear();
+    events.reset();
     election_->resign();
   }
 
@@ -222,7 +148,7 @@ struct controller::implementation {
     }
   }
 
-  void everything() {
+  void add_all_jobs() {
     std::lock_guard const lock(mutex);
     auto const when = steady::now();
     for (auto const& [key, e] : state.known().jobs()) queue.add(key, when, true);
@@ -231,26 +157,32 @@ struct controller::implementation {
     planning.notify_all();
   }
 
-  void follow(object_kind k, std::string const& path) {
+  /// Callbacks that keep `store`, which is guarded by the mutex, like the list that is watched.
+  template <class Store, class Kind>
+  platform::kubernetes::watcher::callbacks kept_in(Store& store, Kind k) {
     platform::kubernetes::watcher::callbacks to;
-    to.begins = [this, k] {
+    to.begins = [this, &store, k] {
       std::lock_guard const lock(mutex);
-      state.known().begin(k);
+      store.begin(k);
     };
-    to.one = [this, k](nlohmann::json const& item) {
+    to.one = [this, &store, k](nlohmann::json const& item) {
       std::lock_guard const lock(mutex);
-      note(state.known().put(k, item));
+      note(store.put(k, item));
     };
-    to.listed = [this, k](nlohmann::json const&) {
+    to.listed = [this, &store, k](nlohmann::json const&) {
       std::lock_guard const lock(mutex);
-      note(state.known().end(k));
+      note(store.end(k));
     };
-    to.changed = [this, k](std::string const& type, nlohmann::json const& object) {
+    to.changed = [this, &store, k](std::string const& type, nlohmann::json const& object) {
       std::lock_guard const lock(mutex);
-      note(type == "DELETED" ? state.known().remove(k, object) : state.known().put(k, object));
+      note(type == "DELETED" ? store.remove(k, object) : store.put(k, object));
     };
+    return to;
+  }
+
+  void follow(object_kind k, std::string const& path) {
     watchers.push_back(
-        std::make_unique<platform::kubernetes::watcher>(watching, path, "", std::move(to), log));
+        std::make_unique<platform::kubernetes::watcher>(watching, path, "", kept_in(state.known(), k), log));
   }
 
   // Kueue, which may come later than this controller.
@@ -262,23 +194,7 @@ struct controller::implementation {
   }
 
   void follow(kueue::kind k, std::string const& path) {
-    platform::kubernetes::watcher::callbacks to;
-    to.begins = [this, k] {
-      std::lock_guard const lock(mutex);
-      state.queues().begin(k);
-    };
-    to.one = [this, k](nlohmann::json const& item) {
-      std::lock_guard const lock(mutex);
-      note(state.queues().put(k, item));
-    };
-    to.listed = [this, k](nlohmann::json const&) {
-      std::lock_guard const lock(mutex);
-      note(state.queues().end(k));
-    };
-    to.changed = [this, k](std::string const& type, nlohmann::json const& object) {
-      std::lock_guard const lock(mutex);
-      note(type == "DELETED" ? state.queues().remove(k, object) : state.queues().put(k, object));
-    };
+    auto to = kept_in(state.queues(), k);
     to.refused = [this](platform::kubernetes::api_error const& why, std::chrono::milliseconds, bool) {
       std::lock_guard const lock(mutex);
       if (state.queues().complete() || state.queues().trouble() == why.what()) return;
@@ -289,49 +205,14 @@ struct controller::implementation {
         std::make_unique<platform::kubernetes::watcher>(watching, path, "", std::move(to), log));
   }
 
-  /// Whether the cluster serves Kueue's API; nothing: it could not be asked.
-  std::optional<bool> has_kueue() {
-    using platform::kubernetes::field;
-    try {
-      auto const answer = watching.get(fmt::format("/apis/{}", kueue::api_version));
-      auto const& all = field(answer, {"resources"});
-      return all.is_array() && std::any_of(all.begin(), all.end(), [](auto const& one) {
-               return platform::kubernetes::text(field(one, {"name"})) == "workloads";
-             });
-    } catch (platform::kubernetes::api_error const& e) {
-      if (e.code() == 404) return false;
-      log.warning(fmt::format("whether the cluster has Kueue is not known: {}; asking again", e.what()));
-    } catch (error const& e) {
-      log.debug(fmt::format("whether the cluster has Kueue is not known: {}; asking again", e.what()));
-    }
-    return std::nullopt;
-  }
-
-  /// The version of PodGroup that the cluster serves; empty: none.
-  std::string find_pod_groups() {
-    for (char const* version : pod_group_versions) {
-      try {
-        if (serves_pod_groups(watching.get(fmt::format("/apis/scheduling.k8s.io/{}", version))))
-          return version;
-      } catch (platform::kubernetes::api_error const& e) {
-        if (e.code() == 404) continue;
-        log.warning(fmt::format("PodGroups: {}", e.what()));
-      } catch (error const& e) {
-        log.warning(fmt::format("PodGroups: {}", e.what()));
-      }
-    }
-    log.warning("--pod_groups: the cluster serves no PodGroup of scheduling.k8s.io; jobs start without");
-    return {};
-  }
-
-  void find_kueue() {
-    std::string const groups = set.reconciling.pod_groups ? find_pod_groups() : "";
+  void discover() {
+    std::string const groups = set.reconciling.pod_groups ? pod_group_version(watching, log) : "";
     std::unique_lock lock(mutex);
     executing.pod_groups = groups;
     groups_known = true;
     while (!stopped) {
       lock.unlock();
-      auto const there = has_kueue();
+      auto const there = serves_kueue(watching, log);
       lock.lock();
       if (there && (*there || !state.queues().complete())) {
         state.queues().serves(*there);
@@ -356,7 +237,7 @@ struct controller::implementation {
     return state.known().complete() && (groups_known || !set.reconciling.pod_groups) && leads();
   }
 
-  void work_on() {
+  void reconcile_jobs() {
     std::unique_lock lock(mutex);
     while (!stopped) {
       auto const key = may_act() ? queue.take(steady::now()) : std::nullopt;
@@ -369,11 +250,11 @@ struct controller::implementation {
           work.wait_until(lock, soon);
         continue;
       }
-      look_at(*key, lock);
+      reconcile_job(*key, lock);
     }
   }
 
-  void look_at(std::string const& key, std::unique_lock<std::mutex>& lock) {
+  void reconcile_job(std::string const& key, std::unique_lock<std::mutex>& lock) {
     auto const began = steady::now();
     bool failed = false;
     std::string result = "nothing";
@@ -385,7 +266,7 @@ struct controller::implementation {
         lock.unlock();
         execution came;
         try {
-          came = execute(*requests, task.job, task.what, options);
+          came = execute(requests, task.job, task.what, options);
         } catch (...) {
           lock.lock();
           throw;
@@ -393,7 +274,7 @@ struct controller::implementation {
         lock.lock();
         executing.restart_rules = executing.restart_rules && options.restart_rules;
         result = came.stalled.empty() ? "acted" : "stalled";
-        if (came.status_written) tell(task);
+        if (came.status_written) events->send(task.job, task.what.events, now());
         note(state.learn(task, came, now()));
         if (came.again) queue.add(key, steady::now() + std::chrono::milliseconds(100));
         if (!came.stalled.empty()) log.warning(fmt::format("job {}: {}", key, came.why));
@@ -415,7 +296,7 @@ struct controller::implementation {
 
   // Plans.
 
-  void plan_on() {
+  void make_plans() {
     std::unique_lock lock(mutex);
     steady::time_point last{};
     steady::duration pause = set.plan_interval;  // a plan that takes long is not made all the time
@@ -431,13 +312,13 @@ struct controller::implementation {
       }
       plan_wanted = weight::none;
       plan_at.reset();
-      make_one(lock);
+      make_next_plan(lock);
       last = steady::now();
       pause = std::max<steady::duration>(set.plan_interval, 2 * (last - when));
     }
   }
 
-  void make_one(std::unique_lock<std::mutex>& lock) {
+  void make_next_plan(std::unique_lock<std::mutex>& lock) {
     auto const began = steady::now();
     double const moment = now();
     auto const view = state.view(moment);
@@ -465,43 +346,6 @@ struct controller::implementation {
       if (p.again_at) plan_at = at(*p.again_at);
     }
     plan_trouble = trouble;
-  }
-
-  // Events: nothing depends on them.
-
-  void tell(control::task const& of) {
-    constexpr std::size_t most = 1000;
-    std::lock_guard const lock(events_mutex);
-    for (job_event const& e : of.what.events) {
-      if (events.size() >= most) {
-        numbers.add("edl_controller_events_dropped_total");
-        continue;
-      }
-      auto const id = net::token::random().secret().substr(0, 16);
-      events.emplace_back(core_path(of.job.space, "events"), event_of(of.job, e, now(), id));
-    }
-    events_there.notify_one();
-  }
-
-  void tell_on() {
-    rate_limit limit(20, 50);
-    std::unique_lock lock(events_mutex);
-    for (;;) {
-      events_there.wait(lock, [&] { return stopping || !events.empty(); });
-      if (stopping) return;
-      auto const [path, object] = std::move(events.front());
-      events.pop_front();
-      auto const wait = limit.reserve(steady::now());
-      if (events_there.wait_for(lock, wait, [&] { return stopping.load(); })) return;
-      lock.unlock();
-      try {
-        if (leads()) requests->create(path, object);
-      } catch (std::exception const& e) {
-        log.debug(fmt::format("an event was not told: {}", e.what()));
-      } catch (deposed const&) {
-      }
-      lock.lock();
-    }
   }
 
   std::string text() const {

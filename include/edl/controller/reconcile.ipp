@@ -37,7 +37,7 @@ class reconciler {
   decision run() {
     if (!job_.deleted.empty()) {
       if (master_ && master_->held) out_.actions.push_back(release_pod{master_->name(), master_->uid});
-      owe_kueue();
+      add_kueue_requests();
       return std::move(out_);
     }
     if (!job_.ours()) return std::move(out_);
@@ -47,12 +47,12 @@ class reconciler {
     if (!is_.entry.invalid.empty()) {
       stall("InvalidSpec", is_.entry.invalid);
     } else if (!job_.finished()) {
-      live();
+      advance();
     }
-    if (is_finished()) wind_up();
-    mourn();
-    sum_up();
-    return finish();
+    if (is_finished()) clean_up();
+    remove_lost_pods();
+    update_status();
+    return take_decision();
   }
 
  private:
@@ -93,9 +93,9 @@ class reconciler {
   }
 
   /// Pods that a node which is lost will not let go.
-  void mourn() {
+  void remove_lost_pods() {
     std::map<std::string, double> gone;
-    auto const look = [&](pod_record const& p) {
+    auto const check = [&](pod_record const& p) {
       if (p.node.empty()) return;
       auto const node = is_.state_of(p.node);
       if (node == inventory::node_state::ready) return;
@@ -111,14 +111,14 @@ class reconciler {
         discard(p, true);
       }
     };
-    for (pod_record const* p : is_.members) look(*p);
-    if (master_) look(*master_);
+    for (pod_record const* p : is_.members) check(*p);
+    if (master_) check(*master_);
     memo_.nodes_gone = std::move(gone);
   }
 
-  // What becomes of the job.
+  // The life of the job.
 
-  void end(std::string_view type, std::string reason, std::string message) {
+  void end_job(std::string_view type, std::string reason, std::string message) {
     set(type, true, std::move(reason), std::move(message));
     set(ct::running, false, run::finished, "The job has ended.");
     set(ct::resizing, false, run::finished, "");
@@ -127,8 +127,9 @@ class reconciler {
     memo_.stalled.clear();
   }
 
-  /// Of a job that has finished. Its master's pod stays to be looked at, if it has ended by itself.
-  void wind_up() {
+  /// Removes what a finished job leaves behind. Its master's pod stays to be looked at, if it has ended by
+  /// itself.
+  void clean_up() {
     discard_members();
     if (master_ && !master_->leaving && (master_->at != pod_record::phase::over || master_->outlived))
       discard(*master_);
@@ -143,22 +144,22 @@ class reconciler {
     }
   }
 
-  void live() {
+  void advance() {
     if (master_ && master_->at == pod_record::phase::over) record_end();
     if (master_ && crashes_in_place(*master_))
       fail_attempt(master_->master->attempt,
                    "crashes whenever its kubelet starts it again: " + master_->trouble);
     if (is_finished()) return;
-    if (job_.spec.suspend || held()) return suspend();
+    if (job_.spec.suspend || held_by_kueue()) return suspend();
     memo_.suspend_since = 0;
     if (is_true(next_, ct::suspended)) set(ct::suspended, false, "Resumed", "The job goes on.");
     if (overdue()) return;
     if (!is_true(next_, ct::admitted) && !admit()) return;
-    size();
+    choose_size();
     if (master_)
-      keep();
+      keep_master();
     else
-      make();
+      make_master();
   }
 
   /// How the master's pod has ended, if it is that of the attempt at hand.
@@ -166,7 +167,7 @@ class reconciler {
     master_state const& m = *master_->master;
     if (m.attempt != std::max(1u, next_.attempts)) return;
     if (m.how.code == 0 && !m.how.outside && m.how.signal == 0)
-      return end(ct::succeeded, "MasterFinished", "All is done.");
+      return end_job(ct::succeeded, "MasterFinished", "All is done.");
     if (m.how.code == platform::suspended && !m.how.outside)
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
     std::string const how = platform::describe(m.how);
@@ -192,9 +193,10 @@ class reconciler {
   void fail_attempt(std::uint32_t attempt, std::string const& how) {
     memo_.early_losses = 0;
     if (attempt > job_.spec.backoff_limit)
-      return end(ct::failed, "BackoffLimitExceeded",
-                 fmt::format("Attempt {} has failed, and spec.backoffLimit={} allows no more: the master {}.",
-                             attempt, job_.spec.backoff_limit, how));
+      return end_job(
+          ct::failed, "BackoffLimitExceeded",
+          fmt::format("Attempt {} has failed, and spec.backoffLimit={} allows no more: the master {}.",
+                      attempt, job_.spec.backoff_limit, how));
     next_.attempts = attempt + 1;
     set(ct::running, false, run::attempt_failed,
         fmt::format("Attempt {} has failed: the master {}.", attempt, how));
@@ -212,15 +214,15 @@ class reconciler {
       out_.look_again(until);
       return false;
     }
-    end(ct::failed, "DeadlineExceeded",
-        fmt::format("The job was active for longer than spec.activeDeadlineSeconds={}.", *limit));
+    end_job(ct::failed, "DeadlineExceeded",
+            fmt::format("The job was active for longer than spec.activeDeadlineSeconds={}.", *limit));
     return true;
   }
 
   /// Kueue does not let the job run.
-  bool held() const { return is_.queue && !is_.queue->may_run; }
+  bool held_by_kueue() const { return is_.queue && !is_.queue->may_run; }
 
-  void owe_kueue() {
+  void add_kueue_requests() {
     if (!is_.queue) return;
     for (kueue::request const& r : is_.queue->requests) {
       out_.actions.push_back(ask_kueue{r});
@@ -230,7 +232,7 @@ class reconciler {
   }
 
   void suspend() {
-    if (held() && is_.queue->stalled) stall(is_.queue->reason, is_.queue->message);
+    if (held_by_kueue() && is_.queue->stalled) stall(is_.queue->reason, is_.queue->message);
     bool const running =
         master_ && master_->at != pod_record::phase::over && master_->master->started && !master_->leaving;
     if (running) {
@@ -278,7 +280,7 @@ class reconciler {
     bool const there = master_ && !master_->leaving && master_->at != pod_record::phase::over;
     if (!there && !memo_.stalled.empty() && now_ < memo_.retry_at) {
       set(ct::admitted, false, memo_.stalled, memo_.why);
-      refused();
+      wait_after_refusal();
       return false;
     }
     if (!there && (!is_.plan || !is_.plan->admitted)) {
@@ -290,18 +292,18 @@ class reconciler {
     next_.attempts = std::max(1u, next_.attempts);
     if (!find_condition(next_, ct::running))
       set(ct::running, false, run::not_started, "No master has been made yet.");
-    if (there && !is_.plan) next_.workers.desired = told();
+    if (there && !is_.plan) next_.workers.desired = size_of_master();
     return true;
   }
 
-  /// What the API server refused, and may take later.
-  void refused() {
+  /// Tells what the API server has refused, and asks again later.
+  void wait_after_refusal() {
     stall(memo_.stalled, memo_.why);
     if (now_ < memo_.retry_at) out_.look_again(memo_.retry_at);
   }
 
   /// How many workers the job shall have.
-  void size() {
+  void choose_size() {
     worker_range const& range = job_.spec.workers;
     std::uint32_t least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
     if (is_.queue && is_.queue->most_workers) {
@@ -316,24 +318,24 @@ class reconciler {
     if (want == next_.workers.desired) return;
     add_scale_record(next_, {stamp_of(now_), next_.workers.desired, want, why});
     memo_.leave.clear();
-    if (want < next_.workers.desired && is_.plan) memo_.leave = leavers();
+    if (want < next_.workers.desired && is_.plan) memo_.leave = leaving_workers();
     out_.events.push_back(
         {false, "Scaled", fmt::format("{} -> {} workers: {}", next_.workers.desired, want, why)});
     next_.workers.desired = want;
   }
 
   /// The size that the master was told last.
-  std::uint32_t told() const {
+  std::uint32_t size_of_master() const {
     master_state const& m = *master_->master;
     if (auto const wish = platform::kubernetes::number(m.wish)) return *wish;
     return m.size ? m.size->workers : m.first_size;
   }
 
-  /// One that has taken another's place has the workers that it has found, and does not say how many.
+  /// Whether a master, which has taken the place of another, adopted workers without telling their number.
   static bool may_have_adopted(master_state const& m) { return m.restart > 0 && !m.size && m.wish.empty(); }
 
-  /// The master's pod is there.
-  void keep() {
+  /// Follows the master's pod, which is there.
+  void keep_master() {
     master_state const& m = *master_->master;
     bool const old = m.attempt < next_.attempts, over = master_->at == pod_record::phase::over;
     if (old) {
@@ -357,7 +359,7 @@ class reconciler {
     }
     if (m.suspending)
       out_.actions.push_back(annotate_master{master_->name(), master_->uid, {{annotation::suspend, {}}}});
-    // It does not answer its probes for a moment, and nothing is known to be wrong.
+    // A master may miss probes for a moment: without known trouble it still counts as running.
     bool const runs = m.ready || (is_true(next_, ct::running) && master_->trouble.empty());
     if (!node_answers(*master_))
       set(ct::running, false, run::lost,
@@ -374,7 +376,7 @@ class reconciler {
     resize(m);
   }
 
-  /// Told again while a member waits for a node: it may not have been heard.
+  /// Opens the gang, and once more each minute while a member waits for a node: a request may be lost.
   void open_gang_once() {
     std::uint32_t placed = 0, waiting = 0;
     for (pod_record const* p : is_.members)
@@ -385,8 +387,8 @@ class reconciler {
     out_.actions.push_back(open_gang{});
   }
 
-  /// Who shall leave, as the plan chose when it made the job smaller.
-  std::vector<std::uint32_t> leavers() const {
+  /// The workers that leave, as the plan chose when it made the job smaller.
+  std::vector<std::uint32_t> leaving_workers() const {
     std::set<std::uint32_t> ids;
     for (std::string const& key : is_.plan->leaving)
       for (pod_record const* p : is_.members)
@@ -394,7 +396,7 @@ class reconciler {
     return {ids.begin(), ids.end()};
   }
 
-  void tell(master_state const& m, std::string const& want) {
+  void request_size(master_state const& m, std::string const& want) {
     std::map<std::string, std::optional<std::string>> notes{{annotation::num_workers, want}};
     std::uint32_t const has = m.size ? m.size->workers : m.first_size;
     bool const fewer = next_.workers.desired < has;
@@ -412,11 +414,12 @@ class reconciler {
 
   void resize(master_state const& m) {
     std::string const want = std::to_string(next_.workers.desired);
-    bool const refused = m.wish.empty() && m.scaled.starts_with("refused") && told() != next_.workers.desired;
+    bool const refused =
+        m.wish.empty() && m.scaled.starts_with("refused") && size_of_master() != next_.workers.desired;
     if (refused && memo_.asked == want && now_ < memo_.asked_until)
       out_.look_again(memo_.asked_until);
-    else if (told() != next_.workers.desired || may_have_adopted(m))
-      tell(m, want);
+    else if (size_of_master() != next_.workers.desired || may_have_adopted(m))
+      request_size(m, want);
     std::uint32_t running = 0;
     for (pod_record const* p : is_.members)
       running += p->who.what == platform::role::worker && p->at == pod_record::phase::running && !p->leaving;
@@ -431,8 +434,8 @@ class reconciler {
       set(ct::resizing, true, "Resizing", fmt::format("{} of {} workers run.", running, want));
   }
 
-  /// There is no master's pod of this job.
-  void make() {
+  /// Makes the master's pod, which is missing.
+  void make_master() {
     if (is_.master) {  // somebody else's
       bool const going = is_.master->leaving, earlier = !is_.master->owner.empty();
       memo_.stalled = "NameTaken";
@@ -442,7 +445,7 @@ class reconciler {
                       : going ? "another job; it is being removed"
                               : "another job: delete that one, or create this one under another name");
       memo_.retry_at = now_ + (going || earlier ? 2 : 30);
-      return refused();
+      return wait_after_refusal();
     }
     std::string const was = reason_of(ct::running);
     if (was == run::attempt_failed || was == run::suspended) {
@@ -461,7 +464,7 @@ class reconciler {
                             options_.first_backoff * double(1u << std::min(memo_.early_losses - 3, 20u)));
     }
     if (replaced && was != run::lost) set(ct::running, false, run::lost, "The master's pod is gone.");
-    if (!memo_.stalled.empty() && now_ < memo_.retry_at) return refused();
+    if (!memo_.stalled.empty() && now_ < memo_.retry_at) return wait_after_refusal();
     if (now_ < memo_.pause_until) return out_.look_again(memo_.pause_until);
     if (is_.queue && !is_.queue->may_start)
       return set(ct::running, false, was.empty() ? run::not_started : was, is_.queue->message);
@@ -471,9 +474,9 @@ class reconciler {
                                          next_.workers.desired, is_.members.empty()});
   }
 
-  // What is told.
+  // Status and events.
 
-  void sum_up() {
+  void update_status() {
     count_pods(next_, job_, is_.members, master_);
     if (master_ && master_->master->report) take_report(next_, *master_->master->report, now_);
     if (!stalled_ && is_true(next_, ct::stalled))
@@ -485,8 +488,8 @@ class reconciler {
           moving ? "The job is on its way to what its spec says." : "");
   }
 
-  decision finish() {
-    owe_kueue();
+  decision take_decision() {
+    add_kueue_requests();
     bool const nothing_to_tell = next_.conditions.empty();
     if (nothing_to_tell || next_ == job_.status) return std::move(out_);
     bool const urgent = differs_in_substance(next_, job_.status);
