@@ -35,6 +35,33 @@ struct numbers {
   }
 };
 
+struct several {
+  static constexpr auto in =
+      nn::inputs(nn::input<"pair">(nn::features{.count = 2}), nn::input<"job">(nn::ids{.count = 1}),
+                 nn::input<"tags">(nn::weighted_ids{.most = 3}));
+  static constexpr auto network =
+      nn::sequential(in, nn::sum(in.from<"pair">(nn::dense{.units = 1}),
+                                 in.from<"job">(nn::embedding_bag{.vocabulary = 4, .width = 1}),
+                                 in.from<"tags">(nn::embedding_bag{.vocabulary = 6, .width = 1})));
+  static constexpr nn::sigmoid_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<several>& into, edl::mode) {
+    into.input<"pair">() = record.floats("pair");
+    into.input<"job">()(0) = float(record.integer("job"));
+    auto tags = into.input<"tags">();
+    for (auto const id : record.integer_values("tags")) tags.add(id, 0.5f);
+    into.label = 1;
+  }
+};
+
+edl::example of_several(std::vector<float> pair, std::int64_t job, std::vector<std::int64_t> tags) {
+  edl::example e;
+  edl::example_builder b(e);
+  b.floats("pair", pair);
+  b.integer("job", job);
+  b.integers("tags", tags);
+  return e;
+}
+
 edl::example record(std::int64_t label) {
   edl::example e;
   edl::example_builder b(e);
@@ -73,4 +100,30 @@ TEST_CASE("labels with one number per output are a view") {
   t->feed(e, b, 0, edl::mode::training);
   CHECK(b.target_row(0)[2] == 5);
   CHECK(b.feature_row(0)[1] == 2);
+}
+
+TEST_CASE("named inputs are filled by name, and a list of ids has as many as its record") {
+  auto const t = edl::author::make_trainer<several>({.max_batch = 2, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  auto const row = [&] { return std::vector<float>(b.feature_row(0).begin(), b.feature_row(0).end()); };
+  t->feed(of_several({7, 8}, 3, {5, 0}), b, 0, edl::mode::training);
+  CHECK(row() == std::vector<float>{7, 8, 3, 5, 0, -1, 0.5, 0.5, 0});
+  t->feed(of_several({7, 8}, 0, {}), b, 0, edl::mode::training);  // nothing is left of the record before
+  CHECK(row() == std::vector<float>{7, 8, 0, -1, -1, -1, 0, 0, 0});
+}
+
+TEST_CASE("what does not fit a named input is refused") {
+  auto const t = edl::author::make_trainer<several>({.max_batch = 1, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  auto const feed = [&](edl::example const& e) { t->feed(e, b, 0, edl::mode::training); };
+  CHECK_THROWS_AS(feed(of_several({7, 8, 9}, 3, {5})), edl::data_error);
+  CHECK_THROWS_AS(feed(of_several({7, 8}, 4, {5})), edl::data_error);
+  CHECK_THROWS_WITH_AS(
+      feed(of_several({7, 8}, 3, {1, 2, 3, 4})),
+      "input 'tags': the record has more than 3 ids; weighted_ids{.most} of the network says "
+      "how many fit",
+      edl::data_error);
+  CHECK_THROWS_AS(feed(of_several({7, 8}, 3, {6})), edl::data_error);  // the embedding has rows 0 to 5
+  CHECK_THROWS_WITH_AS(feed(of_several({7, 8}, 3, {-1})),
+                       "input 'tags': -1 is no id: ids are from 0 to 16777215", edl::data_error);
 }

@@ -14,7 +14,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 9, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 10, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -31,8 +31,9 @@ constexpr auto block =
 #include "models-2.inc"
     ;
 
-#include "models-4.inc"
-#include "models-7.inc"
+#include "models-3.inc"
+#include "models-5.inc"
+#include "models-8.inc"
 
 struct picture {
   static constexpr auto network =
@@ -40,15 +41,15 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-5.inc"
 #include "models-6.inc"
+#include "models-7.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-3.inc"
-#include "models-8.inc"
+#include "models-4.inc"
+#include "models-9.inc"
 };
 
 void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
@@ -57,13 +58,19 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-9.inc"
+#include "models-10.inc"
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, picture) {
   edl::author::model_learner<Model> const learner(edl::cpu::open({}), {});
   CHECK(learner.facts().output.size() == 2);
+}
+
+TEST_CASE("the model of several inputs in the documents can be trained") {
+  edl::author::model_learner<wide_and_deep> const learner(edl::cpu::open({}), {});
+  CHECK(learner.facts().input.size() == 1 + 1 + 2 * 20);
+  CHECK(learner.facts().output.size() == 1);
 }
 
 TEST_CASE("the function of the documents takes predictions") {

@@ -32,8 +32,9 @@ namespace detail {
 /// Throws error: the memory that `most` samples at a time need is not to be had.
 [[noreturn]] void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most);
 
-/// Throws data_error unless all are whole numbers below the vocabulary.
-void check_ids(view<float> features, int vocabulary);
+/// Throws data_error unless all ids of the range are whole numbers below the vocabulary; or -1, which is
+/// none, where they have weights.
+void check_ids(view<float> features, nn::id_range ids, int vocabulary);
 
 }  // namespace detail
 
@@ -71,8 +72,9 @@ class model_learner final : public train::learner {
     sample_type s(b.feature_row(row), b.target_row(row));
     Model::feed(record, s, m);
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
-    if constexpr (Model::network.of_ids)
-      detail::check_ids(b.feature_row(row), nn::vocabulary_of(Model::network.body, input));
+    nn::for_each_ids(
+        Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
+        [&](nn::id_range of, int vocabulary) { detail::check_ids(b.feature_row(row), of, vocabulary); });
     if (m == mode::prediction) return;
     if constexpr (classes) {
       auto const label = std::int64_t(s.label);

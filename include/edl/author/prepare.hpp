@@ -27,7 +27,7 @@ constexpr std::size_t prepared_records(std::size_t features) {
 template <class Model>
 void prepare(data::source const& training, bool skip_damaged, initial_variables& into) {
   using sample_type = sample<Model>;
-  constexpr std::size_t size = sample_type::input.size();
+  constexpr std::size_t size = sample_type::input_shape.size();
   std::vector<float> features(prepared_records(size) * size), labels(sample_type::labels);
   std::size_t const n =
       feed_first(training, prepared_records(size), skip_damaged, [&](example const& record, std::size_t i) {
@@ -35,7 +35,7 @@ void prepare(data::source const& training, bool skip_damaged, initial_variables&
         Model::feed(record, s, mode::evaluation);
         if (s.features.size() != size) detail::refuse_features(s.features.size(), size);
       });
-  Model::prepare(first_samples{sample_type::input, n, view<float>(features).first(n * size)}, into);
+  Model::prepare(first_samples{sample_type::input_shape, n, view<float>(features).first(n * size)}, into);
 }
 
 }  // namespace edl::author

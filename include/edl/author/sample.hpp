@@ -9,8 +9,10 @@
 #include <type_traits>
 #include <xtensor/xadapt.hpp>
 
+#include "edl/author/id_list.hpp"
 #include "edl/author/model_traits.hpp"
 #include "edl/core/shape.hpp"
+#include "edl/nn/inputs.hpp"
 
 namespace edl {
 namespace detail {
@@ -46,11 +48,13 @@ auto label_of() {
 /// What a model's `feed` makes of one record.
 ///
 /// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
-/// `nn::features`. `label` is an integer for class labels, a float for a single output, otherwise an xtensor
-/// view of as many floats as the network has outputs; in prediction it may be left alone.
+/// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
+/// `edl::id_list` for `nn::weighted_ids`. `label` is an integer for class labels, a float for a single
+/// output, otherwise an xtensor view of as many floats as the network has outputs; in prediction it may be
+/// left alone.
 template <class Model>
 struct sample {
-  static constexpr shape input = Model::network.input;
+  static constexpr shape input_shape = Model::network.input;
   static constexpr shape output = Model::network.body.output(Model::network.input);
   static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
   using label_type = decltype(detail::label_of<typename model_traits<Model>::label, labels == 1>());
@@ -58,18 +62,52 @@ struct sample {
   /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
   /// classes.
   sample(std::span<float> row, std::span<float> targets)
-      : features(detail::features_view<input>(row.data())), label(make_label(targets)) {}
+      : features(detail::features_view<input_shape>(row.data())), label(make_label(targets)), row_(row) {
+    clear_lists(Model::network.start);
+  }
 
-  decltype(detail::features_view<input>(nullptr)) features;
+  /// The network's input of that name.
+  template <nn::literal Name>
+  auto input() {
+    constexpr auto all = Model::network.start;
+    constexpr auto kind = all.template kind_of<Name>();
+    constexpr auto first = std::size_t(all.template first_of<Name>());
+    if constexpr (std::same_as<decltype(kind), nn::weighted_ids const>)
+      return id_list(row_.subspan(first, kind.input().size()), Name.view());
+    else
+      return detail::features_view<kind.input()>(row_.data() + first);
+  }
+
+  decltype(detail::features_view<input_shape>(nullptr)) features;
   label_type label;
 
  private:
+  template <class... Named>
+  void clear_lists(nn::input_list<Named...> const& all) {
+    std::size_t first = 0;
+    std::apply(
+        [&](auto const&... n) {
+          (..., [&] {
+            std::size_t const size = n.of.input().size();
+            if constexpr (std::same_as<std::remove_cvref_t<decltype(n.of)>, nn::weighted_ids>)
+              id_list(row_.subspan(first, size), n.name).clear();
+            first += size;
+          }());
+        },
+        all.all);
+  }
+  void clear_lists(nn::weighted_ids) { id_list(row_, "").clear(); }
+  template <class Kind>
+  void clear_lists(Kind const&) {}
+
   static label_type make_label([[maybe_unused]] std::span<float> targets) {
     if constexpr (std::is_arithmetic_v<label_type>)
       return {};
     else
       return detail::writable_view<1>(targets.data(), {labels});
   }
+
+  std::span<float> row_;
 };
 
 }  // namespace edl

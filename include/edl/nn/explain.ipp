@@ -27,6 +27,7 @@ EDL_INLINE void write_line(std::ostream& to, step_line const& l) {
 }
 
 EDL_INLINE void write_memory(std::ostream& to, model_memory const& m) {
+  to << "the number of a step is the place of its first layer among its neighbours, counted from 0\n";
   to << fmt::format("memory, MB: variables {}, gradients {}, activations {}, scratch {}, in all {}\n",
                     megabytes(m.variables), megabytes(m.gradients), megabytes(m.activations),
                     megabytes(m.scratch), megabytes(m.total()));

@@ -22,9 +22,25 @@ struct features {
 /// What a network starts with: a row of whole numbers, each below a vocabulary, for `embedding` alone. They
 /// are float32 on every device, whatever the precision of activations: bfloat16 has 256 of them.
 struct ids {
+  static constexpr bool of_ids = true;
+
   int count = 1;
 
   constexpr shape input() const { return {1, 1, count}; }
 };
+
+/// What a network starts with: up to `most` whole numbers with a weight each, for `embedding_bag` alone.
+struct weighted_ids {
+  static constexpr bool of_ids = true;
+
+  int most = 1;
+
+  /// Ids, of which those behind the last are −1; then weights.
+  constexpr shape input() const { return {1, 2, most}; }
+};
+
+/// Whether an input of this kind holds ids.
+template <class Kind>
+constexpr bool holds_ids = requires { requires Kind::of_ids; };
 
 }  // namespace edl::nn

@@ -41,12 +41,14 @@ struct misfit {
 template <layer L>
 constexpr misfit find_misfit(L const& l, shape in, bool ids = false) {
   misfit found{l.check(in), in, 0, {}};
-  if (found.why == fit::fits) found.why = check_ids<L>(ids);
+  if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
   if constexpr (container<L>) {
-    if (found.why == fit::fits && !ids && vocabulary_of(l, in) == 0) return found;
+    if (found.why == fit::fits && !ids && !knows_ids(l, in)) return found;
     int index = 0;
+    bool given = ids;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
-      misfit const below = find_misfit(child, s, ids && (index == 0 || !is_serial<L>));
+      misfit const below = find_misfit(child, s, given);
+      if (is_serial<L>) given = gives_ids<std::remove_cvref_t<decltype(child)>>;
       if (below.why != fit::fits && below.depth < misfit::deepest) {
         found = {below.why, below.input, below.depth + 1, {}};
         found.path[0] = index;

@@ -11,11 +11,12 @@
 namespace edl::nn {
 
 /// A chain of layers and what it starts with: what a model is made of.
-template <layer... Layers>
+template <class First, layer... Layers>
 struct network {
   shape input;
   chain<Layers...> body;
-  bool of_ids = false;  ///< it begins with `ids`
+  bool of_ids = false;  ///< it begins with ids alone
+  First start{};
 };
 
 /// Argument number `Index` of a container. Instantiated so that the compiler's own words name what is no
@@ -46,9 +47,9 @@ template <class First, class... Layers>
 constexpr auto sequential(First from, Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a network has layers");
   if constexpr (detail::all_layers<Layers...>())
-    return network<Layers...>{from.input(), {{layers...}}, std::same_as<First, ids>};
+    return network<First, Layers...>{from.input(), {{layers...}}, holds_ids<First>, from};
   else
-    return network<>{};
+    return network<First>{};
 }
 
 /// Several layers as one, for use within another.

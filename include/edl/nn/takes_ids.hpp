@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
 #include "edl/nn/layer.hpp"
 
@@ -25,11 +26,13 @@ constexpr bool is_serial = [] {
     return false;
 }();
 
-/// Why a layer by itself cannot be given ids, or anything else.
+/// Why a layer by itself cannot be given ids, or anything else. One that takes ids with weights beside them
+/// says `takes_weights = true`.
 template <layer L>
-constexpr fit check_ids(bool ids) {
+constexpr fit check_ids(bool ids, shape in) {
   if constexpr (takes_ids<L>) {
-    return ids ? fit::fits : fit::takes_only_ids;
+    if (!ids) return fit::takes_only_ids;
+    return in.flat() || requires { requires L::takes_weights; } ? fit::fits : fit::takes_no_weights;
   } else if constexpr (!container<L>) {
     return ids ? fit::takes_no_ids : fit::fits;
   } else if constexpr (requires { L::reads_x; }) {  // besides its children
@@ -39,23 +42,69 @@ constexpr fit check_ids(bool ids) {
   }
 }
 
-/// The smallest vocabulary of those within a layer that take ids: all ids of a network are below it; 0 where
+/// Whether a layer's result is ids, as a named input's may be.
+template <layer L>
+constexpr bool gives_ids = [] {
+  if constexpr (requires { L::gives_ids; })
+    return bool(L::gives_ids);
+  else
+    return false;
+}();
+
+/// Whether a layer, or one within it, has to do with ids.
+template <layer L>
+constexpr bool knows_ids(L const& l, shape in) {
+  if constexpr (container<L>) {
+    bool any = false;
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      any = any || knows_ids(child, s);
+      return true;
+    });
+    return any;
+  } else {
+    return takes_ids<L> || gives_ids<L>;
+  }
+}
+
+/// Ids in the row of a sample.
+struct id_range {
+  int first = 0, count = 0;
+  bool weighted = false;  ///< as many weights stand behind them
+
+  constexpr bool empty() const { return count == 0; }
+};
+
+constexpr id_range ids_of(shape in, int first = 0) { return {first, in.channels, in.width > 1}; }
+
+/// Calls visit(id_range, vocabulary) for each layer that takes ids, which are those of the range, and may be
+/// -1 for none where they are weighted. `seen`: what the layer is given.
+template <layer L, class Visit>
+constexpr void for_each_ids(L const& l, shape in, id_range seen, Visit const& visit) {
+  if constexpr (takes_ids<L>) {
+    if (!seen.empty()) visit(seen, l.vocabulary);
+  } else if constexpr (container<L>) {
+    id_range next = seen;
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      for_each_ids(child, s, next, visit);
+      if constexpr (is_serial<L>) {
+        next = {};
+        if constexpr (gives_ids<std::remove_cvref_t<decltype(child)>>)
+          next = ids_of(child.output(s), child.first);
+      }
+      return true;
+    });
+  }
+}
+
+/// The smallest vocabulary of the layers that take the ids of a network which begins with ids alone; 0 where
 /// none does.
 template <layer L>
 constexpr int vocabulary_of(L const& l, shape in) {
-  if constexpr (takes_ids<L>) {
-    return l.vocabulary;
-  } else if constexpr (container<L>) {
-    int least = 0;
-    l.children(in, [&](auto const& child, shape s, std::string_view) {
-      int const of = vocabulary_of(child, s);
-      if (of > 0 && (least == 0 || of < least)) least = of;
-      return true;
-    });
-    return least;
-  } else {
-    return 0;
-  }
+  int least = 0;
+  for_each_ids(l, in, ids_of(in), [&](id_range, int of) {
+    least = least == 0 ? of : of < least ? of : least;
+  });
+  return least;
 }
 
 }  // namespace edl::nn

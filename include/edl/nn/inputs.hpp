@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+
+#include "edl/nn/input.hpp"
+#include "edl/nn/input_slice.hpp"
+#include "edl/nn/sequential.hpp"
+
+namespace edl::nn {
+
+/// A name as an argument of a template: `input<"age">`.
+template <std::size_t N>
+struct literal {
+  char text[N]{};
+
+  consteval literal(char const (&from)[N]) { std::copy_n(from, N, text); }  // NOLINT: a literal is one
+  constexpr std::string_view view() const { return {text, N - 1}; }
+};
+
+/// An input with a name.
+template <literal Name, class Kind>
+struct named_input {
+  using kind = Kind;
+  static constexpr std::string_view name = Name.view();
+
+  Kind of;
+};
+
+/// Gives an input its name: `input<"age">(features{.count = 1})`.
+template <literal Name, class Kind>
+  requires requires(Kind k) {
+    { k.input() } -> std::same_as<shape>;
+  }
+constexpr named_input<Name, Kind> input(Kind of) {
+  return {of};
+}
+
+/// Stands where `input` should. Instantiated so that the compiler's own words name what is asked for.
+template <literal Name>
+struct names_an_input {
+  static constexpr bool value = false;
+};
+
+/// Several named inputs of one network, side by side in the row of a sample. Write it as `inputs(…)`, give it
+/// to `sequential` as the network's start, and begin branches with `from`.
+template <class... Named>
+struct input_list {
+  std::tuple<Named...> all;
+
+  /// The row: all inputs, one after the other.
+  constexpr shape input() const {
+    return {1, 1, std::apply([](auto const&... n) { return (0 + ... + int(n.of.input().size())); }, all)};
+  }
+
+  template <literal Name>
+  static constexpr std::size_t index_of = [] {
+    std::size_t index = 0, found = sizeof...(Named);
+    ((Named::name == Name.view() ? void(found = index++) : void(++index)), ...);
+    return found;
+  }();
+
+  template <literal Name>
+  static constexpr bool has = index_of<Name> < sizeof...(Named);
+
+  /// The input of that name: where it begins in the row, and its kind.
+  template <literal Name>
+  constexpr int first_of() const {
+    int first = 0;
+    std::size_t index = 0;
+    std::apply(
+        [&](auto const&... n) { ((index++ < index_of<Name> ? first += int(n.of.input().size()) : 0), ...); },
+        all);
+    return first;
+  }
+  template <literal Name>
+  constexpr auto kind_of() const {
+    static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
+    return std::get<index_of<Name>>(all).of;
+  }
+
+  /// A branch that begins with the input of that name. Branches are joined by `concat`, `sum`, `multiply`.
+  template <literal Name, class... Layers>
+  constexpr auto from(Layers... layers) const {
+    static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
+    if constexpr (has<Name>) {
+      auto const kind = kind_of<Name>();
+      constexpr bool of_ids = holds_ids<std::remove_cvref_t<decltype(kind)>>;
+      return sequential(input_slice<of_ids>{first_of<Name>(), input(), kind.input()}, layers...);
+    } else {
+      return sequential(layers...);
+    }
+  }
+};
+
+/// The inputs of a network, e.g. `inputs(input<"numbers">(features{.count = 5}), input<"words">(ids{.count =
+/// 9}))`. No two have the same name.
+template <literal... Names, class... Kinds>
+constexpr input_list<named_input<Names, Kinds>...> inputs(named_input<Names, Kinds>... all) {
+  constexpr auto twins = [] {
+    std::string_view const names[] = {Names.view()...};
+    for (auto const& one : names)
+      if (std::ranges::count(names, one) > 1) return true;
+    return false;
+  };
+  static_assert(!twins(), "edl: two inputs of the network have the same name");
+  return {{all...}};
+}
+
+}  // namespace edl::nn
