@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -224,8 +225,9 @@ class run {
       for (std::string line; std::getline(in, line, '\0');) {
         if (line == mark_) ours = true;
         if (line.starts_with("EDL_ROLE=")) p.role = line.substr(9);
-        if (line.starts_with("WORKER_ID=")) p.id = std::stoi(line.substr(10));
-        if (line.starts_with("PS_ID=")) p.id = std::stoi(line.substr(6));
+        // Other tests' processes are here, too, some of them with ids that are none.
+        for (std::string_view const id : {"WORKER_ID=", "PS_ID="})
+          if (line.starts_with(id)) std::from_chars(line.data() + id.size(), line.data() + line.size(), p.id);
       }
       if (ours) found.push_back(p);
     }
