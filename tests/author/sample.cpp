@@ -110,6 +110,8 @@ TEST_CASE("named inputs are filled by name, and a list of ids has as many as its
   CHECK(row() == std::vector<float>{7, 8, 3, 5, 0, -1, 0.5, 0.5, 0});
   t->feed(of_several({7, 8}, 0, {}), b, 0, edl::mode::training);  // nothing is left of the record before
   CHECK(row() == std::vector<float>{7, 8, 0, -1, -1, -1, 0, 0, 0});
+  t->feed(of_several({7, 8}, -1, {}), b, 0, edl::mode::training);  // no job, which a bag may lack
+  CHECK(row()[2] == -1);
 }
 
 TEST_CASE("what does not fit a named input is refused") {

@@ -70,7 +70,8 @@ TEST_CASE("what an input is, decides which layer takes it, and where a branch be
 
 TEST_CASE("ids that a layer takes are found where they lie") {
   std::vector<std::array<int, 4>> found;
-  nn::for_each_ids(network.body, network.input, {}, [&](nn::id_range of, int vocabulary) {
+  nn::for_each_ids(network.body, network.input, {}, [&](nn::id_range of, int vocabulary, bool none) {
+    CHECK(none == of.weighted);  // here only the bag takes ids that may be missing
     found.push_back({of.first, of.count, of.weighted, vocabulary});
   });
   CHECK(found == std::vector<std::array<int, 4>>{{3, 2, 0, 5}, {5, 2, 1, 4}});

@@ -32,9 +32,8 @@ namespace detail {
 /// Throws error: the memory that `most` samples at a time need is not to be had.
 [[noreturn]] void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most);
 
-/// Throws data_error unless all ids of the range are whole numbers below the vocabulary; or -1, which is
-/// none, where they have weights.
-void check_ids(view<float> features, nn::id_range ids, int vocabulary);
+/// Throws data_error unless all ids of the range are whole numbers below the vocabulary, or, with `none`, -1.
+void check_ids(view<float> features, nn::id_range ids, int vocabulary, bool none);
 
 }  // namespace detail
 
@@ -72,9 +71,10 @@ class model_learner final : public train::learner {
     sample_type s(b.feature_row(row), b.target_row(row));
     Model::feed(record, s, m);
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
-    nn::for_each_ids(
-        Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
-        [&](nn::id_range of, int vocabulary) { detail::check_ids(b.feature_row(row), of, vocabulary); });
+    nn::for_each_ids(Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
+                     [&](nn::id_range of, int vocabulary, bool none) {
+                       detail::check_ids(b.feature_row(row), of, vocabulary, none);
+                     });
     if (m == mode::prediction) return;
     if constexpr (classes) {
       auto const label = std::int64_t(s.label);

@@ -33,10 +33,10 @@ EDL_INLINE void refuse_memory(model_memory const& of_one, model_memory const& of
       most, of_all.total(), of_all.activations, of_one.total()));
 }
 
-EDL_INLINE void check_ids(view<float> features, nn::id_range ids, int vocabulary) {
+EDL_INLINE void check_ids(view<float> features, nn::id_range ids, int vocabulary, bool none) {
   embedding_geometry const g{.vocabulary = vocabulary};
   for (std::size_t i = std::size_t(ids.first); i < std::size_t(ids.first + ids.count); ++i)
-    if (!g.has(features[i]) && !(ids.weighted && features[i] == -1))
+    if (!g.has(features[i]) && !(none && features[i] == -1))
       throw data_error(
           fmt::format("number {} of the record, {}, is no id: the network's embedding takes whole numbers "
                       "from 0 to {}",

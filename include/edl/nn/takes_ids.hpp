@@ -26,13 +26,22 @@ constexpr bool is_serial = [] {
     return false;
 }();
 
-/// Why a layer by itself cannot be given ids, or anything else. One that takes ids with weights beside them
+/// A layer of ids that may have weights beside them, and of which a sample may lack some: those are -1. It
 /// says `takes_weights = true`.
+template <class L>
+constexpr bool takes_weights = [] {
+  if constexpr (requires { L::takes_weights; })
+    return bool(L::takes_weights);
+  else
+    return false;
+}();
+
+/// Why a layer by itself cannot be given ids, or anything else.
 template <layer L>
 constexpr fit check_ids(bool ids, shape in) {
   if constexpr (takes_ids<L>) {
     if (!ids) return fit::takes_only_ids;
-    return in.flat() || requires { requires L::takes_weights; } ? fit::fits : fit::takes_no_weights;
+    return in.flat() || takes_weights<L> ? fit::fits : fit::takes_no_weights;
   } else if constexpr (!container<L>) {
     return ids ? fit::takes_no_ids : fit::fits;
   } else if constexpr (requires { L::reads_x; }) {  // besides its children
@@ -76,12 +85,12 @@ struct id_range {
 
 constexpr id_range ids_of(shape in, int first = 0) { return {first, in.channels, in.width > 1}; }
 
-/// Calls visit(id_range, vocabulary) for each layer that takes ids, which are those of the range, and may be
-/// -1 for none where they are weighted. `seen`: what the layer is given.
+/// Calls visit(id_range, vocabulary, none) for each layer that takes ids, which are those of the range; with
+/// `none`, an id may be -1. `seen`: what the layer is given.
 template <layer L, class Visit>
 constexpr void for_each_ids(L const& l, shape in, id_range seen, Visit const& visit) {
   if constexpr (takes_ids<L>) {
-    if (!seen.empty()) visit(seen, l.vocabulary);
+    if (!seen.empty()) visit(seen, l.vocabulary, takes_weights<L>);
   } else if constexpr (container<L>) {
     id_range next = seen;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
@@ -101,7 +110,7 @@ constexpr void for_each_ids(L const& l, shape in, id_range seen, Visit const& vi
 template <layer L>
 constexpr int vocabulary_of(L const& l, shape in) {
   int least = 0;
-  for_each_ids(l, in, ids_of(in), [&](id_range, int of) {
+  for_each_ids(l, in, ids_of(in), [&](id_range, int of, bool) {
     least = least == 0 ? of : of < least ? of : least;
   });
   return least;
