@@ -16,6 +16,7 @@
 #include "edl/nn/global_max_pool.hpp"
 #include "edl/nn/identity.hpp"
 #include "edl/nn/inputs.hpp"
+#include "edl/nn/layer_norm.hpp"
 #include "edl/nn/leaky_relu.hpp"
 #include "edl/nn/max_pool.hpp"
 #include "edl/nn/parallel.hpp"
