@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=DIR -P docs.cmake: no line of a document is wider than 120 characters, but for rows of tables and for what
-# programs print; every source file and page that a document names is there; and the README's model is the example's.
+# programs print; no sentence has more than 25 words; every source file and page that a document names is there; and the
+# README's model is the example's.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE documents ${ROOT}/docs/*.md ${ROOT}/k8s/*.md ${ROOT}/examples/*.md ${ROOT}/tests/*.md ${ROOT}/tools/*.md)
 list(APPEND documents ${ROOT}/README.md ${ROOT}/CHANGELOG.md ${ROOT}/CONTRIBUTING.md ${ROOT}/SECURITY.md)
@@ -57,4 +58,11 @@ string(REGEX REPLACE "^(//[^\n]*\n)+" "" example "${example}")
 string(FIND "${readme}" "```cpp\n${example}```" at)
 if(at EQUAL -1)
   message(FATAL_ERROR "README.md does not show examples/mnist/main.cpp as it is")
+endif()
+file(GLOB_RECURSE headers ${ROOT}/include/*.[hi]pp ${ROOT}/include/*.cu* ${ROOT}/tools/*.[hi]pp ${ROOT}/examples/*.hpp
+     ${ROOT}/tests/*.hpp)
+execute_process(COMMAND awk -f ${CMAKE_CURRENT_LIST_DIR}/sentences.awk ${documents} ${headers}
+                OUTPUT_VARIABLE long RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "sentences of more than 25 words:\n${long}")
 endif()

@@ -189,8 +189,8 @@ class run {
   std::string log_path() const { return dir_ / "log"; }
   std::string log() const { return slurp(log_path()); }
 
-  /// From here on no record is delayed any more: who needs a job that still runs delays it for longer than
-  /// the test can take, and ends that when it has done what it has to do.
+  /// From here on no record is delayed any more. A test that needs a job that still runs delays it for longer
+  /// than the test can take. It ends the delay when it has done what it has to do.
   void open_gate() const { std::ofstream(dir_ / "gate").put('\n'); }
 
   /// Waits for a line of the log, or for a number of them. False when it does not come, or the command ends

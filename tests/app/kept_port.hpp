@@ -10,7 +10,7 @@
 
 namespace job {
 
-/// A port that one process after the other may listen at, and nobody else is given: it stays bound here, and
+/// A port that one process after the other may listen at, and nobody else is given. It stays bound here, and
 /// nothing listens at it here.
 class kept_port {
  public:

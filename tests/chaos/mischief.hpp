@@ -71,8 +71,8 @@ struct listening_places {
   }
 };
 
-/// Takes the names and ports of a process that is about to be killed, and answers there in its place: as user
-/// `nobody` where this process may become that, without the job's token in any case.
+/// Takes the names and ports of a process that is about to be killed, and answers there in its place. It does
+/// so as user `nobody` where this process may become that, without the job's token in any case.
 class squatter {
  public:
   explicit squatter(pid_t of, std::uint64_t manner)

@@ -21,9 +21,9 @@ struct plan {
   bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
   std::vector<intent> faults;
 
-  /// A fixed order of sums; or one worker, whose gradients no order changes, and one server at most, as of
-  /// several some may have made a step when the worker is killed, and the minibatch is computed again on what
-  /// they have then.
+  /// A fixed order of sums; or one worker, whose gradients no order changes, and one server at most. Of
+  /// several servers some may have made a step when the worker is killed. The minibatch is then computed
+  /// again on what they have.
   bool deterministic() const { return fixed || (workers == 1 && servers <= 1 && !by_hand); }
 
   std::string strategy() const {

@@ -127,7 +127,7 @@ inline bool deals_with(line const& l, fault const& f, bool allreduce) {
   });
 }
 
-/// The times of a fault, as the log of its job has them; what the master said from `next` on, it said of the
+/// The times of a fault, as the log of its job has them. What the master said from `next` on, it said of the
 /// next fault.
 inline sample measure(std::vector<line> const& lines, fault const& f, wall_clock::time_point next,
                       bool allreduce, std::string const& strategy) {

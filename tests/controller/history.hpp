@@ -91,8 +91,8 @@ inline std::string changes(cluster_view const& v, plan const& p) {
 }
 inline bool changes_nothing(cluster_view const& v, plan const& p) { return changes(v, p).empty(); }
 
-/// What is wrong with a cluster in which a plan was carried out: more on a node than it has, or what it does
-/// not let in.
+/// What is wrong with a cluster in which a plan was carried out. A node may have more on it than it has room
+/// for, or what it does not let in.
 inline std::string wrong(cluster_view const& v) {
   std::map<std::string, resources> used;
   for (pod const& w : v.pods) {

@@ -14,7 +14,7 @@
 #include "edl/core/quantity.hpp"
 
 /// Doubles of what stands on the other side of Workloads: the API server with Kueue's webhook, and Kueue's
-/// scheduler, as small as they can be and refuse what the real ones refuse.
+/// scheduler. They are as small as they can be and refuse what the real ones refuse.
 namespace edl::controller::kueue_double {
 
 using nlohmann::json;

@@ -18,9 +18,9 @@
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 
-/// A cluster without processes and without time of its own: an API server's objects, a scheduler, a kubelet
-/// and masters that do as they are told, one round after the other. What a controller does in it can be
-/// stopped after any request.
+/// A cluster without processes and without time of its own. It is an API server's objects, a scheduler, a
+/// kubelet and masters that do as they are told, one round after the other. What a controller does in it can
+/// be stopped after any request.
 namespace world {
 
 using nlohmann::json;
@@ -425,8 +425,8 @@ class pass {
   execute_options options_;
 };
 
-/// Rounds of a controller and the cluster, until nothing happens any more and the controller wants to look
-/// again within 15 s no more; at most `most` of them. `check` is asked after each step of either.
+/// Rounds of a controller and the cluster, at most `most` of them. They go on until nothing happens any more
+/// and the controller does not want to look again within 15 s. `check` is asked after each step of either.
 inline void settle(cluster& c, pass& with, int most = 60, std::function<void()> const& check = {}) {
   for (int rounds = 0, quiet = 0; rounds < most && quiet < 3; ++rounds) {
     auto const before = c.objects;

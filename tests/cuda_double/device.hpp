@@ -8,7 +8,7 @@
 #include <string>
 
 /// The double of a GPU, for doubles of CUDA's libraries and for tests. It computes on the processor, in the
-/// thread that calls, one piece of work at a time, and it is as strict as a GPU, or stricter:
+/// thread that calls, one piece of work at a time. It is as strict as a GPU, or stricter:
 /// - device memory can be touched only while work of a stream runs: elsewhere, beyond its end and after it
 /// was freed
 ///   the program crashes. Fresh memory is full of NaN;
@@ -20,8 +20,8 @@
 /// Thread safety: safe.
 namespace edl::cuda_double {
 
-/// Puts work into a stream, where device memory can be touched; or into the graph that the stream records, to
-/// be done as often as that is launched. What of the host's it needs it must hold by value.
+/// Puts work into a stream, where device memory can be touched. It may go into the graph that the stream
+/// records, to be done as often as that is launched. What of the host's it needs it must hold by value.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 /// The same for work that waits for others: it is tried when somebody looks whether it is done, until it says

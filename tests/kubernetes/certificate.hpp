@@ -7,7 +7,7 @@
 namespace edl::testing::kubernetes {
 
 /// Writes ca.crt, and a server's and a client's certificate that it signs (server.crt, server.key;
-/// client.crt, client.key), into `directory`: the server is 127.0.0.1, localhost and kubernetes.default.svc,
+/// client.crt, client.key), into `directory`. The server is 127.0.0.1, localhost and kubernetes.default.svc,
 /// and the client is `user`. Valid for a day. Throws std::runtime_error.
 void make_certificates(std::string const& directory, std::string const& user);
 

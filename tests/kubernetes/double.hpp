@@ -27,8 +27,8 @@ struct node {
 };
 
 /// A verb ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection") on a resource
-/// ("pods", "pods/log") in a namespace, by a user ("system:serviceaccount:SPACE:ACCOUNT" is a pod's); "*" is
-/// any.
+/// ("pods", "pods/log") in a namespace, by a user. "system:serviceaccount:SPACE:ACCOUNT" is a pod's user, and
+/// "*" is any.
 struct rule {
   std::string verb, resource, space = "*", user = "*";
 };
@@ -58,10 +58,11 @@ struct options {
 /// A double of a Kubernetes API server, with a scheduler, the controllers of deployments and garbage, and
 /// nodes whose pods are processes of this machine. It answers as a real 1.36 server was recorded to.
 ///
-/// Pods get addresses 127.N.x.y of their own. Paths below the mount paths of a pod's volumes, in its
-/// command, arguments and environment, are replaced by those of host paths, claims' directories and so on;
-/// SERVICE.NAMESPACE.svc by the address of a pod behind that service. KUBECONFIG of each container names
-/// this server, with the pod's own token file. The processes end with this object, and with this process.
+/// Pods get addresses 127.N.x.y of their own. Paths below the mount paths of a pod's volumes are replaced in
+/// its command, arguments and environment. Those of host paths, claims' directories and so on take their
+/// place. SERVICE.NAMESPACE.svc is replaced by the address of a pod behind that service. KUBECONFIG of each
+/// container names this server, with the pod's own token file. The processes end with this object, and with
+/// this process.
 ///
 /// Thread safety: safe.
 class cluster {
@@ -98,9 +99,9 @@ class cluster {
   void kill(std::string const& space, std::string const& pod, int signal);
   void out_of_memory(std::string const& space, std::string const& pod);  ///< kills it as the kernel would
 
-  /// As `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data`: no pod is placed there any more, and
-  /// those that are there are evicted; or kubectl's refusal, where pods have no controller and `force` is not
-  /// given. Pods that have ended are no hindrance.
+  /// As `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data`. No pod is placed there any more, and
+  /// those that are there are evicted. It gives kubectl's refusal where pods have no controller and `force`
+  /// is not given. Pods that have ended are no hindrance.
   std::string drain(std::string const& node, bool force);
   void close();         ///< stops listening and cuts all connections, as a server that is gone
   void open();          ///< listens again, on the same port

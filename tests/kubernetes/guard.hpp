@@ -14,7 +14,7 @@
 namespace edl::testing::kubernetes {
 
 /// A process that outlives this one for a moment, whatever ends it, and kills the process groups that are
-/// left: the kernel ends a container's first process with us, but not what that has started.
+/// left. The kernel ends a container's first process with us, but not what that has started.
 class guard {
  public:
   guard() {

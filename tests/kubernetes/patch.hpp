@@ -5,8 +5,8 @@
 
 namespace edl::testing::kubernetes {
 
-/// `is`, changed by a patch of that media type: merge (RFC 7386), JSON (RFC 6902), strategic merge, or
-/// apply, which is merged like a strategic one. Throws refusal: 400, 415 or 422.
+/// `is`, changed by a patch of that media type. That is merge (RFC 7386), JSON (RFC 6902), strategic merge,
+/// or apply, which is merged like a strategic one. Throws refusal: 400, 415 or 422.
 json patched(json const& is, std::string const& media_type, std::string const& body);
 
 /// A strategic merge: lists whose elements have a key (containers by name, ports by number, …) are merged

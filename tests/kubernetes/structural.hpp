@@ -7,9 +7,9 @@ namespace edl::testing::kubernetes {
 
 /// What an API server does to custom resources by the structural schema of their definition.
 
-/// What keeps a server from taking the schema of a definition: fields without types, lists without keys,
-/// defaults where none may be, rules that it cannot read, that name no field or that may cost too much, ….
-/// `field`: the schema's place, for the causes.
+/// What keeps a server from taking the schema of a definition. Examples are fields without types, lists
+/// without keys, and defaults where none may be. Rules that it cannot read, that name no field or that may
+/// cost too much are others. `field`: the schema's place, for the causes.
 std::vector<cause> schema_errors(json const& schema, std::string const& field = "openAPIV3Schema");
 
 /// Drops the fields that the schema does not know, at any depth; returns their paths: "spec.workrs".

@@ -54,8 +54,8 @@ class simulated_copies : public simulated_time {
     return o;
   }
 
-  /// A copy of the model: what has been applied to it, by the ledger, and how often, minibatch by minibatch;
-  /// and what stands for its values: in which order all that was.
+  /// A copy of the model. It has what has been applied to it, by the ledger, and how often, minibatch by
+  /// minibatch. In which order all that was stands for its values.
   struct copy_state {
     std::uint64_t version = 0;
     ledger applied;

@@ -3,8 +3,8 @@
 
 #include "cluster/cluster_job.hpp"
 
-/// The `edl` command as a user has it: a process that talks to a double of the API server, whose pods are
-/// real processes of the small model.
+/// The `edl` command as a user has it. It is a process that talks to a double of the API server, whose pods
+/// are real processes of the small model.
 namespace edl_command {
 
 namespace lab = edl::testing::kubernetes;

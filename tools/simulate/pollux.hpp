@@ -10,8 +10,8 @@
 
 namespace edl::simulate {
 
-/// What was measured of one application of the Pollux artifact (OSDI 2021): times of steps by placement and
-/// batch, and how far a step gets, by batch and epoch.
+/// What was measured of one application of the Pollux artifact (OSDI 2021). It has times of steps by
+/// placement and batch, and how far a step gets, by batch and epoch.
 class pollux_application {
  public:
   /// Reads `directory`/placements.csv, scalability.csv and validation-*.csv. Throws usage_error.

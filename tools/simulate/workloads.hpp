@@ -22,7 +22,7 @@ std::vector<controller::node> read_cluster(std::string const& path);
 /// Throws usage_error.
 scenario read_pollux(std::string const& path, std::string const& applications, batch how);
 
-/// The first `most` jobs of a log in the Philly format (timestamp,duration,num_gpus): each may have from one
+/// The first `most` jobs of a log in the Philly format (timestamp,duration,num_gpus). Each may have from one
 /// up to the GPUs that it had, and work that takes it its duration with all of them. Throws usage_error.
 scenario read_philly(std::string const& path, std::size_t most);
 

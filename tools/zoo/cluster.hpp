@@ -36,8 +36,8 @@ struct cluster {
 /// As the flags of `cluster_flags()` say. Throws usage_error: no cluster is known, or the file is wrong.
 cluster connect(command_line const& line);
 
-/// The account of masters where no other is asked for: the one that `edl rbac` makes, where the namespace has
-/// it or does not let us look, otherwise "default".
+/// The account of masters where no other is asked for. It is the one that `edl rbac` makes, where the
+/// namespace has it or does not let us look, otherwise "default".
 struct account {
   std::string name;
   bool seen = true;  ///< it was looked at

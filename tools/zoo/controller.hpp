@@ -9,8 +9,8 @@
 
 namespace edl::tool {
 
-/// The resource and what its controller needs, in the order in which they are made: what the files of k8s/
-/// said when the tool was built. `space` and `image` take the place of theirs where they are given.
+/// The resource and what its controller needs, in the order in which they are made. They are as the files of
+/// k8s/ were when the tool was built. `space` and `image` take the place of theirs where they are given.
 std::vector<nlohmann::json> controller_objects(std::string const& space, std::string const& image);
 
 /// Where the controller runs, as its manifest says, and the lease by which one of its replicas leads.

@@ -31,8 +31,8 @@ class line_splitter {
   std::string rest_;
 };
 
-/// Where a reader of a pod's log is, so that a log that breaks off goes on after the last line: by the time
-/// that the kubelet writes before each line (`timestamps=true`).
+/// Where a reader of a pod's log is, so that a log that breaks off goes on after the last line. The place is
+/// the time that the kubelet writes before each line (`timestamps=true`).
 class log_place {
  public:
   /// What to ask for as `sinceTime`: whole seconds, which is all that the server takes. Empty: from the

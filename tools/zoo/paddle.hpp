@@ -22,9 +22,9 @@ struct paddle_job {
 bool is_paddle_job(nlohmann::json const& document);
 
 /// Reads the fields of both of its generations (ThirdPartyResource and CustomResourceDefinition), names in
-/// any case, as Go's decoder takes them. `origin` stands in the errors. Throws usage_error: a field that
-/// neither knows, with the nearest that it does; a value of another type; an amount that is none; min above
-/// max.
+/// any case, as Go's decoder takes them. `origin` stands in the errors. Throws usage_error for a field that
+/// neither knows, with the nearest that it does. A value of another type, an amount that is none, and min
+/// above max are usage errors, too.
 paddle_job read_paddle_job(nlohmann::json const& document, std::string const& origin);
 
 /// The program in the image that such an entry point was moved to: "python train_ft.py" is "train_ft". Throws

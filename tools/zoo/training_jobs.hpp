@@ -28,8 +28,8 @@ bool knows_training_jobs(cluster& c);
 /// Nothing: there is none of that name, the cluster does not know TrainingJobs, or they may not be looked at.
 std::optional<live_job> find_training_job(cluster& c, std::string const& name);
 
-/// The same, of a cluster that is asked again until `until` where it does not answer; throws error that says
-/// which job is gone when it is.
+/// The same, of a cluster that is asked again until `until` where it does not answer. It throws error that
+/// says which job is gone when it is.
 live_job training_job_again(cluster& c, std::string const& name, std::chrono::steady_clock::time_point until);
 
 struct live_jobs {

@@ -27,10 +27,10 @@ struct audit {
 };
 
 /// The account of a checkpoint: `path` is a `version-N`, or a directory of these, whose newest valid one is
-/// taken; what was printed of a checkpoint (its manifest.json) will do, too. Every file is read and checked.
-/// Two counts that are kept apart are compared: the marks that say which minibatches need not be sent again,
-/// and how many records were really applied. Throws error when there is no valid checkpoint, or it belongs to
-/// no data set.
+/// taken. A copy of what was printed of a checkpoint (its manifest.json) is accepted, too. Every file is read
+/// and checked. Two counts that are kept apart are compared. One is of the marks that say which minibatches
+/// need not be sent again, the other of the records that were really applied. Throws error when there is no
+/// valid checkpoint, or it belongs to no data set.
 audit audit_checkpoint(std::string const& path);
 
 /// As a table.

@@ -36,8 +36,8 @@ struct surroundings {
 /// Throws usage_error when a variable that the role needs is missing or wrong, naming it.
 surroundings read_environment();
 
-/// What this process' node is to its peers: its identity is its role and number, with a number of its own for
-/// this run unless it is a master, whose successors answer to the same name.
+/// What this process' node is to its peers. Its identity is its role and number, with a number of its own for
+/// this run. A master has no such number, as its successors answer to the same name.
 net::node_options node_options_of(surroundings const& s, job const& j, logger const& log);
 
 /// Where a process listens: a Unix socket for this machine's processes, a port for others'. The socket is one

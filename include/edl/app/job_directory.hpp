@@ -6,8 +6,8 @@
 namespace edl::app {
 
 /// A directory for one running job of this machine: its sockets and its journal. It is this user's alone
-/// (mode 0700), below $XDG_RUNTIME_DIR or the directory for temporary files, and goes with this object; one
-/// whose process was killed goes when the next is made. Thread safety: distinct objects: safe.
+/// (mode 0700), below $XDG_RUNTIME_DIR or the directory for temporary files, and goes with this object. That
+/// of a process that was killed goes when the next is made. Thread safety: distinct objects: safe.
 class job_directory {
  public:
   /// Throws error when it cannot be made.

@@ -9,15 +9,15 @@
 
 namespace edl::app {
 
-/// The master has been away for longer than `--master_timeout`: no fault of this process, which ends with the
-/// exit code `platform::gave_up_waiting`, so that no budget pays for it.
+/// The master has been away for longer than `--master_timeout`. That is no fault of this process, which ends
+/// with the exit code `platform::gave_up_waiting`, so that no budget pays for it.
 struct master_away : error {
   using error::error;
 };
 
-/// How long a process of a job has been without its master, and whether it goes on waiting for a successor,
-/// which a platform may start minutes later. It has no clock: the time goes in.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// How long a process of a job has been without its master, and whether it goes on waiting for a successor. A
+/// platform may start one minutes later. It has no clock: the time goes in. Thread safety: distinct objects:
+/// safe. Shared objects: unsafe.
 class master_absence {
  public:
   using time_point = std::chrono::steady_clock::time_point;

@@ -102,8 +102,8 @@ inline checkpoint::lock_options::part lock_of(surroundings const& s) {
   return s.launcher.empty() ? part::whole : part::master;
 }
 
-/// The directory of a job that a controller owns. Its last master may still run, on a node that nobody hears:
-/// this one waits for a while, then makes room for another look, which is no failure of the job.
+/// The directory of a job that a controller owns. Its last master may still run, on a node that nobody hears.
+/// This one waits for a while, then makes room for another look, which is no failure of the job.
 inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, surroundings const& s,
                                                                   bool owned, logger const& log) {
   for (auto const until = std::chrono::steady_clock::now() + patience_for_lock;;

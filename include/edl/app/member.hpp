@@ -37,8 +37,8 @@ class member {
   ~member() { node_.stop(); }
 
   /// `layout`: digest of the model's layout; `listening`: where servers are reached. False: the job has ended
-  /// already, which is logged. Throws error when the master does not take this process, master_away when
-  /// there is none in time, and worker::interrupted when `stopping`, which is asked meanwhile, is true.
+  /// already, which is logged. Throws error when the master does not take this process, and master_away when
+  /// there is none in time. Throws worker::interrupted when `stopping`, which is asked meanwhile, is true.
   bool join(std::uint64_t layout, std::vector<net::address> const& listening,
             std::function<bool()> const& stopping = {});
 
@@ -48,8 +48,9 @@ class member {
   /// The same for a server; `version` is called on the node's thread. Before `join`.
   void watch(std::function<std::uint64_t()> version) { version_ = std::move(version); }
 
-  /// Keeps a call waiting at the master, which tells when the generation is another than `known` (called, as
-  /// `changed` is, on the node's thread); its end tells the master that this process is gone. Before `join`.
+  /// Keeps a call waiting at the master, which tells when the generation is another than `known`. It is
+  /// called on the node's thread, as `changed` is. Its end tells the master that this process is gone. Before
+  /// `join`.
   void watch_generation(std::function<std::uint64_t()> known,
                         std::function<void(std::uint64_t now)> changed) {
     known_ = std::move(known);

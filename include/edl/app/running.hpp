@@ -9,8 +9,8 @@
 
 namespace edl::app {
 
-/// How a job of this machine is reached by its user: a file that only that user may read, there as long as
-/// the job runs. Thread safety: distinct objects: safe.
+/// How a job of this machine is reached by its user. It is a file that only that user may read, and exists as
+/// long as the job runs. Thread safety: distinct objects: safe.
 class running_job {
  public:
   /// Announces a job. `journal`: of its master, which says where it listens. Throws error when it cannot be
@@ -32,9 +32,9 @@ class running_job {
   std::string path_, content_;
 };
 
-/// Tells a running job's master how many processes there are to be: that of this machine with this name, or,
-/// where MASTER_ADDR and EDL_JOB_TOKEN are set, the one there. Throws error when it cannot be reached or
-/// refuses.
+/// Tells a running job's master how many processes there are to be. The job is that of this machine with this
+/// name, or, where MASTER_ADDR and EDL_JOB_TOKEN are set, the one there. Throws error when it cannot be
+/// reached or refuses.
 void scale(scaling const& wanted);
 
 }  // namespace edl::app

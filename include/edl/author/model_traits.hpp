@@ -266,14 +266,13 @@ struct model_traits {
 
 /// Checks the whole struct, functions included:
 /// - `static void feed(edl::example const& record, edl::sample<Model>& into, edl::mode)`: one record → one
-/// sample;
+///   sample;
 /// - optional, `static void prepare(edl::first_samples const& data, edl::initial_variables& into)`: sets some
-/// variables of a
-///   new model by the look of the training data, in every process that keeps variables: equal data, equal
-///   values;
+///   variables of a new model by the look of the training data. Every process that keeps variables calls it:
+///   equal data, equal values;
 /// - optional, `static void on_predictions(edl::shape output, int batch, edl::view<float> outputs, int
-/// worker)`: takes
-///   a minibatch of predictions, batch × output.size() elements, in the process of that worker.
+///   worker)`: takes a minibatch of predictions, batch × output.size() elements, in the process of that
+///   worker.
 template <class Model>
 constexpr void check_model() {
   static_assert(sizeof(model_traits<Model>) > 0);

@@ -12,8 +12,8 @@
 
 namespace edl::author {
 
-/// Calls feed(record, i) for the first `most` records, or as many as there are, and returns how many it were;
-/// with `skip_damaged` those that are damaged are left out. Throws data_error.
+/// Calls feed(record, i) for the first `most` records, or as many as there are, and returns how many it were.
+/// With `skip_damaged` those that are damaged are left out. Throws data_error.
 std::size_t feed_first(data::source const& from, std::size_t most, bool skip_damaged,
                        std::function<void(example const& record, std::size_t i)> const& feed);
 

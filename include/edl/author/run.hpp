@@ -44,10 +44,10 @@ train::program make_program() {
 
 }  // namespace author
 
-/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says, or, without
-/// it, the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags). Returns the
-/// exit code: 0 when everything that was asked for is done, 1 otherwise, with one line on standard error that
-/// says why.
+/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says. Without
+/// EDL_ROLE it is the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags).
+/// Returns the exit code: 0 when everything that was asked for is done, 1 otherwise, with one line on
+/// standard error that says why.
 template <class Model>
 int run(int argc, char** argv) {
   auto p = author::make_program<Model>();

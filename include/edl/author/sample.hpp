@@ -49,9 +49,9 @@ auto label_of() {
 ///
 /// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
-/// `edl::id_list` for `nn::weighted_ids`. `label` is an integer for class labels, a float for a single
-/// output, otherwise an xtensor view of as many floats as the network has outputs; in prediction it may be
-/// left alone.
+/// `edl::id_list` for `nn::weighted_ids`. `label` is an integer for class labels and a float for a single
+/// output. Otherwise it is an xtensor view of as many floats as the network has outputs. In prediction it may
+/// be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;

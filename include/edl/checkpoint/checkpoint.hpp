@@ -14,14 +14,14 @@
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
 
-/// A checkpoint is a directory `version-N`: a safetensors file per server,
-/// `variables-<i>-of-<M>-<16 hex digits>.safetensors`, and `manifest.json`, renamed into place last, which
-/// names them. The digits are drawn anew whenever a file is written: so nobody, however late, can write over
-/// a file that a manifest names. Older versions of this program wrote names without them. In a file stand,
-/// for the server's elements [first, last) of the arena: parameters by their name, carried state as
-/// `state/<name>`, slots as `slots/<slot>/<name>`; a variable of which the server has but elements [b, e), in
-/// row-major order, as a one-dimensional `<name>[b:e]`. Its metadata hold the layout and the segments as
-/// JSON. Any number of servers' files are read by any number of servers.
+/// A checkpoint is a directory `version-N`: a safetensors file per server, `variables-<i>-of-<M>-<16 hex
+/// digits>.safetensors`, and `manifest.json`, renamed into place last, which names them. The digits are drawn
+/// anew whenever a file is written: so nobody, however late, can write over a file that a manifest names.
+/// Older versions of this program wrote names without them. A file holds the server's elements [first, last)
+/// of the arena. Parameters stand there by their name, carried state as `state/<name>`, slots as
+/// `slots/<slot>/<name>`. A variable of which the server has but elements [b, e), in row-major order, is a
+/// one-dimensional `<name>[b:e]`. Its metadata hold the layout and the segments as JSON. Any number of
+/// servers' files are read by any number of servers.
 namespace edl::checkpoint {
 
 /// Elements of the arena with one history. A server has one, until it takes over elements from servers that
@@ -71,8 +71,8 @@ void commit_checkpoint(std::string const& path, manifest const& contents,
 /// Whether a name is that of a server's file, of this version of the program or of an older one.
 bool is_part(std::string_view name);
 
-/// Reads elements [first, first + variables.size()) of the arena, and of the slots named in `slot_names` the
-/// parameters among these, from whichever files hold them; each of these files is checked against size and
+/// Reads elements [first, first + variables.size()) of the arena from whichever files hold them. Of the slots
+/// named in `slot_names` it reads the parameters among these. Each of these files is checked against size and
 /// CRC-32 first. Layouts must agree: the edl::error names the variable that does not. Returns the segments of
 /// the range; an empty range gets its neighbour's. After an error the spans hold anything.
 std::vector<segment> read_range(std::string const& path, parameter_layout const& layout, std::size_t first,

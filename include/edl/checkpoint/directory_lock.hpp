@@ -42,8 +42,7 @@ struct directory_taken : error {
 
 /// Keeps a directory for one job. Two locks stand in `.edl-lock`:
 /// - locks of the operating system (open file description locks), which end with their holder at once,
-/// however
-///   it ends. Within one kernel and one mount they decide alone;
+///   however it ends. Within one kernel and one mount they decide alone;
 /// - a text that names the holder and that it rewrites at every `beat`, for file systems whose locks other
 ///   machines do not see. Who finds the text of another machine watches it for `patience`: what changes
 ///   belongs to a job that lives, anything else is taken over.

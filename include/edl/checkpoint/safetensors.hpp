@@ -11,9 +11,10 @@
 #include "edl/core/input_file.hpp"
 #include "edl/core/span.hpp"
 
-/// The safetensors format (github.com/huggingface/safetensors, README, "Format"): the length of the header as
-/// a little-endian u64; a JSON object of name → {dtype, shape, data_offsets} with a map of texts under
-/// `__metadata__`, padded with spaces; the tensors' bytes, little-endian, row-major, without gaps.
+/// The safetensors format (github.com/huggingface/safetensors, README, "Format"). The length of the header
+/// comes first, as a little-endian u64. A JSON object of name → {dtype, shape, data_offsets} follows, with a
+/// map of texts under `__metadata__`, padded with spaces. The tensors' bytes are last, little-endian,
+/// row-major, without gaps.
 namespace edl::checkpoint {
 
 inline constexpr std::uint64_t longest_safetensors_header = 100'000'000;  ///< bytes, the format's own limit
@@ -49,7 +50,7 @@ void write_safetensors(durable_file& file, std::span<tensor_source const> tensor
                        std::map<std::string, std::string> const& metadata = {});
 
 /// A file of which header, dtypes, extents and offsets have been checked against each other and the file's
-/// size: tensors lie inside, do not overlap, leave no gaps, and no name stands twice. Anything else is an
+/// size. Tensors lie inside, do not overlap and leave no gaps, and no name stands twice. Anything else is an
 /// edl::error that names the file and the tensor or offset. Thread safety: const, safe.
 class safetensors_file {
  public:

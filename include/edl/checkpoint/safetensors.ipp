@@ -30,8 +30,8 @@ EDL_INLINE std::string shown(std::string_view name) {
   return text;
 }
 
-/// Takes a header's JSON as it is read: nothing is kept that the format does not have, so that neither depth
-/// nor repeated names cost memory.
+/// Takes a header's JSON as it is read. Nothing is kept that the format does not have, so neither depth nor
+/// repeated names cost memory.
 class header_reader {
  public:
   header_reader(std::string const& path, std::vector<tensor>& tensors,

@@ -26,8 +26,8 @@ struct grammar {
 /// What a user wrote, read by a grammar.
 class command_line {
  public:
-  /// Throws usage_error: an unknown flag (with the nearest known one), one given twice, one without its
-  /// value, a value that `accept` refuses, too few or too many arguments.
+  /// Throws usage_error for an unknown flag (with the nearest known one), one given twice, or one without its
+  /// value. A value that `accept` refuses, and too few or too many arguments, are usage errors, too.
   command_line(grammar g, words const& line);
 
   bool given(std::string const& name) const { return values_.count(name) > 0; }

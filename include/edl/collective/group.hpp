@@ -26,7 +26,7 @@ struct group_options {
 /// Processes that compute together: member `rank` of `size`, with links to its `partners`. Every member calls
 /// the same operations with the same sizes in the same order; what else comes over a link ends the group.
 /// Operations work in the calling thread. They throw `broken` when a member is lost or silent, or `abort` is
-/// called, at whatever byte they are then; the group is of no use afterwards.
+/// called, at whatever byte they are then. The group is of no use afterwards.
 ///
 /// Members that are all joined by Unix sockets share memory (1 MiB for each) from their first operation on.
 /// Sums then go through it, and the sockets only tell who is lost.
@@ -42,10 +42,10 @@ class group {
   int rank() const { return rank_; }
   int size() const { return int(links_.size()); }
 
-  /// The sum over all members, the same bits on each. Over sockets, large spans go around a ring in pieces
-  /// (every member sends 2 (size − 1) / size of the span's bytes), small ones by recursive doubling in
-  /// ⌈log₂ size⌉ rounds. In shared memory, each member sums its slice of a block of numbers, or all of a span
-  /// that is small.
+  /// The sum over all members, the same bits on each. Over sockets, large spans go around a ring in pieces:
+  /// every member sends 2 (size − 1) / size of the span's bytes. Small ones go by recursive doubling in ⌈log₂
+  /// size⌉ rounds. In shared memory, each member sums its slice of a block of numbers, or all of a span that
+  /// is small.
   void all_reduce(std::span<float> values);
 
   /// The same, each number travelling as a bfloat16; partial sums are rounded where they travel.
@@ -55,7 +55,7 @@ class group {
   /// long as `sum`. They are added one after the other: the same bits on each member, and whoever has which.
   /// `sum` may be the first of this member's terms. `halved`: every number travels as a bfloat16, and every
   /// term and partial sum is rounded to one, whether it travels or not. Over sockets, partial sums go from
-  /// member to member, and the whole ones follow them (every member sends 2 times the span's bytes); in
+  /// member to member, and the whole ones follow them (every member sends 2 times the span's bytes). In
   /// shared memory it is as with `all_reduce`.
   void all_reduce_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> sum,
                            bool halved = false);

@@ -20,9 +20,9 @@ struct participant {
   std::vector<net::address> addresses;
 };
 
-/// Where processes meet to form groups: of two partners, the one of lower rank opens the link, and what is
-/// opened before this process forms its group waits here. Groups are numbered; a number is used for one group
-/// of all, and greater numbers come later. Thread safety: safe; `form` on a thread that is not the node's.
+/// Where processes meet to form groups. Of two partners, the one of lower rank opens the link. What is opened
+/// before this process forms its group waits here. Groups are numbered; a number is used for one group of
+/// all, and greater numbers come later. Thread safety: safe; `form` on a thread that is not the node's.
 class meeting {
  public:
   explicit meeting(net::node& on);

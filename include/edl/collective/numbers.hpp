@@ -54,8 +54,8 @@ void add(Wire const* from, std::span<float> to) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += read(from[i]);
 }
 
-/// Adds terms, from element `at` on, one after the other to what has come, or to nothing (null): every term
-/// and every sum as it is when it has travelled. `to` may be a part of the first term.
+/// Adds terms, from element `at` on, one after the other to what has come, or to nothing (null). Every term
+/// and every sum is taken as it is when it has travelled. `to` may be a part of the first term.
 template <class Wire>
 void fold(Wire const* from, std::span<view<float> const> terms, std::size_t at, std::span<float> to) {
   if (from && terms.empty()) return read_in(from, to);

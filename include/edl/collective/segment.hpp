@@ -12,7 +12,7 @@
 
 namespace edl::collective {
 
-/// Memory that all members of a group on one host have mapped: for each of them room for numbers, a count of
+/// Memory that all members of a group on one host have mapped. Each of them has room for numbers, a count of
 /// what it has posted there, and a bell (an eventfd) that wakes it. It has no name anywhere, and lives as
 /// long as somebody has it mapped, whoever else is killed.
 ///

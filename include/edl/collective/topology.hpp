@@ -17,7 +17,7 @@ struct share {
   std::size_t first = 0, count = 0;
 };
 
-/// Which of `all` things in a row are a member's, if they are cut as evenly as can be: the first members have
+/// Which of `all` things in a row are a member's, if they are cut as evenly as can be. The first members have
 /// one more than the last.
 constexpr share share_of(std::size_t all, int size, int rank) {
   std::size_t const each = all / std::size_t(size), more = all % std::size_t(size), r = std::size_t(rank);

@@ -6,16 +6,14 @@
 
 namespace edl::controller {
 
-/// How many workers each job shall have. The same view gives the same plan; a plan that has been carried out
+/// How many workers each job shall have. The same view gives the same plan. A plan that has been carried out
 /// is followed by one that changes nothing, or that uses the room which moved workers have left.
 ///
 /// - A job that has been let in never has less than its min; it is never suspended to make room.
 /// - Pods of others that wait for room have it first, as soon as workers above min can leave. Room that is
-/// free
-///   and that the scheduler does not use is given up after `promise`.
+///   free and that the scheduler does not use is given up after `promise`.
 /// - Then jobs are let in by priority and age, also by shrinking others: with all their fixed pods and their
-/// min,
-///   or with nothing. One that cannot be is passed by, until it has waited for `patience`.
+///   min, or with nothing. One that cannot be is passed by, until it has waited for `patience`.
 /// - The rest is given worker by worker: by priority, then by the policy. A worker takes another's room only
 ///   where it deserves more.
 ///

@@ -15,8 +15,9 @@
 namespace edl::controller {
 
 /// What a cluster is like at one moment, as far as the autoscaler needs it. Plain values without behaviour,
-/// which a controller fills from Nodes, Pods and TrainingJobs and a simulator from its own. 10,000 nodes with
-/// 20,000 pods and 1,000 jobs need less than 20 MB, if alike pods share a shape and labels come from a pool.
+/// which a controller fills from Nodes, Pods and TrainingJobs and a simulator from its own. A view of 10,000
+/// nodes with 20,000 pods and 1,000 jobs needs less than 20 MB. Alike pods share a shape for that, and labels
+/// come from a pool.
 
 /// Amounts by the names of resources, in thousandths of their unit: cores, bytes, devices. `thousandths_of`
 /// (core/quantity.hpp) reads Kubernetes' spelling. A name that is missing means none.

@@ -9,7 +9,7 @@
 namespace edl::controller {
 
 /// Who of several controllers acts: the one whose name stands in a Lease (coordination.k8s.io/v1). Whether a
-/// holder is still there is judged by the reader's own clock, from when it saw the Lease change; so clocks
+/// holder is still there is judged by the reader's own clock, from when it saw the Lease change. So clocks
 /// may differ between machines, and only their pace counts. A holder stops when it could not renew for
 /// `renew_deadline`, which is before anybody can take its place.
 ///
@@ -28,8 +28,8 @@ class election {
   /// 0 < retry < renew_deadline < duration, and duration is at least a second.
   election(std::string name, std::string space, std::string identity, options o);
 
-  /// What to write, given the Lease as it is now (null: there is none): an object to create, or to put in the
-  /// place of the one that was read. Nothing: another holds it. `wall`: RFC 3339 with microseconds.
+  /// What to write, given the Lease as it is now (null: there is none). It is an object to create, or to put
+  /// in the place of the one that was read. Nothing: another holds it. `wall`: RFC 3339 with microseconds.
   std::optional<nlohmann::json> propose(nlohmann::json const& lease, time now, std::string const& wall);
 
   /// The proposal was taken; it was sent at `sent` or later.

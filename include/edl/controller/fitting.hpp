@@ -14,13 +14,13 @@
 
 namespace edl::controller {
 
-/// Whether a scheduler may put a pod of this shape on this node, room apart: the node takes pods, its taints
-/// (NoSchedule, NoExecute) are tolerated, selector and required affinity hold.
+/// Whether a scheduler may put a pod of this shape on this node, room apart. The node takes pods, its taints
+/// (NoSchedule, NoExecute) are tolerated, and selector and required affinity hold.
 bool allows(node const& on, pod_shape const& shape);
 
-/// The room on every node, and who may have it: what Kubernetes' scheduler checks of requests, pod slots,
-/// taints, selectors, required node affinity, and required affinity and anti-affinity between pods. Not
-/// looked at are preferences, volumes and spread constraints.
+/// The room on every node, and the pods that may have it. It checks what Kubernetes' scheduler checks of
+/// requests, pod slots, taints, selectors and required node affinity. It also checks required affinity and
+/// anti-affinity between pods. Not looked at are preferences, volumes and spread constraints.
 class fitting {
  public:
   /// With the room of all pods taken that have a node. Only these shapes and those of pods may be asked for.

@@ -20,8 +20,8 @@ platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t wo
 /// The job with templates that say what `changes` say, by pod set. Throws usage_error where they contradict.
 training_job placed(training_job job, std::map<std::string, kueue::pod_changes> const& changes);
 
-/// The master's pod. It is held by a finalizer until its end is recorded: it may be collected earlier
-/// otherwise, and a job that has finished would begin again.
+/// The master's pod. It is held by a finalizer until its end is recorded. Otherwise it may be collected
+/// earlier, and a job that has finished would begin again.
 nlohmann::json master_of(training_job const& job, create_master const& how, bool restart_rules);
 
 /// An Event of a TrainingJob. `id`: makes its name unique.

@@ -54,8 +54,8 @@ struct verdict {
 ///
 /// - A Workload is made when the job has no pods. It asks for spec.workers.max (or replicas), and Kueue may
 ///   admit fewer, down to min. One with `elastic_annotation` asks for min, then grows by slices.
-/// - Quota is given back when the last pod is gone, never before: after an eviction, a suspension, the end of
-///   the job, and when the Workload is deleted (its finalizer waits for that).
+/// - Quota is given back when the last pod is gone, never before. That holds after an eviction, a suspension
+///   and the end of the job. It holds when the Workload is deleted, too (its finalizer waits for that).
 /// - Evicted in the middle of a change, a job has one Workload, which asks for what it needs to start.
 /// - What was decided stands in Workloads alone: whoever asks at any moment goes on to the same end.
 ///

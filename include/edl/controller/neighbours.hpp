@@ -9,9 +9,9 @@
 
 namespace edl::controller {
 
-/// Which pods keep each other off, and which need each other: required anti-affinity between pods, in both
-/// directions as the scheduler reads it, and required affinity. Shapes are known by their numbers. Pods that
-/// leave keep others off, and are company for others, until they are gone.
+/// Which pods keep each other off, and which need each other. It covers required anti-affinity between pods,
+/// in both directions as the scheduler reads it, and required affinity. Shapes are known by their numbers.
+/// Pods that leave keep others off, and are company for others, until they are gone.
 class neighbours {
  public:
   neighbours() = default;

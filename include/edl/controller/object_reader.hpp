@@ -10,9 +10,10 @@
 
 namespace edl::controller {
 
-/// Reads the members of a JSON object, and says in its errors whose object that is, which field is wrong and
-/// what is expected: "team/mnist: spec.workers.min is 0: expected a whole number from 1 to 10000". Members
-/// that are absent or null leave what they would be read into as it is. The object must outlive the reader.
+/// Reads the members of a JSON object. Its errors say whose object that is, which field is wrong and what is
+/// expected. An example: "team/mnist: spec.workers.min is 0: expected a whole number from 1 to 10000".
+/// Members that are absent or null leave what they would be read into as it is. The object must outlive the
+/// reader.
 ///
 /// Thread safety: safe.
 class object_reader {

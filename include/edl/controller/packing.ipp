@@ -75,7 +75,7 @@ EDL_INLINE bool put_together(allocation& a) {
   return false;
 }
 
-/// Whether a standstill is worth fewer nodes: its size changes anyway, or it had the same for so long that
+/// Whether a standstill is worth fewer nodes. Its size changes anyway, or it had the same for so long that
 /// the standstill is a hundredth of that time (at the default change_share).
 inline bool may_move(allocation const& a, job_state const& s) {
   if (!s.in || s.count() < 2 || !s.movers.empty()) return false;

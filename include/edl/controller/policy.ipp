@@ -16,7 +16,7 @@ namespace detail {
 inline double worth_fair(claimant const& who, int n) { return -(n + 1) * who.share; }
 
 /// As measured. A worker that is there has the bonus, so that another must be clearly more worth. The bonus
-/// is that of the time before the plan: while a plan is made nothing changes its worth, and what a plan gave
+/// is that of the time before the plan. While a plan is made nothing changes its worth, and what a plan gave
 /// has the bonus in the next.
 inline double gain(claimant const& who, int n) {
   double const measured = n < int(who.gains.size()) ? who.gains[std::size_t(n)] : 0;
@@ -29,10 +29,10 @@ inline double worth_throughput(claimant const& who, int n) {
   return (n == 0 ? 1e6 : 0) + gain(who, n) / who.share - n * who.share * 1e-6;
 }
 
-/// What a worker adds, weighed by how little the job has left. Nobody has less than a quarter of its fair
-/// share, or is given four times of what it was tried with; who was never measured is given one worker to be
-/// measured with. The exponent was chosen by simulation: with 1 long jobs starve, with 0 nothing is known of
-/// what is left.
+/// What a worker adds, weighed by how little the job has left. No job has less than a quarter of its fair
+/// share, or is given four times of what it was tried with. One that was never measured is given one worker
+/// to be measured with. The exponent was chosen by simulation: with 1 long jobs starve, with 0 nothing is
+/// known of what is left.
 inline double worth_completion(claimant const& who, int n) {
   constexpr double owed = 1e9, unknown = 2e9;  // above all gains, and not so large that shares round away
   if (n < std::round(who.fair / 4)) return owed - (n + 1) * who.share;

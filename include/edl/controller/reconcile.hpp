@@ -34,17 +34,15 @@ struct reconcile_options {
   double refused_patience = 60;    ///< until a wish that a master has refused is told again
 };
 
-/// What is to be done for a job, from what the API server says of it, and nothing else that matters: whoever
-/// asks at any moment, after any number of these actions have been carried out or not, goes on to the same
-/// end.
+/// What is to be done for a job, from what the API server says of it, and nothing else that matters. It may
+/// be asked at any moment, after any number of these actions have been carried out or not. It always leads to
+/// the same end.
 ///
 /// - What has been decided stands in the status before it is acted upon. So an attempt that has failed is
-/// counted
-///   once, and a job that has finished stays finished, whatever becomes of its pods.
+///   counted once, and a job that has finished stays finished, whatever becomes of its pods.
 /// - There is one master's pod at most, because its name is the job's.
 /// - Pods of an attempt that has failed are gone before the next one begins. A master that was taken away
-/// (its node
-///   lost, evicted, deleted) is replaced within its attempt, and its members stay.
+///   (its node lost, evicted, deleted) is replaced within its attempt, and its members stay.
 ///
 /// Pure. `memo` is the job's, with what is to be remembered besides.
 decision reconcile(job_situation const& is, job_memo& memo, reconcile_options const& options = {});

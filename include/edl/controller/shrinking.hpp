@@ -5,9 +5,10 @@
 
 namespace edl::controller::detail {
 
-/// Makes room for one pod of the shape by removing workers that each deserve less than `than`, those that
-/// deserve least first, and none from below its job's min. `spare`: who was resized lately is left alone,
-/// and so is the headroom. `self`: a job that gives nothing. Returns the node; -1: there is no such choice.
+/// Makes room for one pod of the shape by removing workers that each deserve less than `than`. Those that
+/// deserve least go first, and none goes from below its job's min. `spare`: who was resized lately is left
+/// alone, and so is the headroom. `self`: a job that gives nothing. Returns the node; -1: there is no such
+/// choice.
 int make_room(allocation& a, int shape, claim than, bool spare, cause why, int self = -1);
 
 /// A node with room for a pod that must have it: free, or about to be, or made by shrinking. -1: none.

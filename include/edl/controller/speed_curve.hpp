@@ -8,8 +8,8 @@
 namespace edl::controller {
 
 /// Speed as a function of the number of workers, from what was measured. The time of a step is taken to be
-/// fixed + divided / n, as Amdahl's law has it: between two measured sizes by these two, beyond them as all
-/// together say. One measured size is taken to scale without loss. Thread safety: const.
+/// fixed + divided / n, as Amdahl's law has it. Between two measured sizes these two tell it, beyond them all
+/// together. One measured size is taken to scale without loss. Thread safety: const.
 class speed_curve {
  public:
   /// Sizes below 1 and speeds that are not positive are left out.
@@ -22,11 +22,11 @@ class speed_curve {
   double at(int n) const;
 
   /// What each of the first `most` workers adds, relative to the speed of one; never more than the worker
-  /// before it. Where another worker slows a job down (it is the first on another node, say) and some more
-  /// speed it up, each adds its part of that.
+  /// before it. Some workers may slow a job down (the first on another node, say) and some more speed it up.
+  /// Then each adds its part of that.
   std::vector<double> gains(int most) const;
 
-  /// The size above which more was measured to add nothing: none of half as many workers again, or more, was
+  /// The size above which more was measured to add nothing. None of half as many workers again, or more, was
   /// faster by one per cent a worker, and by `margin` (relative). `most` where nothing says so. A negative
   /// margin asks for less.
   int useful(int most, double margin = 0) const;

@@ -67,11 +67,11 @@ struct training_job {
 std::string title(training_job const& job);
 
 /// Reads an object of the API server. Fields that it does not know are passed over. Throws error, which names
-/// namespace/name, the field and what is expected, for all that the resource's own rules refuse: the server
+/// namespace/name, the field and what is expected, for all that the resource's own rules refuse. The server
 /// that holds the object may have an older definition of it.
 training_job read_training_job(nlohmann::json const& object);
 
-/// The same with bounds of its own for what is not read by anybody before: texts of more than 2 MiB and
+/// The same with bounds of its own for what is not read by anybody before. Texts of more than 2 MiB and
 /// nesting deeper than `most_nesting` are errors.
 training_job parse_training_job(std::string_view text);
 

@@ -12,7 +12,7 @@
 namespace edl::controller {
 
 /// What is to be looked at, and when: each key once at a time, however often it is added. A key that fails
-/// comes again after pauses that double; one that was slow shares a few places with others of its kind, so
+/// comes again after pauses that double. One that was slow shares a few places with others of its kind, so
 /// that the rest goes on beside it. Without clock and threads. Thread safety: distinct objects: safe. Shared
 /// objects: unsafe.
 class work_queue {

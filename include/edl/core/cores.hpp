@@ -6,8 +6,8 @@
 
 namespace edl {
 
-/// How many threads this process can keep busy: the cores that it may run on, or fewer where its control
-/// group (v2 or v1, or one that contains it) grants less time than that; at least 1. A pod with `cpu=0.4`
+/// How many threads this process can keep busy, at least 1. They are the cores that it may run on. They are
+/// fewer where its control group (v2 or v1, or one that contains it) grants less time. A pod with `cpu=0.4`
 /// gets 1, one with `cpu=2.5` gets 2.
 int granted_cores();
 
@@ -16,7 +16,7 @@ int granted_cores();
 int granted_cores(int cores, std::filesystem::path const& membership, std::filesystem::path const& groups);
 
 /// The processors of this process, in order, where it has been given exactly as many as it runs `threads`,
-/// out of more (a cpuset, as Kubernetes' static policy gives whole cores): nobody else runs there, so each
+/// out of more. Kubernetes' static policy gives whole cores so, by a cpuset. Nobody else runs there, so each
 /// thread may have one to itself. Otherwise empty: the system places threads better.
 std::vector<int> own_processors(int threads);
 

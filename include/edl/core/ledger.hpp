@@ -34,7 +34,7 @@ struct contribution {
 };
 
 /// What has been applied, minibatch by minibatch: the proof that every record counts once. A task's
-/// minibatches are applied in order, so one mark per open task is enough; closed tasks are kept as intervals,
+/// minibatches are applied in order, so one mark per open task is enough. Closed tasks are kept as intervals,
 /// one per epoch at its end. Beside these marks, which say what there is to count, every application is
 /// counted for itself: the two must agree. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class ledger {

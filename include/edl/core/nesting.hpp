@@ -9,9 +9,9 @@ namespace edl {
 /// Far more than any text that edl reads has, and far less than what a stack bears.
 inline constexpr std::size_t most_nesting = 200;
 
-/// Whether lists and objects of a JSON text stand in each other deeper than `most`. To be asked before the
-/// text is parsed: values are copied, printed and destroyed by recursion, so depth from outside would be the
-/// depth of the stack. Brackets in strings do not count. Says something sensible of any bytes.
+/// Whether lists and objects of a JSON text stand in each other deeper than `most`. It must be asked before
+/// the text is parsed. Values are copied, printed and destroyed by recursion, so depth from outside would be
+/// the depth of the stack. Brackets in strings do not count. Says something sensible of any bytes.
 inline bool nested_too_deeply(std::string_view json, std::size_t most = most_nesting) {
   std::size_t depth = 0;
   bool in_string = false;

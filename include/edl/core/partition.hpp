@@ -14,9 +14,9 @@ struct element_range {
   friend constexpr bool operator==(element_range, element_range) = default;
 };
 
-/// The part that server `part` of `parts` keeps of an arena of `elements` floats: contiguous, equal to within
-/// 64 bytes, edges on multiples of 16 elements (one cache line), without regard to where a variable ends.
-/// With more servers than lines some parts are empty. Needs part < parts.
+/// The part that server `part` of `parts` keeps of an arena of `elements` floats. Parts are contiguous and
+/// equal to within 64 bytes. Their edges lie on multiples of 16 elements (one cache line), without regard to
+/// where a variable ends. With more servers than lines some parts are empty. Needs part < parts.
 constexpr element_range partition(std::size_t elements, std::uint32_t parts, std::uint32_t part) {
   auto const edge = [&](std::uint32_t i) {
     if (i == parts) return elements;

@@ -7,8 +7,8 @@
 
 namespace edl {
 
-/// A text from outside as it may stand in a log, on a terminal or in a protobuf string: UTF-8 of at most
-/// `most` bytes, with '?' for each byte that is none, and a blank for each control character.
+/// A text from outside as it may stand in a log, on a terminal or in a protobuf string. It is UTF-8 of at
+/// most `most` bytes, with '?' for each byte that is none, and a blank for each control character.
 std::string printable(std::string_view text, std::size_t most = 8192);
 
 }  // namespace edl

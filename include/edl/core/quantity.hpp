@@ -7,9 +7,9 @@
 
 namespace edl {
 
-/// Amounts as Kubernetes writes them: digits, perhaps with a point, and a unit: none, n u m k M G T P E
-/// (powers of 1000), Ki Mi Gi Ti Pi Ei (of 1024), or an exponent (1e3). Not negative, at most 2^63 - 1, of
-/// which what is too fine is rounded up.
+/// Amounts as Kubernetes writes them: digits, perhaps with a point, and a unit. A unit may be one of n u m
+/// k M G T P E (powers of 1000) or `Ki Mi Gi Ti Pi Ei` (of 1024). An exponent (1e3) may stand for it. Not
+/// negative, at most 2^63 - 1, of which what is too fine is rounded up.
 ///
 /// Thread safety: safe.
 

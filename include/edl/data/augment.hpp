@@ -12,8 +12,8 @@
 
 namespace edl {
 
-/// The random numbers of a record: others in each epoch, as a plain stream, and besides those that are its
-/// `own`, the same in all epochs.
+/// The random numbers of a record: others in each epoch, as a plain stream. Besides, there are those that are
+/// its `own`, the same in all epochs.
 struct record_stream : random_stream {
   random_stream own;
   std::uint32_t epoch = 0;
@@ -52,9 +52,9 @@ struct random_crop {
   void place(shape s, record_stream const& random, placement& of) const;
 };
 
-/// Turns every other picture, by chance, left to right. `alternating`: each picture in every other epoch,
-/// and chance says only whether in the first one (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU",
-/// 2024): two epochs show every picture from both sides.
+/// Turns every other picture, by chance, left to right. `alternating`: each picture in every other epoch, and
+/// chance says only whether in the first one. So two epochs show every picture from both sides (Jordan, "94%
+/// on CIFAR-10 in 3.29 seconds on a single GPU", 2024).
 struct random_flip {
   bool alternating = false;
 
@@ -64,7 +64,7 @@ struct random_flip {
   void place(shape s, record_stream const& random, placement& of) const;
 };
 
-/// Makes a square of zeros whose centre is anywhere in the picture; what lies outside is cut off (DeVries and
+/// Makes a square of zeros whose centre is anywhere in the picture. What lies outside is cut off (DeVries and
 /// Taylor, "Improved regularization of convolutional neural networks with cutout", 2017).
 struct cutout {
   int size = 8;

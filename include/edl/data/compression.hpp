@@ -20,7 +20,7 @@ std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 // cannot be unpacked is a data_error without the file's name.
 
 /// Appends one piece in snappy's framing format (google/snappy, framing_format.txt), as Go's unbuffered
-/// snappy.NewWriter does for one call of Write: frames of at most 65,536 bytes, stored as they are where
+/// snappy.NewWriter does for one call of Write. Frames have at most 65,536 bytes, stored as they are where
 /// packing gains less than an eighth. The stream identifier is written if `into` is empty.
 void append_snappy_frames(std::string_view piece, std::string& into);
 

@@ -18,7 +18,7 @@ class csv_reader;
 
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record; empty lines are none either. A column whose every value is
-/// a whole number gives integers, one of numbers floats, any other bytes; where a field of a column of
+/// a whole number gives integers, one of numbers floats, any other bytes. Where a field of a column of
 /// numbers is empty, the record lacks the feature. The whole file is scanned once, for the rows' offsets and
 /// the columns' kinds. A file is one shard.
 class csv_source : public source {
@@ -28,9 +28,9 @@ class csv_source : public source {
     example::kind what = example::kind::none;
   };
 
-  /// A data_error, with file and line, if there is no header, it has more than 16,384 columns, two columns
-  /// have one name, a quote is never closed or a row is longer than 16 MiB. A row with too few or too many
-  /// fields is an error when it is read.
+  /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
+  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A row with
+  /// too few or too many fields is an error when it is read.
   explicit csv_source(std::string const& path, char delimiter = ',');
 
   std::vector<shard> const& shards() const override { return shards_; }

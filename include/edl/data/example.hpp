@@ -19,8 +19,8 @@ namespace edl {
 /// One record: named features, each a list of floats, of integers or of byte strings, as in tf.train.Example
 /// (tensorflow/core/example/example.proto). Storage is kept from record to record. Whatever it hands out is
 /// valid until the next record is read into it. Asking for a feature that the record lacks, or that is of
-/// another kind, is a data_error that names the feature and lists what the record has. Thread safety:
-/// distinct objects: safe. Shared objects: safe while only read.
+/// another kind, is a data_error. It names the feature and lists what the record has. Thread safety: distinct
+/// objects: safe. Shared objects: safe while only read.
 class example {
   template <class T>
   static auto adapt(view<T> of) {

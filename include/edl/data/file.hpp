@@ -47,8 +47,8 @@ class content_digest {
   std::uint32_t low_ = 0, high_ = 0;
 };
 
-/// Of the size and the content of a file: of all of it up to 64 MiB, of longer ones of 1,024 blocks of 64
-/// KiB, evenly spread, the first and the last among them.
+/// Of the size and the content of a file. Up to 64 MiB all of it counts. Of longer ones 1,024 blocks of 64
+/// KiB count, evenly spread, the first and the last among them.
 std::uint64_t digest_of(input_file const& file);
 
 /// All of a file, which may not be larger than `limit`.

@@ -16,9 +16,10 @@ constexpr std::uint64_t minibatches(std::uint64_t begin, std::uint64_t end, std:
   return begin < end ? (end - begin - 1) / minibatch_size + 1 : 0;
 }
 
-/// The order in which a task's records [begin, end) are trained: a permutation by (seed, epoch, index) and
-/// nothing else, so that every process can compute it again. Minibatch i holds places [i·B, (i+1)·B); within
-/// a minibatch the loader puts rows in ascending order of records, so that a file is read in one direction.
+/// The order in which a task's records [begin, end) are trained. It is a permutation by (seed, epoch, index)
+/// and nothing else, so that every process can compute it again. Minibatch i holds places [i·B, (i+1)·B).
+/// Within a minibatch the loader puts rows in ascending order of records, so that a file is read in one
+/// direction.
 inline void task_order(std::uint64_t seed, task_key const& task, std::uint64_t begin, std::uint64_t end,
                        std::vector<std::uint64_t>& order) {
   order.resize(std::size_t(end > begin ? end - begin : 0));

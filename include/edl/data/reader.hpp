@@ -42,8 +42,9 @@ class source {
   virtual std::vector<shard> const& shards() const = 0;
   virtual std::unique_ptr<reader> open() const = 0;
 
-  /// A number that is another when the content of a shard is another, for all that can be expected: made of
-  /// what tells contents apart at little cost, as the checksums of RecordIO's chunks. 0: there is none.
+  /// A number that is another when the content of a shard is another, for all that can be expected. It is
+  /// made of what tells contents apart at little cost, as the checksums of RecordIO's chunks. 0: there is
+  /// none.
   virtual std::uint64_t digest(std::size_t /*shard*/) const { return 0; }
 
   /// With `skip_damaged`: what had to be left out when the source was opened, one line each.

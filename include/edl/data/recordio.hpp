@@ -49,8 +49,8 @@ struct recordio_index {
 recordio_index index_recordio(std::string const& path, bool skip_damaged = false);
 
 /// Random access to the records of a file. Checksums are verified when a chunk is loaded, and the header is
-/// compared with the index, so that a file that was changed meanwhile is noticed. Thread safety: distinct
-/// objects: safe (they may share an index). Shared objects: unsafe.
+/// compared with the index. So a file that was changed meanwhile is noticed. Thread safety: distinct objects:
+/// safe (they may share an index). Shared objects: unsafe.
 class recordio_reader {
  public:
   explicit recordio_reader(std::string const& path);
@@ -72,7 +72,7 @@ class recordio_reader {
     std::uint32_t begin = 0, end = 0;
   };
   /// A chunk that was read and verified. Where its records have frames of their own, as the Go writer makes
-  /// them, it stays packed, and only records that are asked for are unpacked.
+  /// them, it stays packed. Only records that are asked for are unpacked.
   struct cached {
     std::shared_ptr<recordio_index const> of;
     std::size_t chunk = 0;

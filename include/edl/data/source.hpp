@@ -11,13 +11,11 @@ namespace edl::data {
 
 /// Opens whatever lies at `path`:
 /// - a directory with the published files of MNIST (`train-images-idx3-ubyte`, …, each perhaps `.gz`) or
-/// CIFAR-10
-///   (`data_batch_1.bin`, …, `test_batch.bin`). Where it holds both training and test files, say which:
-///   `path/train` or `path/test`, which then need not exist;
-/// - any other directory: its RecordIO files by name. Sub-directories are not entered; names that begin with
-/// `.` or `_`,
-///   README, LICENSE and the endings of texts, checksums and unfinished files (.md .txt .json .yaml .yml
-///   .html .log .md5 .sha256 .crc .tmp .partial) are not data;
+///   CIFAR-10 (`data_batch_1.bin`, …, `test_batch.bin`). Where it holds both training and test files, say
+///   which: `path/train` or `path/test`, which then need not exist;
+/// - any other directory: its RecordIO files by name. Sub-directories are not entered. Names that begin with
+///   `.` or `_`, README and LICENSE are not data. Nor are the endings of texts, checksums and unfinished
+///   files (.md .txt .json .yaml .yml .html .log .md5 .sha256 .crc .tmp .partial);
 /// - a `.csv` file; any other file is RecordIO;
 /// - `synthetic:train`, `synthetic:test`: drawn digits that need no file (data/synthetic.hpp).
 /// An edl::error names the path and what is wrong with it: missing, unreadable, empty, ambiguous.

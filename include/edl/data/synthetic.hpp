@@ -17,9 +17,9 @@ struct synthetic_options {
   std::uint64_t records_per_shard = 10'000;
 };
 
-/// Digits drawn by a counter-based generator, for where MNIST's files are not at hand: strokes of the ten
-/// digits, bent, turned, scaled, shifted, of varying thickness, with noise. Features as MNIST's: `image` (784
-/// floats 0 to 255), `label` (one integer). Record i is a pure function of (seed, i).
+/// Digits drawn by a counter-based generator, for where MNIST's files are not at hand. They are strokes of
+/// the ten digits, bent, turned, scaled, shifted, of varying thickness, with noise. Features as MNIST's:
+/// `image` (784 floats 0 to 255), `label` (one integer). Record i is a pure function of (seed, i).
 class synthetic_source : public source {
  public:
   explicit synthetic_source(synthetic_options const& options = {});

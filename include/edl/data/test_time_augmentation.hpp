@@ -9,8 +9,8 @@
 
 namespace edl {
 
-/// One way in which a network is shown a picture in evaluation and prediction: moved down and to the right
-/// (negative: up, to the left), then mirrored left to right or not.
+/// One way in which a network is shown a picture in evaluation and prediction. It is moved down and to the
+/// right (negative: up, to the left), then mirrored left to right or not.
 struct test_time_view {
   double weight = 1;  ///< of what the network says then; 0 or more
   int down = 0, right = 0;

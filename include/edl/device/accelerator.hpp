@@ -15,9 +15,9 @@
 
 namespace edl {
 
-/// A backend with memory that the host does not see, on which a whole step of training stays: the variables
-/// live there, steps are recorded once and repeated, samples are kept, losses and optimisers are computed,
-/// and gradients are summed with those of other accelerators.
+/// A backend with memory that the host does not see, on which a whole step of training stays. The variables
+/// live there, steps are recorded once and repeated, and samples are kept. Losses and optimisers are computed
+/// there, and gradients are summed with those of other accelerators.
 ///
 /// Memory of activations has room for a float32 each; in `precision::bfloat16` it holds a bfloat16 each at
 /// its beginning: `store` and `load` convert. Variables, gradients and statistics are float32 always.

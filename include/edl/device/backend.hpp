@@ -95,9 +95,9 @@ class basic_backend {
   // ---- Normalisation ----
 
   /// y = gamma · (x − mean) / √(variance + epsilon) + beta (no gamma is ones), each channel by the mean and
-  /// (biased) variance of all positions of the batch, plus `more` (may be empty; not with windows or gelu),
-  /// then what `c` says. Moves the running values: running ← momentum · running + (1 − momentum) · this
-  /// batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
+  /// (biased) variance of all positions of the batch. `more` is added (it may be empty; not with windows or
+  /// gelu), then comes what `c` says. Moves the running values: running ← momentum · running + (1 − momentum)
+  /// · this batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
   virtual void batch_norm_train(norm_chain const& c, int batch, T momentum, T epsilon, in x, in gamma,
                                 in beta, in more, out running_mean, out running_variance, out y,
                                 out kept) = 0;
@@ -141,7 +141,7 @@ class basic_backend {
   virtual void restore(std::span<std::byte const> from, out y) = 0;
 
   /// Copies a matrix of `rows` × `columns` whose rows begin at elements `x_first` and `y_first`, and stand
-  /// `x_stride` and `y_stride` apart: the channels of one branch into or out of a concatenation.
+  /// `x_stride` and `y_stride` apart. So the channels of one branch go into or out of a concatenation.
   virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
                             std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
 
@@ -152,7 +152,7 @@ class basic_backend {
   virtual void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) = 0;
 
   /// dtable = for each id the sum of its rows of dy, in their order, whatever the number of threads, and
-  /// zeros elsewhere; dx, unless it is empty, zeros. What is no id is passed over.
+  /// zeros elsewhere. dx, unless it is empty, is zeros. What is no id is passed over.
   virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
                                   out dtable) = 0;
 

@@ -14,7 +14,7 @@ namespace edl {
 namespace detail {
 
 /// Zeroed memory on a cache line. Large blocks are pages of their own, large ones where the system has any to
-/// give, and go back to the system when they are released: what a program holds is what it uses. Throws
+/// give. They go back to the system when they are released, so what a program holds is what it uses. Throws
 /// std::bad_alloc.
 void* take_memory(std::size_t bytes);
 void give_memory(void* memory, std::size_t bytes) noexcept;

@@ -19,9 +19,9 @@ struct gpu_identity {
 /// Where the GPUs of a sum meet: drawn by one member, who gives it to the others.
 using gpu_meeting = std::array<std::byte, 128>;
 
-/// GPUs of several processes that sum what is in their memory (`accelerator::join`), by NCCL, in a stream of
-/// its own beside the one of the GPU's other work. Every member calls the same sums with as many numbers in
-/// the same order.
+/// GPUs of several processes that sum what is in their memory (`accelerator::join`). They sum by NCCL, in a
+/// stream of its own beside the one of the GPU's other work. Every member calls the same sums with as many
+/// numbers in the same order.
 ///
 /// Nothing here waits for others: `ready` and `done` are asked until they say yes, and who hears elsewhere
 /// that a member is lost stops asking. The end of this object ends what is under way, at once, on this member

@@ -15,10 +15,10 @@ struct pool_geometry {
   extent window, stride, before;
 };
 
-/// A batch normalisation and what is done with it in one pass over memory: its input may be what a relu left,
-/// whose gradient is then taken along; its result may go through an activation, and, unless that is gelu,
-/// then be pooled by the greatest of windows that lie side by side (`window` > 1; what does not fill one is
-/// left out). Beta counts `shift_gain` times.
+/// A batch normalisation and what is done with it in one pass over memory. Its input may be what a relu left,
+/// whose gradient is then taken along. Its result may go through an activation. Unless that is gelu, it may
+/// then be pooled by the greatest of windows that lie side by side (`window` > 1). What does not fill a
+/// window is left out. Beta counts `shift_gain` times.
 struct norm_chain {
   shape in;
   bool after_relu = false;

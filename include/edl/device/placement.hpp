@@ -24,8 +24,8 @@ constexpr int reflected(int i, int n) {
 }
 
 /// How a picture (height, width, channels) is shown: moved, then mirrored, then a square of it zeroed. What
-/// the augmentations of edl/data/augment.hpp do to one can be said like this, so that whatever computes can
-/// do it while it takes the picture in. Copied to devices as it is.
+/// the augmentations of edl/data/augment.hpp do to one can be said like this. So whatever computes can do it
+/// while it takes the picture in. Copied to devices as it is.
 struct placement {
   std::int32_t down = 0, right = 0;  ///< places that it is moved by, before it is mirrored
   std::int32_t hole_top = 0, hole_left = 0, hole_size = 0;  ///< as shown, parts outside count for nothing

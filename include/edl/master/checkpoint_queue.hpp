@@ -10,7 +10,7 @@
 namespace edl::master {
 
 /// Which checkpoint is being written, which one waits, and which versions are written. One is written at a
-/// time; of those that wait, the newest is worth the most and the others are dropped, but for a final one.
+/// time. Of those that wait, the newest is worth the most and the others are dropped, but for a final one.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class checkpoint_queue {
  public:

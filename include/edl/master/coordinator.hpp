@@ -40,16 +40,16 @@ struct job_progress {
 /// The master: events and the time go in, replies and commands come out. After each event, `take_commands`
 /// and execute them in order.
 ///
-/// A generation is one common state of all servers. When a server is lost the next one begins: all leases are
-/// void, the newest checkpoint is found, the tasks start over from its ledger, and once all servers are there
+/// A generation is one common state of all servers. When a server is lost the next one begins. All leases are
+/// void, the newest checkpoint is found, and the tasks start over from its ledger. Once all servers are there
 /// and configured, tasks are leased again. Events of an older generation are ignored.
 ///
 /// With `replicas` every worker has a copy of the model, and a generation is a world: the workers that train
 /// together. When one is lost or comes, all leave their world, `enter` the next, and go on from the newest
-/// copy among them; only if none has one, from a checkpoint.
+/// copy among them. Only if none has one, they go on from a checkpoint.
 ///
-/// At the end of training the last version is asked for, written (with `final_checkpoint`) and evaluated (if
-/// versions are, and it has not been); then the job is finished.
+/// At the end of training the last version is asked for and written (with `final_checkpoint`). It is
+/// evaluated, if versions are and it has not been. Then the job is finished.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class coordinator {
@@ -97,8 +97,8 @@ class coordinator {
   /// The world that a member is in; null while it is being formed, and for who is no member.
   world const* world_of(std::uint32_t worker, std::uint64_t incarnation) const;
 
-  /// Workers of the world that have frozen a version, if the world has: all of them, or, as it has begun with
-  /// that version or a newer one, those that it has from.
+  /// Workers of the world that have frozen a version, if the world has. They are all of them, or those that
+  /// it has the version from, as it has begun with that version or a newer one.
   std::vector<std::uint32_t> holders(std::uint64_t version) const { return worlds_.holders(version); }
 
   void version_reached(version_report const& r, time_point now);
@@ -123,7 +123,7 @@ class coordinator {
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
 
-  /// Changes how many processes there are to be while the job runs: more are started, or the newest stop when
+  /// Changes how many processes there are to be while the job runs. More are started, or the newest stop when
   /// they have handed over what they hold. Returns why not; empty: it is being done.
   std::string scale(scale_request const& r, time_point now);
 
@@ -131,9 +131,9 @@ class coordinator {
   /// that it has. Before any member has joined.
   void adopt(found_processes const& those, time_point now);
 
-  /// Ends the job so that it can go on later: nothing is leased any more, the state that all have in common
-  /// is written where there are checkpoints, then comes `suspend_job`. What is trained that cannot be had in
-  /// time, or cannot be written, is left to the checkpoint before, and a log line says so.
+  /// Ends the job so that it can go on later. Nothing is leased any more, and the state that all have in
+  /// common is written where there are checkpoints. Then comes `suspend_job`. What is trained that cannot be
+  /// had in time, or cannot be written, is left to the checkpoint before, and a log line says so.
   void suspend(time_point now);
 
   /// Begins no more tasks; what has been begun is finished, then the job ends as usual.
@@ -142,9 +142,9 @@ class coordinator {
   /// Ends the job with a reason that the world around it found.
   void fail(std::string const& reason);
 
-  /// Call about once a second: finds who is silent or slow. When it is not called for longer than that the
-  /// master itself was held up (a paused machine, a starved process), and its pause is held against nobody;
-  /// nor is a time in which it has heard of no member at all, of several, up to `job_options::isolation`.
+  /// Call about once a second: finds who is silent or slow. When it is not called for longer than that, the
+  /// master itself was held up (a paused machine, a starved process). Its pause is held against nobody. Nor
+  /// is a time in which it has heard of no member at all, of several, up to `job_options::isolation`.
   void tick(time_point now);
 
   std::vector<command> take_commands();

@@ -9,8 +9,8 @@
 namespace edl::master {
 
 /// Tells an absence of the master from an absence of its members. When none of several members is heard for
-/// longer than two heartbeats take, the master itself may be cut off, and what its members cannot tell
-/// meanwhile is held against nobody: for up to `longest`, and, once they are heard again, until their
+/// longer than two heartbeats take, the master itself may be cut off. What its members cannot tell meanwhile
+/// is held against nobody, for up to `longest`. Once they are heard again, that goes on until their
 /// connections may have found back. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class isolation {
  public:

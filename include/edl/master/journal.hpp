@@ -37,8 +37,8 @@ class journal {
   journal(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
 
   /// What the master before this one has left; nothing when there was none. Throws error, which says what is
-  /// wrong and where, when the file is damaged and so is the one before; storage_error when it cannot be
-  /// read.
+  /// wrong and where, when the file is damaged and so is the one before. Throws storage_error when it cannot
+  /// be read.
   std::optional<memory> read();
 
   /// Why `read` took the journal before; empty: it did not.

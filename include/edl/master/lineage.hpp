@@ -19,7 +19,7 @@ enum class exit_kind {
   failed,
 };
 
-/// Who replaces whom. The processes that stand in for one another are a lineage; those that end from outside
+/// Who replaces whom. The processes that stand in for one another are a lineage. Those that end from outside
 /// are replaced without end, those that fail only within the lineage's budget.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.

@@ -70,9 +70,9 @@ class membership {
   /// Members without a sign of life for longer than `silence`, by id. Changes nothing.
   std::vector<member> silent(time_point now) const;
 
-  /// Members that give signs of life and get no further: in the middle of a pass for longer than `pass`, and
-  /// than 20 times the longest of anybody's that has come to an end. A process' first pass takes as long as
-  /// it takes: kernels are measured in it. Changes nothing.
+  /// Members that give signs of life and get no further. They are in the middle of a pass for longer than
+  /// `pass`. That is also longer than 20 times the longest pass of any member that has come to an end. A
+  /// process' first pass takes as long as it takes: kernels are measured in it. Changes nothing.
   std::vector<member> hanging(time_point now) const;
 
   /// Nobody can have been heard for `pause`: it does not count as anybody's silence, or pass.

@@ -41,9 +41,10 @@ struct world {
   std::string restore;  ///< when no member's copy is current: a checkpoint's directory; empty: initial values
 };
 
-/// Who is ready for the next world, and whose copies of the model go on in it: those of the newest world, and
-/// among these of the newest version. A step that one member has completed is so kept, and one that none has
-/// is repeated; and whoever was cut off from a world brings nothing into a later one, whatever its version.
+/// Which workers are ready for the next world, and whose copies of the model go on in it. Those are the
+/// copies of the newest world, and among these of the newest version. So a step that one member has completed
+/// is kept, and one that none has is repeated. A worker that was cut off from a world brings nothing into a
+/// later one, whatever its version.
 ///
 /// A link between two members may fail while both reach the master; worlds would break for ever. So whoever
 /// is suspected most, in `patience` worlds that got nowhere, is told by `suspect`. However many suspect it,

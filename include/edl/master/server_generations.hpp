@@ -13,12 +13,12 @@
 
 namespace edl::master {
 
-/// What the parameter servers of a job have in common, generation by generation: who holds the newest state
-/// of each range, who is to serve it, and who has taken the state of the generation that is being configured.
+/// What the parameter servers of a job have in common, generation by generation. It knows the holders of the
+/// newest state of each range, the servers that are to serve it, and those that are configured.
 ///
 /// Whoever is there goes on with what the servers have; a server that lacks something takes it from one that
 /// has it. If a range is nowhere any more, all go back to a checkpoint. A master in the place of another
-/// waits a moment for the servers that it left behind, and goes on with their state when nothing of it is
+/// waits a moment for the servers that it left behind. It goes on with their state when nothing of it is
 /// lost.
 ///
 /// Which servers are there (`there`) is the caller's knowledge. Thread safety: distinct objects: safe. Shared

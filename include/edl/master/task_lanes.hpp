@@ -11,9 +11,9 @@
 
 namespace edl::master {
 
-/// The tasks of all epochs, each epoch in its order and one after the other, dealt out to lanes in turn: as
-/// if so many workers, always the same, took the next task whenever they have finished one, all at the same
-/// pace. What a lane holds depends on nobody's speed, and on nobody's loss.
+/// The tasks of all epochs, each epoch in its order and one after the other, dealt out to lanes in turn. It
+/// is as if so many workers, always the same and all at the same pace, took the next task whenever they have
+/// finished one. What a lane holds depends on nobody's speed, and on nobody's loss.
 ///
 /// What has been applied is passed over. So whoever begins again from a ledger in which every lane has come
 /// equally far, goes on as if nothing had happened.

@@ -53,9 +53,9 @@ struct lease_counters {
 };
 
 /// Which tasks are waiting, which are leased, and which are done, over all epochs. An epoch opens when
-/// nothing waits, without waiting for what is leased. Who is lost, slow or returns a task does no harm to it:
-/// it goes to the front and is leased again from where it stood. Cost: O(log leases + log shards) an
-/// operation; memory: one number per task of the open epoch.
+/// nothing waits, without waiting for what is leased. A worker that is lost, slow or returns a task does no
+/// harm to it. The task goes to the front and is leased again from where it stood. Cost: O(log leases + log
+/// shards) an operation; memory: one number per task of the open epoch.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class task_queue {

@@ -15,8 +15,8 @@ class watchdog {
   explicit watchdog(duration patience = std::chrono::seconds(60)) : patience_(patience) {}
 
   /// `mark` is another value whenever there was a step. True: there was none for the patience, and this is
-  /// the time to say so, first after the patience and then after twice as long each time, at most ten times
-  /// it.
+  /// the time to say so. That is first after the patience and then after twice as long each time, at most ten
+  /// times it.
   bool look(std::uint64_t mark, time_point now);
 
   /// Whether there was no step for the patience.

@@ -14,10 +14,10 @@
 
 namespace edl::master {
 
-/// The worlds of a job whose workers each have a copy of the model: how the next one comes about, and what
-/// its members have frozen. A world begins when all workers have entered it; it goes on from the newest copy
-/// among them, and only where nobody has one from a checkpoint. Which workers there are is the caller's
-/// knowledge. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The worlds of a job whose workers each have a copy of the model. It decides how the next one comes about,
+/// and knows what its members have frozen. A world begins when all workers have entered it. It goes on from
+/// the newest copy among them, and only where nobody has one from a checkpoint. Which workers there are is
+/// the caller's knowledge. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class worker_worlds {
  public:
   /// `gathering`: for how long the first world waits for workers that are being started with it.
@@ -79,8 +79,8 @@ class worker_worlds {
   world const& current() const { return world_; }  ///< of no member before the first
   bool none_yet() const { return world_.number == 0; }
 
-  /// Members that have frozen a version, if the world has: all of them, or, as it has begun with that version
-  /// or a newer one, those that it has from.
+  /// Members that have frozen a version, if the world has. They are all of them, or those that it has the
+  /// version from, as it has begun with that version or a newer one.
   std::vector<std::uint32_t> holders(std::uint64_t version) const;
 
   // ---- What members have frozen ----

@@ -8,10 +8,10 @@
 
 namespace edl::net {
 
-/// Where a process listens: `tcp:host:port`, `tcp:[v6 address]:port`, `unix:/path`, or `unix:@name`, a Unix
-/// socket in Linux' abstract namespace, which leaves no file behind and is seen by whoever shares the network
-/// namespace. `!IDENTITY` may follow, as in `tcp:10.0.0.7:41952!ps-1/00000000deadbeef`: a caller then
-/// accepts this process alone.
+/// Where a process listens: `tcp:host:port`, `tcp:[v6 address]:port`, `unix:/path` or `unix:@name`. The last
+/// is a Unix socket in Linux' abstract namespace, which leaves no file behind. All processes that share the
+/// network namespace see it. `!IDENTITY` may follow, as in `tcp:10.0.0.7:41952!ps-1/00000000deadbeef`: a
+/// caller then accepts this process alone.
 struct address {
   enum class transport { tcp, local };
 

@@ -12,7 +12,7 @@
 
 namespace edl::net {
 
-/// A call to make. The memory of `payload` and `into` is the caller's: it is read and written in place, from
+/// A call to make. The memory of `payload` and `into` is the caller's. It is read and written in place, from
 /// the start of the call until it returns (also when it returns by throwing), and never after.
 struct outgoing {
   std::uint16_t method = 0;

@@ -14,10 +14,10 @@
 namespace edl::net {
 
 /// The way to one peer. It connects when it is first needed, to the first of the peer's addresses that
-/// answers and proves itself (Unix sockets are tried first), and again, with growing pauses of 20 ms to 1 s,
-/// when the connection is lost. An address at which another process answers than the one that it names, or
-/// one of another user, job or token, is passed over: that is `unavailable`, and worth another try. Thread
-/// safety: distinct and shared objects: safe, but for `call`, which belongs on the node's thread.
+/// answers and proves itself (Unix sockets are tried first). When the connection is lost it connects again,
+/// with growing pauses of 20 ms to 1 s. An address at which another process answers than the one that it
+/// names, or one of another user, job or token, is passed over. That is `unavailable`, and worth another try.
+/// Thread safety: distinct and shared objects: safe, but for `call`, which belongs on the node's thread.
 class channel {
  public:
   /// `name` stands in errors, e.g. "ps-1". `credential`: what both sides prove to know instead of the node's

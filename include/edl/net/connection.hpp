@@ -46,8 +46,8 @@ class connection : public std::enable_shared_from_this<connection> {
   ~connection();
 
   /// Makes a call; throws `call_error`. `what` must stay until this returns. Bytes for a caller that has
-  /// given up are read and dropped; a call given up while its request is half sent closes the connection,
-  /// since nothing else could end the frame without touching the caller's memory.
+  /// given up are read and dropped. A call given up while its request is half sent closes the connection.
+  /// Nothing else could end the frame without touching the caller's memory.
   asio::awaitable<reply> call(outgoing const& what, clock::time_point deadline);
 
   /// Fails all pending calls with `why` and its text, and cancels all handlers.

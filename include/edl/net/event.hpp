@@ -11,7 +11,7 @@
 
 namespace edl::net {
 
-/// What a coroutine waits on until another says that something has changed: a condition variable for
+/// What a coroutine waits on until another says that something has changed. It is a condition variable for
 /// coroutines of one node, without a mutex, as they share its thread. `while (!condition) co_await
 /// changed.wait();` Thread safety: only on the node's thread.
 class event {

@@ -12,10 +12,10 @@
 namespace edl::net {
 
 /// What both sides do before anything else on a connection: see docs/protocol.md. Callers limit their time.
-/// Until a peer has proved itself, at most 16 KiB of a TLS handshake and 2 KiB of frames are read of it, and
-/// nothing that it says is believed. Both throw `call_error` (`unavailable`) when the peer is another than
-/// was dialled, is not of this job or cannot prove it; `edl::error` when it speaks another protocol or
-/// version; `asio::system_error` when it is gone.
+/// Until a peer has proved itself, at most 16 KiB of a TLS handshake and 2 KiB of frames are read of it.
+/// Nothing that it says is believed. Both throw `call_error` (`unavailable`) when the peer is another than
+/// was dialled, is not of this job or cannot prove it. They throw `edl::error` when it speaks another
+/// protocol or version, and `asio::system_error` when it is gone.
 ///
 /// `s` is connected to `dialled`, whose `peer` is whom the other side must prove to be. `stream`: what raw
 /// bytes are to follow for; empty: frames follow. At most 200 bytes.

@@ -19,7 +19,7 @@ struct identity {
 /// "ps-1/00000000deadbeef"; without an incarnation the name alone.
 std::string to_string(identity const& who);
 
-/// Whether the process with the identity `self`, as text, is the one that a caller wants: `wanted` is empty
+/// Whether the process with the identity `self`, as text, is the one that a caller wants. `wanted` is empty
 /// (any process of the job), a name, or a name and incarnation.
 bool answers_to(std::string_view self, std::string_view wanted);
 

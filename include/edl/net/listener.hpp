@@ -33,8 +33,8 @@ class listener {
   /// Closes, and returns when no handler runs any more, unless called on the node's thread.
   ~listener();
 
-  /// Where it listens, in the order asked for; ports that were 0 are filled in, and the node's identity: as
-  /// it is to be told to peers.
+  /// Where it listens, in the order asked for, with ports that were 0 filled in, and the node's identity.
+  /// They are as they are to be told to peers.
   std::vector<address> const& addresses() const;
 
   std::uint64_t accepted() const;   ///< connections that have proved themselves so far

@@ -47,7 +47,7 @@ struct service {
 };
 }  // namespace detail
 
-/// One thread that does all the network's work of a process (or of a part of it, in tests): listeners and
+/// One thread that does all the network's work of a process (or of a part of it, in tests). Listeners and
 /// channels live on a node. It must outlive them; declare it first. Thread safety: distinct and shared
 /// objects: safe.
 class node {
@@ -74,8 +74,8 @@ class node {
   /// Runs `work` on the node's thread soon. False, and nothing happens, once the node is stopping.
   bool post(std::function<void()> work);
 
-  /// Closes listeners, channels and connections, cancels handlers and spawned work, fails pending calls with
-  /// `cancelled`, and returns when all of it has ended; on the node's thread it returns at once.
+  /// Closes listeners, channels and connections, cancels handlers and spawned work, and fails pending calls
+  /// with `cancelled`. It returns when all of it has ended; on the node's thread it returns at once.
   void stop();
 
   /// For listeners and channels. Throws `call_error` (`cancelled`) once the node is stopping.

@@ -67,7 +67,7 @@ class tls_session {
   /// Whether the next `read` may return bytes although the socket has none.
   bool buffered() const;
 
-  /// Encrypts and sends bytes from the front of `parts`; returns how many it has taken, which is 0 with
+  /// Encrypts and sends bytes from the front of `parts`, and returns how many it has taken. That is 0 with
   /// `asio::error::would_block` in `failed` while the socket takes nothing. What was taken may still be
   /// `unsent`, and leaves with the next call, whose `parts` may be empty.
   std::size_t write(std::span<asio::const_buffer const> parts, asio::error_code& failed);

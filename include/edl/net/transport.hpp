@@ -19,7 +19,7 @@ asio::awaitable<void> connect(asio::generic::stream_protocol::socket& s, address
 asio::generic::stream_protocol::endpoint local_endpoint(address const& a);
 
 /// Throws `edl::error` unless a process of this user is at the other end of a Unix socket (unix(7),
-/// SO_PEERCRED): names can be taken by anybody once their owner is gone.
+/// SO_PEERCRED). Names can be taken by anybody once their owner is gone.
 void check_owner(asio::generic::stream_protocol::socket& s);
 
 /// Sets what both sides of every connection want: no delay, and a peer whose machine vanished is noticed.

@@ -56,7 +56,7 @@ struct chain {
   constexpr std::size_t saved(shape in, pass_size batch) const { return memory(in, batch).saved; }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return memory(in, batch).scratch; }
 
-  /// What both take where scratch may lie in saved memory that is not used yet, or no more: a pass is then
+  /// What both take where scratch may lie in saved memory that is not used yet, or no more. A pass is then
   /// given saved memory alone, of this size.
   constexpr std::size_t workspace(shape in, pass_size batch) const { return memory(in, batch).workspace; }
 

@@ -35,8 +35,8 @@ struct between_steps {
 };
 
 /// Where a chain's results and gradients lie. What is kept for the backward pass grows step by step from the
-/// start of the saved memory, and is used up step by step from its end. At the end of the scratch lie, at any
-/// time, one result and one gradient before a step and one of each behind it: those of even places at the
+/// start of the saved memory. It is used up step by step from its end. At the end of the scratch lie, at any
+/// time, one result and one gradient before a step and one of each behind it. Those of even places lie at the
 /// very end, those of odd ones below their neighbours. So the scratch may begin wherever the saved memory
 /// ends at that time, and both take little more than what is kept.
 template <std::size_t Length>

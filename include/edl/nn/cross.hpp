@@ -10,7 +10,7 @@
 namespace edl::nn {
 
 /// Products of the inputs with each other, of a degree up to `layers` + 1. Flattens its input to n numbers.
-/// With a matrix W per layer, x_{l+1} = x_0 ∘ (W_l x_l + b_l) + x_l (Wang et al., "DCN V2", 2021); with
+/// With a matrix W per layer, x_{l+1} = x_0 ∘ (W_l x_l + b_l) + x_l (Wang et al., "DCN V2", 2021). With
 /// `vectors`, a vector: x_{l+1} = x_0 (w_l · x_l) + b_l + x_l (Wang et al., "Deep & Cross Network", 2017).
 /// (h, w, c) → (n)
 struct cross {

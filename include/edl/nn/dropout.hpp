@@ -6,8 +6,8 @@
 namespace edl::nn {
 
 /// In training, sets a share of the elements to zero and divides the others by what is left, so that the
-/// expectation stays; elsewhere passes them on. Which ones is a function of (seed, layer, step, element). The
-/// shape stays.
+/// expectation stays. Elsewhere it passes them on. Which ones is a function of (seed, layer, step, element).
+/// The shape stays.
 struct dropout {
   float rate = 0.5f;  ///< in [0, 1)
 

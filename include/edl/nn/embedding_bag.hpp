@@ -9,8 +9,8 @@
 
 namespace edl::nn {
 
-/// How the rows of a sample's ids become one: their sum Σ w·e, the mean Σ w·e / Σ w, or Σ w·e / √Σ w² (as
-/// TensorFlow's combiners of sparse ids and weights).
+/// How the rows of a sample's ids become one. It is their sum Σ w·e, the mean Σ w·e / Σ w, or Σ w·e / √Σ w²
+/// (as TensorFlow's combiners of sparse ids and weights).
 enum class combiner { sum, mean, sqrtn };
 
 /// A trained row for each id of a vocabulary; a sample's rows are combined to one. The network begins with

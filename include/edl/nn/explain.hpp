@@ -77,8 +77,8 @@ struct explainer {
 
 }  // namespace detail
 
-/// Says how a network is computed for `batch` samples: its steps with the layers that each takes along,
-/// shapes, parameters, memory, and the kernels that the device chose.
+/// Says how a network is computed for `batch` samples. It lists the steps with the layers that each takes
+/// along, shapes, parameters, memory, and the kernels that the device chose.
 template <auto const& Net>
 void explain(std::ostream& to, backend& on, pass_size batch) {
   detail::write_head(to);

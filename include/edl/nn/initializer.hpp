@@ -48,9 +48,9 @@ struct truncated_normal {
 struct constant {
   double value = 0;
 };
-/// For a convolution: the first filters each pass one channel on (a one in the middle of the window, zeros
-/// else), as far as there are filters or channels; those behind are uniform in ±1 / √in, as PyTorch has them
-/// (Zagoruyko and Komodakis, "DiracNets", 2017).
+/// For a convolution: the first filters each pass one channel on, as far as there are filters or channels.
+/// They have a one in the middle of the window, and zeros else (Zagoruyko and Komodakis, "DiracNets", 2017).
+/// Those behind are uniform in ±1 / √in, as PyTorch has them.
 struct pass_through {};
 
 using initializer = std::variant<glorot_uniform, glorot_normal, he_uniform, he_normal, uniform, normal,

@@ -95,7 +95,7 @@ constexpr std::string_view name_of() {
 }
 
 /// A layer made of layers: `children(in, visit)` calls visit(layer, its input, its role) in order, for as
-/// long as visit returns true; `child<I>` is the type of the I-th. A role is a name, or empty where the type
+/// long as visit returns true. `child<I>` is the type of the I-th. A role is a name, or empty where the type
 /// names it.
 template <class L>
 concept container = layer<L> && requires(L const& l, shape in) {
@@ -147,7 +147,7 @@ constexpr bool reads_y = [] {
     return true;
 }();
 
-/// Whether a layer, and all that it is made of, touches elements by the device's operations alone, so that it
+/// Whether a layer, and all that it is made of, touches elements by the device's operations alone. Then it
 /// runs on any device: it says `portable = true`. Others run on the processor.
 template <layer L>
 constexpr bool is_portable(L const& l, shape in) {

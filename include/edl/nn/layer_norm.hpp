@@ -9,8 +9,8 @@
 
 namespace edl::nn {
 
-/// Normalises the channels of each place of each sample to mean 0 and variance 1, then y = gamma ∘ x̂ + beta
-/// (Ba et al., "Layer Normalization", 2016; Keras' defaults). It knows no batch and carries no state. The
+/// Normalises the channels of each place of each sample to mean 0 and variance 1, then y = gamma ∘ x̂ + beta.
+/// (Ba et al., "Layer Normalization", 2016; Keras' defaults.) It knows no batch and carries no state. The
 /// shape stays.
 struct layer_norm {
   float epsilon = 1e-3f;

@@ -6,7 +6,7 @@
 namespace edl::nn {
 
 /// What stands around a sample under a sliding window. `valid`: nothing. `same`: as much as makes the output
-/// as large as the input, divided by the stride; where it is odd, the greater part comes after (TensorFlow's
+/// as large as the input, divided by the stride. Where it is odd, the greater part comes after (TensorFlow's
 /// rule).
 enum class padding { valid, same };
 

@@ -9,9 +9,9 @@
 
 namespace edl::nn {
 
-/// Filters for a first convolution that is not trained, {window.height, window.width, channels, filters}:
-/// what they see of pictures like these has variance 1 and no correlation. They are the eigenvectors of the
-/// windows' second moments, the largest first, each over √(its eigenvalue + epsilon), and then the same with
+/// Filters for a first convolution that is not trained, {window.height, window.width, channels, filters}.
+/// What they see of pictures like these has variance 1 and no correlation. They are the eigenvectors of the
+/// windows' second moments, the largest first, each over √(its eigenvalue + epsilon). The same follow with
 /// the other sign, as often as there are filters (Page, "How to train your ResNet", 2019; Jordan, 2024).
 /// `pictures` holds any number of `of_one`. Throws edl::error where sizes do not fit, there is no picture, or
 /// one holds a number that is none.

@@ -11,9 +11,9 @@
 namespace edl {
 
 /// Adam: m ← β₁·m + (1 − β₁)·g, v ← β₂·v + (1 − β₂)·g², w ← w − rate·√(1 − β₂ᵗ) / (1 − β₁ᵗ) · m / (√v + ε)
-/// with t from 1 (Kingma and Ba, "Adam", ICLR 2015, the form at the end of section 2, where ε is outside of
-/// the root and not corrected). `amsgrad` divides by the largest v so far (Reddi, Kale and Kumar, ICLR 2018).
-/// `weight_decay` d is decoupled: w shrinks by rate·d·w besides (Loshchilov and Hutter, ICLR 2019).
+/// with t from 1. It is the form at the end of section 2, where ε is outside of the root and not corrected
+/// (Kingma and Ba, "Adam", ICLR 2015). `amsgrad` divides by the largest v so far (Reddi, Kale and Kumar, ICLR
+/// 2018). `weight_decay` d is decoupled: w shrinks by rate·d·w besides (Loshchilov and Hutter, ICLR 2019).
 struct adam {
   float learning_rate = 0.001f;
   float beta_1 = 0.9f;

@@ -40,11 +40,10 @@ class arena {
   };
 
   /// From now on the gradients of a pass are to be summed with others' before a step. The pass leaves the
-  /// state as it was, and its change beside the gradients. It puts marks (`accelerator::mark`) into its
-  /// work: number i + 1 where the gradients from number `borders[i]` on are final, for some of these, from
-  /// the last to the first, and number `borders.size()` + 1 where all is there. `ready` is called for the
-  /// former when it is known that the minibatch will count. Always the same borders, or none:
-  /// not any more.
+  /// state as it was, and its change beside the gradients. It puts marks (`accelerator::mark`) into its work.
+  /// Number i + 1 stands where the gradients from number `borders[i]` on are final, for some of these, from
+  /// the last to the first. Number `borders.size()` + 1 stands where all is there. `ready` is called for the
+  /// former when it is known that the minibatch will count. Always the same borders, or none: not any more.
   virtual summands sum_with_others(std::vector<std::size_t> borders) = 0;
 
   /// The summands are sums, of minibatches each times its records, of which there are so many: makes them

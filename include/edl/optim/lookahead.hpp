@@ -20,9 +20,9 @@ void look_back(std::span<T> weights, std::span<T> slow, T keep);
 }  // namespace detail
 
 /// Another optimiser, which after every `every` steps looks back at slow weights: slow ← k · slow + (1 − k) ·
-/// w, w ← slow (Zhang, Lucas, Hinton and Ba, "Lookahead optimizer", NeurIPS 2019). With `steps`, k grows to
-/// `keep` as the cube of the share of them that has been made, and the last of them ends at the slow weights
-/// (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024); without, k is `keep`:
+/// w, w ← slow. (Zhang, Lucas, Hinton and Ba, "Lookahead optimizer", NeurIPS 2019.) With `steps`, k grows to
+/// `keep` as the cube of the share of them that has been made. The last of them ends at the slow weights.
+/// (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024.) Without, k is `keep`:
 /// `lookahead<sgd>{.of = {.momentum = 0.9f}, .keep = 0.5f}`.
 template <optimizer Optimizer>
 struct lookahead {

@@ -36,8 +36,8 @@ struct slot_list {
   constexpr slot const* end() const { return of.data() + count; }
 };
 
-/// An optimiser is a value: a rate and what `apply` does with it, one step of the rule on a span of weights,
-/// element by element, so that any cut of the weights into ranges gives the same. `step` is the number of
+/// An optimiser is a value: a rate and what `apply` does with it. That is one step of the rule on a span of
+/// weights, element by element. So any cut of the weights into ranges gives the same. `step` is the number of
 /// steps applied before, from 0; all spans are of one length.
 template <class O>
 concept optimizer = std::copy_constructible<O> &&

@@ -11,8 +11,8 @@
 namespace edl {
 
 /// Stochastic gradient descent. With momentum μ: v ← μ·v + g, then w ← w − rate·v, or w ← w − rate·(g + μ·v)
-/// with `nesterov` (Sutskever et al., "On the importance of initialization and momentum in deep learning",
-/// ICML 2013, in the form that keeps v free of the rate). `weight_decay` d is decoupled: w shrinks by
+/// with `nesterov`. This form keeps v free of the rate (Sutskever et al., "On the importance of
+/// initialization and momentum in deep learning", ICML 2013). `weight_decay` d is decoupled: w shrinks by
 /// rate·d·w besides.
 struct sgd {
   float learning_rate = 0.01f;

@@ -26,7 +26,7 @@ namespace edl::platform {
 
 /// Starts processes of this machine for a master that is one of them: they outlive it, and its successor
 /// finds them. What a cluster's API server is to a master there. It obeys only a process that knows its
-/// credential, which masters alone are given, and starts nothing but servers and workers of its own program,
+/// credential, which masters alone are given. It starts nothing but servers and workers of its own program,
 /// with `start_variables` in their environment. Thread safety: safe.
 class launcher {
  public:

@@ -9,7 +9,7 @@
 namespace edl::ps {
 
 /// Frozen versions of one kind, at most `most` at a time. A new one takes the place of the oldest that nobody
-/// has asked for yet; where all have been asked for it is not kept, so that what is under way comes to its
+/// has asked for yet. Where all have been asked for it is not kept, so that what is under way comes to its
 /// end. Thread safety: unsafe.
 template <class Version>
 class frozen {

@@ -48,8 +48,8 @@ struct server_options {
 /// memory, pushes are received into memory that the update reads. A call of another generation is refused.
 ///
 /// The master says which ranges it serves, and for which it is another server's backup. A push is
-/// acknowledged when the backup, if there is one, has made the same update; one that changes nothing, when
-/// that holds for all before it. So what is acknowledged outlives the loss of either.
+/// acknowledged when the backup, if there is one, has made the same update. One that changes nothing is
+/// acknowledged when that holds for all before it. So what is acknowledged outlives the loss of either.
 ///
 /// Thread safety: only on the node's thread, `handle` included.
 class server {

@@ -51,11 +51,11 @@ struct task_position {
   bool closed = false;
 };
 
-/// The state of one server, or of a process that trains alone: a range of the arena, the slots of its
+/// The state of one server, or of a process that trains alone. It is a range of the arena, the slots of its
 /// parameters, and the ledger of what they have applied. It knows no model and no socket.
 ///
-/// Elements restored from servers whose ledgers differed keep their own history (`checkpoint::segment`): a
-/// push that some of them have counted is applied to the others only, so that every minibatch counts once for
+/// Elements restored from servers whose ledgers differed keep their own history (`checkpoint::segment`). A
+/// push that some of them have counted is applied to the others only, so every minibatch counts once for
 /// every element. They become one when their histories agree. The version is the least number of steps of a
 /// segment: stores that have applied the same minibatches have the same version.
 ///
@@ -95,7 +95,7 @@ class store {
   /// empty.
   push_result step(std::span<contribution const> minibatches, std::span<float> sums);
 
-  /// From now on variables and slots are in `there`, which outlives this, and steps are made there: a push
+  /// From now on variables and slots are in `there`, which outlives this, and steps are made there. A push
   /// brings a minibatch's identity, and its spans are not looked at. Throws edl::error where that cannot be:
   /// steps of several minibatches, histories that have not become one.
   void move_to(arena& there);

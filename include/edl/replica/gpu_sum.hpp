@@ -20,8 +20,8 @@
 
 namespace edl::replica {
 
-/// `step_sum` between the GPUs of a group's members: gradients and changes of state stay in their memory, and
-/// are summed by NCCL, bucket by bucket, while the backward pass goes on. The group itself carries the
+/// `step_sum` between the GPUs of a group's members. Gradients and changes of state stay in their memory.
+/// NCCL sums them, bucket by bucket, while the backward pass goes on. The group itself carries the
 /// minibatches' identities, and is what tells that a member is lost: then the sum is given up, at once.
 ///
 /// Errors are collective::broken; after one, `enter` is the only way on. Thread safety: one thread; who
@@ -49,7 +49,7 @@ class gpu_sum {
     bool with_gpu = false;  ///< a member has one
   };
 
-  /// From now on in this group, if its GPUs can be joined: all its members call this together, and either all
+  /// From now on in this group, if its GPUs can be joined. All its members call this together, and either all
   /// are joined or none is. `unable`: why this member's GPU cannot be; empty: it can.
   std::optional<refusal> enter(std::shared_ptr<collective::group> group, std::string const& unable = {});
 

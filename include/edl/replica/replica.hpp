@@ -34,13 +34,13 @@ namespace edl::replica {
 /// A worker's own copy of the model, in a job that trains by all-reduce. A step is one sum (`step_sum`) of
 /// everybody's gradients, changes of the state, and identities of the minibatches; it begins while the
 /// gradients are computed. Then every copy makes the same step and counts the same minibatches. When a world
-/// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`):
-/// the copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
+/// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`).
+/// The copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
 ///
-/// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`), and the copy is in their memory: a
+/// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`). The copy is in their memory, and a
 /// step is made there.
 ///
-/// With --fixed_global_batch a step has as many minibatches as the job was started with workers: a member of
+/// With --fixed_global_batch a step has as many minibatches as the job was started with workers. A member of
 /// a smaller world brings several, and one of a larger world may have nothing to do.
 ///
 /// Thread safety: as a `parameter_link`, by one thread that is not the node's; `world_is_over` on the node's

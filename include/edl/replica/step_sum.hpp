@@ -33,11 +33,11 @@ class step_sum {
     std::size_t parameters = 0, state = 0;
     bool halved = false;  ///< gradients travel as bfloat16
     /// Places of a step, which are added up in their order, so that sums have the same bits however many
-    /// members there are; 0: one place for each member, in whatever order is fast.
+    /// members there are. With 0 there is one place for each member, in whatever order is fast.
     std::size_t places = 0;
-    /// A bucket's, at most. The less, the sooner the first one goes and the less is left when the last
-    /// gradient is final; the more, the smaller is the share of an operation's round trips: at 10 Gbit/s this
-    /// takes 7 ms, and they less than one.
+    /// A bucket's, at most. With less, the first one goes sooner and less is left when the last gradient is
+    /// final. With more, the share of an operation's round trips is smaller. At 10 Gbit/s this takes 7 ms,
+    /// and they less than one.
     std::size_t bucket_bytes = std::size_t(4) << 20;
   };
 
@@ -58,8 +58,8 @@ class step_sum {
   /// Minibatches brought for the next step.
   std::size_t brought() const { return brought_; }
 
-  /// The last minibatch that this member brings to the step is being computed, for the `place`-th of its own:
-  /// gradients from number `first` on are final. It is brought next, with the same span.
+  /// The last minibatch that this member brings to the step is being computed, for the `place`-th of its own.
+  /// Gradients from number `first` on are final. It is brought next, with the same span.
   void ready(std::size_t place, contribution const& c, view<float> gradients, std::size_t first);
 
   /// Whether a sum has been begun by `ready`.

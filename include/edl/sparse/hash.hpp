@@ -10,8 +10,8 @@ namespace edl::sparse {
 /// How many hash slots a table has: the unit in which its rows are spread over servers.
 inline constexpr std::uint32_t hash_slots = 4096;
 
-/// The hash of an id, the same in every process: which hash slot its row belongs to, where it stands there,
-/// and eight bits that tell it from most of its neighbours.
+/// The hash of an id, the same in every process. It tells which hash slot its row belongs to, where it stands
+/// there, and eight bits that tell it from most of its neighbours.
 class id_hash {
  public:
   constexpr explicit id_hash(std::uint64_t id) : bits_(mix(0, id)) {}

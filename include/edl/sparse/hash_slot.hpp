@@ -12,7 +12,7 @@
 namespace edl::sparse {
 
 /// The rows of the ids of one hash slot. No two ids share a row, whatever their hashes. Its index is of open
-/// addresses, a cache line at a time, and grows by a quarter: with 10,000 rows that takes about 0.1 ms.
+/// addresses, a cache line at a time. It grows by a quarter, which takes about 0.1 ms with 10,000 rows.
 /// Thread safety: one caller at a time; slots of one memory are independent.
 class hash_slot {
  public:

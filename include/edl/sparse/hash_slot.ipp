@@ -15,7 +15,7 @@ namespace edl::sparse {
 namespace detail {
 
 /// Which of eight bytes are `value`: the upper bit of each that is. A byte above one that is may be told,
-/// too, so that matches are looked at (Warren, "Hacker's Delight", 6-1); the lowest one told is right.
+/// too, so matches are looked at (Warren, "Hacker's Delight", 6-1). The lowest one told is right.
 constexpr std::uint64_t matches(std::uint64_t bytes, std::uint8_t value) {
   std::uint64_t const x = bytes ^ (0x0101010101010101u * value);
   return (x - 0x0101010101010101u) & ~x & 0x8080808080808080u;

@@ -27,7 +27,7 @@ struct row {
   float* values() const { return reinterpret_cast<float*>(header + 1); }
 };
 
-/// Memory of numbered rows, in regions that the system may back by huge pages: rows are visited at random,
+/// Memory of numbered rows, in regions that the system may back by huge pages. Rows are visited at random,
 /// and small pages would be missed at every visit. A row stays where it is. Thread safety: safe; the rows
 /// themselves are their holder's.
 class row_memory {

@@ -87,8 +87,8 @@ class table {
   row_memory rows_;
 };
 
-/// Distinct ids in the order of their first appearance, and the sum of the gradients of each: added in the
-/// order in which they come, whatever the number of threads, so that equal batches give equal sums.
+/// Distinct ids in the order of their first appearance, and the sum of the gradients of each. They are added
+/// in the order in which they come, whatever the number of threads, so equal batches give equal sums.
 struct summed_gradients {
   std::vector<std::uint64_t> ids;
   std::vector<float> gradients;      ///< (ids.size(), width)

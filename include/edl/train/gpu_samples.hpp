@@ -31,9 +31,9 @@ struct gpu_sample_options {
   std::vector<placement> views;  ///< of evaluation and prediction; empty: the sample itself
 };
 
-/// The samples that a network on a GPU takes in: those of a minibatch, and, if they are to be kept, all that
-/// have been fed: features on the GPU, labels on the host. Thread safety: `has` is safe from any thread; the
-/// rest is used by one thread, which waits for the GPU between one `give` and the next.
+/// The samples that a network on a GPU takes in. They are those of a minibatch, and, if they are to be kept,
+/// all that have been fed. Features lie on the GPU, labels on the host. Thread safety: `has` is safe from any
+/// thread. The rest is used by one thread, which waits for the GPU between one `give` and the next.
 class gpu_samples {
  public:
   gpu_samples(std::shared_ptr<accelerator> gpu, gpu_sample_options of);

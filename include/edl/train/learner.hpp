@@ -40,10 +40,10 @@ struct learner_facts {
   bool loss_on_gpu = false, optimizer_on_gpu = false;  ///< a GPU knows them
 };
 
-/// A user's Model as trainers see it: what it makes of a record, its network in the memory of a device, its
-/// loss, metrics and optimiser. One virtual call for a pass, so that trainers are compiled once. Spans of
-/// variables, gradients and outputs are in the device's memory. Thread safety: `feed`, `augment` and `place`
-/// are safe from any thread; the rest is used by one thread at a time.
+/// A user's Model as trainers see it. It is what the model makes of a record, its network in the memory of a
+/// device, its loss, metrics and optimiser. One virtual call for a pass, so that trainers are compiled once.
+/// Spans of variables, gradients and outputs are in the device's memory. Thread safety: `feed`, `augment` and
+/// `place` are safe from any thread; the rest is used by one thread at a time.
 class learner {
  public:
   using in = view<float>;

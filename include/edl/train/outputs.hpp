@@ -21,9 +21,9 @@ void make_directories(job const& j);
 std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j, checkpoint::lock_options::part of,
                                                          logger const& log);
 
-/// Removes what earlier processes have left in the directories that a job writes to: temporaries of those
-/// that were killed and, unless it `goes_on` for a master that was, files of checkpoints that were never
-/// complete, earlier predictions and profiles. For who has the lock.
+/// Removes what earlier processes have left in the directories that a job writes to. These are temporaries of
+/// processes that were killed. Unless it `goes_on` for a master that was, they are also files of checkpoints
+/// that were never complete, earlier predictions and profiles. For who has the lock.
 void clean_outputs(job const& j, bool goes_on, logger const& log);
 
 /// With --profile: where the time of this process's passes went, as `name`.txt and `name`.json. Throws error
@@ -31,7 +31,7 @@ void clean_outputs(job const& j, bool goes_on, logger const& log);
 void write_profile(job const& j, worker::trainer const& t, std::string const& name, logger const& log);
 
 /// Where predictions go: to the model's own hook, or to a file per task in --prediction_outputs, each whole
-/// or not there; one line per record, outputs separated by commas.
+/// or not there. A file has one line per record, with outputs separated by commas.
 worker::prediction_sink predictions_of(job const& j, program const& p, int id);
 
 }  // namespace edl::train

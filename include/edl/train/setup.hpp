@@ -25,14 +25,14 @@ std::string outcome(job const& j, program const& p);
 master::job_options master_options(job const& j, records const& r, logger const& log);
 
 /// How worker number `id` computes. Its threads are what the command line says, or its share of the cores
-/// that are granted to it and to `workers` − 1 others; these take the GPUs that they see in turn.
+/// that are granted to it and to `workers` − 1 others. These take the GPUs that they see in turn.
 worker::trainer_options trainer_options_of(job const& j, int workers, int id);
 
 /// How a worker of the job works.
 worker::session_options session_options_of(job const& j);
 
-/// How pushes become steps: as they come with --use_async, in one process, and where one gradient is enough
-/// for a step and no --sync_version_tolerance says how old it may be.
+/// How pushes become steps. They become steps as they come with --use_async and in one process. They do so,
+/// too, where one gradient is enough for a step and no --sync_version_tolerance says how old it may be.
 std::unique_ptr<ps::policy> policy_of(job const& j);
 
 ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,

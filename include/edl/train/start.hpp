@@ -21,11 +21,10 @@ std::string find_model(std::string const& given, logger const& log);
 /// The part of a manifest that says which job a checkpoint is of.
 checkpoint::manifest describe(job const& j, records const& r);
 
-/// Where a job begins: at the newest checkpoint in --checkpoint_dir when that is this very job's (it goes
-/// on), at
-/// --checkpoint_dir_for_init (a new job with old values), or with initial values. Throws error when
-/// --checkpoint_dir holds another job's checkpoints, damaged ones only (unless --ignore_damaged_checkpoints),
-/// or a shard of the data has changed since.
+/// Where a job begins. That is at the newest checkpoint in --checkpoint_dir when it is this very job's (it
+/// goes on). Otherwise it is at --checkpoint_dir_for_init (a new job with old values), or with initial
+/// values. Throws error when --checkpoint_dir holds another job's checkpoints, damaged ones only (unless
+/// --ignore_damaged_checkpoints), or a shard of the data has changed since.
 master::restore_point start_of(job const& j, records const& r, logger const& log);
 
 /// Where a job begins that has no checkpoints of its own: from --checkpoint_dir_for_init, or initial values.

@@ -17,8 +17,8 @@ void to_message(ledger const& from, Ledger& into);
 /// and closed are an edl::error.
 ledger from_message(Ledger const& from);
 
-/// A ledger as JSON: {"closed":{"<epoch>":[begin,end,…]},"open":[[epoch,index,applied],…]}, with
-/// "skipped":[[epoch,index,records],…] and "tallies":[[epoch,minibatches,records],…] where there are any.
+/// A ledger as JSON: {"closed":{"<epoch>":[begin,end,…]},"open":[[epoch,index,applied],…]}. Where there are
+/// any, "skipped":[[epoch,index,records],…] and "tallies":[[epoch,minibatches,records],…] stand there, too.
 std::string to_json(ledger const& from);
 
 /// The ledger of such a text, checked as a message is; `where` stands in errors.

@@ -69,8 +69,8 @@ struct pushed {
   std::uint64_t version = 0;  ///< the newest that any server has
 };
 
-/// What a worker works off at a time, one minibatch of each in turn: one row of tasks, or several that are
-/// dealt out to it; none: it leases nothing at all. They are its own until the generation is another.
+/// What a worker works off at a time, one minibatch of each in turn. It is one row of tasks, or several that
+/// are dealt out to it. With none it leases nothing at all. They are its own until the generation is another.
 struct lane_range {
   std::uint32_t first = 0, count = 1;
   std::uint64_t generation = 0;
@@ -113,8 +113,8 @@ class parameter_link {
 
   virtual lane_range lanes() const { return {}; }
 
-  /// What is computed and pushed next is of the `lane`-th of these, and, if it is the `last`, no other
-  /// follows before the first one's next.
+  /// What is computed and pushed next is of the `lane`-th of these. If it is the `last`, no other follows
+  /// before the first one's next.
   virtual void turn(std::uint32_t lane, bool last) { (void)lane, (void)last; }
 
   /// This worker has nothing to do for now: waits, at most for `patience`, and takes part in what the others

@@ -27,15 +27,16 @@ struct identity {
   std::uint64_t incarnation = 0;
 };
 
-/// How long one call to the master is tried, one that it answers at once and any other: a master that is away
+/// How long one call to the master is tried, one that it answers at once and any other. A master that is away
 /// is called again.
 inline constexpr std::chrono::seconds master_try{3}, master_patience{30};
 
 /// Whether a call failed for want of a master: it is worth another try, for a successor may come.
 bool is_away(net::call_error const& e);
 
-/// Calls the master, which may be away for minutes: again, until it answers, or `stopping`, which is asked
-/// meanwhile, has been true for some seconds; then it throws interrupted. Without `stopping`: once.
+/// Calls the master, which may be away for minutes. It calls again until the master answers, or `stopping`,
+/// which is asked meanwhile, has been true for some seconds. Then it throws interrupted. Without `stopping`:
+/// once.
 net::reply ask_master(net::channel& master, net::outgoing const& what, std::function<bool()> const& stopping);
 
 /// The parameter servers of a job: every call goes to all of them side by side, one for each range of the

@@ -29,9 +29,9 @@ namespace worker {
 /// Called while gradients are computed: those from number `first` on are final.
 using gradients_ready = std::function<void(std::size_t first)>;
 
-/// A model bound to memory, as a worker sees it whatever the model: one virtual call per step, so that the
-/// rest of the worker is compiled once. Thread safety: `make_batch`, `feed` and `has` are safe from any
-/// thread; the rest is used by one thread.
+/// A model bound to memory, as a worker sees it whatever the model. There is one virtual call per step, so
+/// that the rest of the worker is compiled once. Thread safety: `make_batch`, `feed` and `has` are safe from
+/// any thread; the rest is used by one thread.
 class trainer {
  public:
   virtual ~trainer() = default;
@@ -50,7 +50,7 @@ class trainer {
     return {};
   }
 
-  /// Whether it has kept all samples of a batch, of which identity and records are known; the rest, but for
+  /// Whether it has kept all samples of a batch, of which identity and records are known. The rest, but for
   /// the features, is in the batch then.
   virtual bool has(data::batch& b) const {
     (void)b;

@@ -93,9 +93,8 @@ struct gpu {
   std::vector<void*> held_;
 };
 
-/// Whether all are the same, but for rounding: `error` of the greatest number, or of those that it was
-/// computed of
-/// (`greatest`), and that of a bfloat16 where `half`.
+/// Whether all are the same, but for rounding. It may be `error` of the greatest number, or of those that it
+/// was computed of (`greatest`), and that of a bfloat16 where `half`.
 template <class T, class U>
 bool close(std::vector<T> const& got, std::vector<U> const& wanted, bool half, double error = 1e-6,
            double greatest = 0) {

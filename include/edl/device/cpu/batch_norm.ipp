@@ -13,9 +13,9 @@
 namespace edl {
 namespace detail {
 
-/// Mean and sum of squared deviations of each channel over some rows, in one pass over memory: blocks of rows
-/// are summed as they differ from their first, and joined by Chan's formula (1979), so that a large mean
-/// costs no digits of the variance.
+/// Mean and sum of squared deviations of each channel over some rows, in one pass over memory. Blocks of rows
+/// are summed as they differ from their first, and joined by Chan's formula (1979). So a large mean costs no
+/// digits of the variance.
 template <class T>
 void channel_moments(std::size_t rows, std::size_t n, T const* x, T* mean, T* squares) {
   constexpr std::size_t block = 64;

@@ -39,8 +39,8 @@ class kernel_choices {
 
   /// The way for `key`: number `rule`, unless choices are measured and another is clearly faster. `run(way)`
   /// does the work, repeatedly and with the same result, or returns false where it cannot. A shape that has
-  /// been seen with another batch is computed as it was then: the last minibatch of an epoch has the kernels
-  /// of all others.
+  /// been seen with another batch is computed as it was then. So the last minibatch of an epoch has the
+  /// kernels of all others.
   template <std::invocable<int> Run>
   int pick(kernel_key const& key, std::span<std::string_view const> ways, int rule, Run&& run) {
     if (policy_ != kernels::measured) return rule;

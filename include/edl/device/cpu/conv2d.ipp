@@ -15,9 +15,9 @@
 namespace edl {
 namespace detail {
 
-/// Visits the runs of a group's channels that one sample and its matrix of patches (positions × patch) share:
-/// run(element of the sample, element of the matrix, length), and gap(element of the matrix, length) for what
-/// lies outside the sample.
+/// Visits the runs of a group's channels that one sample and its matrix of patches (positions × patch) share.
+/// It calls run(element of the sample, element of the matrix, length), and gap(element of the matrix, length)
+/// for what lies outside the sample.
 template <class Run, class Gap>
 void for_each_run(conv_geometry const& g, int group, Run&& run, Gap&& gap) {
   std::ptrdiff_t const all = g.in.channels, own = g.in.channels / g.groups, width = g.kernel.width;

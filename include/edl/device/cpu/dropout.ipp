@@ -11,8 +11,8 @@
 namespace edl {
 namespace detail {
 
-/// Blocks number `first` and following of a stream, element after element: `random_stream::block`, with the
-/// blocks side by side in the rounds, so that the compiler makes vectors of them.
+/// Blocks number `first` and following of a stream, element after element. They are `random_stream::block`,
+/// with the blocks side by side in the rounds, so that the compiler makes vectors of them.
 template <std::size_t N>
 void draw_blocks(random_stream const& random, std::uint64_t first, std::array<std::uint32_t, N>& to) {
   constexpr std::size_t blocks = N / 4;

@@ -15,8 +15,8 @@ struct matrix {
   bool transposed = false;
 };
 
-/// c (m × n, rows `c_stride` apart) += a (m × k) · b (k × n), after any transposition, on the calling thread,
-/// which is number `thread` of the device's. Allocates nothing.
+/// c (m × n, rows `c_stride` apart) += a (m × k) · b (k × n), after any transposition. It runs on the calling
+/// thread, which is number `thread` of the device's. Allocates nothing.
 template <class T>
 void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
                   matrix<T> b, T* c, std::size_t c_stride);

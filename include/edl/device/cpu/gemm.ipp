@@ -13,7 +13,7 @@ namespace edl {
 namespace detail {
 
 /// Sizes of the blocks that a product packs. Eigen's own would follow the caches of the machine at hand, and
-/// with them the order of summation; these follow the extents alone, and the memory is the device's.
+/// with them the order of summation. These follow the extents alone, and the memory is the device's.
 template <class T>
 class packing : public Eigen::internal::level3_blocking<T, T> {
  public:

@@ -11,18 +11,18 @@
 
 namespace edl::detail {
 
-/// How a pass of a convolution is computed: by our own loops, or by oneDNN: directly, or by Winograd's
-/// algorithm (Lavin and Gray, 2015: tiles of 4 x 4, a quarter of the multiplications of 3 x 3), with the
-/// batch cut into pieces, or the channels.
+/// How a pass of a convolution is computed. It is by our own loops, by oneDNN directly, or by oneDNN with
+/// Winograd's algorithm and the batch or the channels cut into pieces. That algorithm has tiles of 4 x 4, and
+/// a quarter of the multiplications of 3 x 3 (Lavin and Gray, 2015).
 enum class conv_way { own, direct, winograd, winograd_by_channels };
 constexpr std::array<std::string_view, 4> conv_ways{"own", "direct", "winograd", "winograd-by-channels"};
 
 /// The way by rule, from what was fastest on the machines tried.
 conv_way onednn_conv2d_rule(conv_geometry const& g, int batch, int threads);
 
-/// The convolutions of conv2d.hpp by oneDNN: samples channels last (or, within a call, as Winograd's
-/// algorithm wants them), kernels laid out as it likes them, one thread for each piece of the work. False:
-/// nothing is done, oneDNN has no such kernel for this shape or this processor.
+/// The convolutions of conv2d.hpp by oneDNN. Samples are channels last (or, within a call, as Winograd's
+/// algorithm wants them). Kernels are laid out as it likes them, and each piece of the work has one thread.
+/// False: nothing is done, oneDNN has no such kernel for this shape or this processor.
 bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
                            view<float> x, view<float> kernel, view<float> bias, std::span<float> y,
                            conv_way way);

@@ -24,8 +24,8 @@ inline bool winograd_fits(conv_geometry const& g) {
          even(g.in.width, g.out.width, g.before.width);
 }
 
-/// Channels of one piece where they are cut: as many as divide them, at most 128, so that what a piece works
-/// in stays small, and so few that every thread gets one. 0: they cannot be cut so.
+/// Channels of one piece where they are cut. They are as many as divide them, at most 128, so that what a
+/// piece works in stays small. They are so few that every thread gets a piece. 0: they cannot be cut so.
 inline int channels_of_piece(int channels, int threads) {
   for (int some = 128; some >= 16; some -= 16)
     if (channels % some == 0 && channels / some >= threads) return some;

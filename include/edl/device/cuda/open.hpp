@@ -16,8 +16,8 @@ struct cuda_unavailable : error {
   bool installed;
 };
 
-/// A GPU. What computes on it lives in a library of its own, opened when a GPU is asked for, so that programs
-/// need neither the toolkit to be built nor a driver to start. Errors carry the place and the words of CUDA.
+/// A GPU. What computes on it lives in a library of its own, opened when a GPU is asked for. So programs need
+/// neither the toolkit to be built nor a driver to start. Errors carry the place and the words of CUDA.
 ///
 /// Opens the library (`libedl-cuda.so`, beside the program, in ../lib, where its own libraries are, or as
 /// EDL_CUDA_LIBRARY names it) and a GPU. Throws cuda_unavailable, which says what is missing: the library,

@@ -17,12 +17,11 @@ namespace edl::nn {
 /// - `class_labels`: labels are classes, and metrics compare them with the largest output;
 /// - `labels(output)`: labels per sample, for a network whose outputs have that shape;
 /// - `valid(label, output)`: whether one label can be used. Callers ask before they call the loss or a
-/// metric, which
-///   believe what they get;
+///   metric, which believe what they get;
 /// - `operator()(output, batch, outputs, truth, gradients)`: `outputs` holds batch × output.size() elements,
-/// `truth`
-///   batch × labels(output) labels. Returns the mean loss per sample, 0 for an empty batch, and overwrites
-///   `gradients` with the derivative of that mean by the outputs, unless it is empty. Allocates nothing.
+///   `truth` batch × labels(output) labels. Returns the mean loss per sample, 0 for an empty batch. It
+///   overwrites `gradients` with the derivative of that mean by the outputs, unless it is empty. Allocates
+///   nothing.
 template <class L>
 concept loss_function =
     std::copy_constructible<L> && std::same_as<std::remove_cvref_t<decltype(L::class_labels)>, bool> &&

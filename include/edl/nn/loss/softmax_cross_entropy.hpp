@@ -13,8 +13,8 @@
 namespace edl::nn {
 
 /// Cross entropy of softmax(outputs) with one class per sample; the outputs are logits. The true distribution
-/// is q_k = (1 − s)·[k is the label] + s / classes with the label smoothing s in [0, 1) (Szegedy et al.,
-/// "Rethinking the inception architecture", CVPR 2016, section 7).
+/// is q_k = (1 − s)·[k is the label] + s / classes with the label smoothing s in [0, 1). (Szegedy et al.,
+/// "Rethinking the inception architecture", CVPR 2016, section 7.)
 struct softmax_cross_entropy {
   float label_smoothing = 0;
 

@@ -12,9 +12,9 @@
 namespace edl {
 
 /// The share of right answers. For class labels: samples whose largest output is the label's (the first, of
-/// equal ones). For probabilities as labels, as `nn::sigmoid_cross_entropy` has them: output elements whose
-/// logit is above 0 where the label is above 1/2, and not above 0 where it is not. An output that is NaN is
-/// wrong. 0 of nothing.
+/// equal ones). For probabilities as labels, as `nn::sigmoid_cross_entropy` has them, it counts output
+/// elements. One counts whose logit is above 0 where the label is above 1/2, and not above 0 where it is not.
+/// An output that is NaN is wrong. 0 of nothing.
 struct accuracy {
   static constexpr std::string_view name = "accuracy";
   static constexpr std::size_t totals = 2;  ///< right, all

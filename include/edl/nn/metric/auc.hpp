@@ -11,13 +11,13 @@
 
 namespace edl {
 
-/// The area under the ROC curve, as Keras approximates it by 200 thresholds −ε, 1/199, …, 198/199, 1 + ε on
-/// p = sigmoid(logit) and trapezoids between them: probabilities fall into 199 buckets (b/199, (b + 1)/199],
-/// 0 into the first, and with P_b positives and N_b negatives in bucket b
+/// The area under the ROC curve, as Keras approximates it by 200 thresholds −ε, 1/199, …, 198/199, 1 + ε on p
+/// = sigmoid(logit) and trapezoids between them. Probabilities fall into 199 buckets (b/199, (b + 1)/199], 0
+/// into the first. With P_b positives and N_b negatives in bucket b it is
 ///     AUC = Σ_b N_b · (P_b / 2 + Σ_{a > b} P_a) / (Σ P · Σ N),
-/// the share of pairs of a positive and a negative that stand in the right order, where pairs of one bucket,
-/// and so all ties, count half. For one probability per output element as label (positive above 1/2). A logit
-/// that is NaN falls into the first bucket. 0 where there are no positives or no negatives.
+/// the share of pairs of a positive and a negative that stand in the right order. Pairs of one bucket, and so
+/// all ties, count half. For one probability per output element as label (positive above 1/2). A logit that
+/// is NaN falls into the first bucket. 0 where there are no positives or no negatives.
 struct auc {
   static constexpr std::string_view name = "auc";
   static constexpr std::size_t buckets = 199;

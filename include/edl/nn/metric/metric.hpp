@@ -16,9 +16,8 @@ namespace edl {
 /// addition, so that who gathers the parts of several workers needs not know the metric:
 /// - `name`: as it is printed, e.g. "accuracy";
 /// - `totals`: how many doubles, all 0 before the first batch;
-/// - `update(sums, output, batch, outputs, labels, loss)` adds a batch: `sums` are the metric's totals, the
-/// others are
-///   what the loss was given (its labels are `valid`), and the mean loss that it returned;
+/// - `update(sums, output, batch, outputs, labels, loss)` adds a batch. `sums` are the metric's totals. The
+///   others are what the loss was given (its labels are `valid`), and the mean loss that it returned;
 /// - `value(sums)`: the metric; 0, not NaN, where nothing has been added.
 template <class M, class Label>
 concept metric_for = requires(std::span<double> sums, view<double> merged, shape output, view<float> outputs,

@@ -19,7 +19,7 @@ struct access {
   /// changes. With `refused`, the one that it gave before has been refused. May throw error.
   std::function<std::string(bool refused)> token;
   /// Brings `ca`, `certificate` and `key` up to date, where they are files that change or a program makes
-  /// them, and returns whether they have changed; asked before every request. May throw error.
+  /// them. It returns whether they have changed, and is asked before every request. May throw error.
   std::function<bool(access& now)> renew;
 
   std::string user_space = "default";  ///< the namespace of who does not name one
@@ -31,11 +31,11 @@ struct access {
 /// Throws error when this process is not in a pod.
 access in_cluster(std::string const& root = "/var/run/secrets/kubernetes.io/serviceaccount");
 
-/// What a kubeconfig file says of `context` (empty: its current one): certificates and keys as data or files,
-/// tokens and token files, and exec plugins (`client.authentication.k8s.io/v1` and v1beta1), whose answer is
-/// kept until it expires. `path` may be a list of files separated by colons, merged as kubectl does.
-/// Throws error that names the file, the context and what is missing. A user's name and password is refused:
-/// no API server since 1.19 takes one.
+/// What a kubeconfig file says of `context` (empty: its current one). It has certificates and keys as data or
+/// files, tokens and token files, and exec plugins (`client.authentication.k8s.io/v1` and v1beta1). A
+/// plugin's answer is kept until it expires. `path` may be a list of files separated by colons, merged as
+/// kubectl does. Throws error that names the file, the context and what is missing. A user's name and
+/// password is refused: no API server since 1.19 takes one.
 access from_kubeconfig(std::string const& path, std::string const& context = "");
 
 /// $KUBECONFIG where it is set or asked for by `force_kubeconfig` or `context`; otherwise the pod's account

@@ -9,8 +9,8 @@
 
 namespace edl::platform::kubernetes {
 
-/// Pauses between tries that fail: each twice as long as the one before, up to a longest, and drawn from its
-/// upper half, so that many who failed at one moment do not all come back at one moment.
+/// Pauses between tries that fail. Each is twice as long as the one before, up to a longest, and drawn from
+/// its upper half. So clients that failed at one moment do not all come back at one moment.
 class backoff {
  public:
   backoff(std::chrono::milliseconds first, std::chrono::milliseconds longest, std::uint32_t seed)

@@ -19,12 +19,12 @@ using query = std::vector<std::pair<std::string, std::string>>;  ///< not yet es
 
 /// An API server. Paths are those of its API: "/api/v1/namespaces/default/pods".
 ///
-/// A request is repeated, with growing pauses, for at most `patience`, when the server cannot be reached, has
-/// too much to do (429, and what Retry-After says) or fails (500, 502 to 504). If it may have been carried
-/// out already, it is only repeated where that does no harm: not `replace`, nor `patch` by "json", nor
-/// `create` of an object without a name. So AlreadyExists may speak of an object that this very call has
-/// made, and NotFound of one that it has removed: the caller must tell. A 401 reads the token anew, once.
-/// Answers are at most 64 MiB.
+/// A request is repeated, with growing pauses, for at most `patience`. That is when the server cannot be
+/// reached, has too much to do (429, and what Retry-After says) or fails (500, 502 to 504). If it may have
+/// been carried out already, it is only repeated where that does no harm. So `replace`, `patch` by "json" and
+/// `create` of an object without a name are not repeated. So AlreadyExists may speak of an object that this
+/// very call has made, and NotFound of one that it has removed: the caller must tell. A 401 reads the token
+/// anew, once. Answers are at most 64 MiB.
 ///
 /// Thread safety: safe; each call opens or takes one connection for itself, and keeps it for the next.
 class client {
@@ -55,7 +55,7 @@ class client {
   nlohmann::json remove(std::string const& path, nlohmann::json const& how, query const& q = {});
 
   /// Reads an answer as it comes, without an end in time: logs, watches. `take` gets pieces of any length and
-  /// returns whether to go on; returns when the server has ended the answer, or `take` has, or `stopped`,
+  /// returns whether to go on. It returns when the server has ended the answer, or `take` has, or `stopped`,
   /// which is asked every 100 ms and may be empty. The answer must begin within `timeout`; one that then
   /// brings nothing for `idle` is broken (unreachable). Nothing is repeated. Throws as the others, and what
   /// `take` throws.

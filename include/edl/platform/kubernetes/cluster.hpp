@@ -35,12 +35,12 @@ struct patience {
 };
 
 /// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
-/// know becomes a log line and an Event of the master's pod; the pod's label `status` and annotation
+/// know becomes a log line and an Event of the master's pod. The pod's label `status` and annotation
 /// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long. Annotations
-/// `elasticdl/num-workers` and `elasticdl/num-ps-pods` wish for another size: the answer stands in
+/// `elasticdl/num-workers` and `elasticdl/num-ps-pods` wish for another size. The answer stands in
 /// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the wish is removed. A
-/// master that may not do its work tells its observer within seconds; one that has been allowed to do it
-/// once goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
+/// master that may not do its work tells its observer within seconds. One that has been allowed to do it once
+/// goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
 /// `elasticdl/suspend` asks it to end so that it can go on; `elasticdl/report` is how it does, for programs.
 ///
 /// Where the spec names an owner of the job, its members are that owner's, and outlive the master's pod. A

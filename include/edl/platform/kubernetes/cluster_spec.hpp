@@ -16,18 +16,18 @@ namespace edl::platform::kubernetes {
 /// `pod_spec` is for all pods, and a role's own comes after it. In each:
 /// - `labels`, `annotations`: added to the pod's;
 /// - `tolerations`, `volumes`, `initContainers`, `imagePullSecrets`: appended, in the place of what has the
-/// same name;
+///   same name;
 /// - `env`, `volumeMounts`: the same in every container, in the place of what has the same name, or mount
-/// path;
+///   path;
 /// - `securityContext` of the pod, and `container`, an object for every container: merged (RFC 7386: null
-/// removes);
+///   removes);
 /// - other fields of a PodSpec that say where and how pods run (`affinity`, `nodeSelector`,
 ///   `topologySpreadConstraints`, `runtimeClassName`, `serviceAccountName`, …): replaced.
 ///
 /// `service_spec` is merged into the Service's spec. An empty text asks for nothing.
 ///
-/// Throws usage_error when `text` is no such object, has a key or a type that is not expected, or touches
-/// what makes a pod one of its job (its labels, EDL_ROLE, MASTER_ADDR, …).
+/// Throws usage_error when `text` is no such object, or has a key or a type that is not expected. It may not
+/// touch what makes a pod one of its job (its labels, EDL_ROLE, MASTER_ADDR, …).
 void check_cluster_spec(std::string const& text);
 
 /// Changes a pod of role `of`. Needs a text that `check_cluster_spec` takes.

@@ -38,10 +38,10 @@ struct limit {
   }
 };
 
-/// Bytes to and from an API server, over TCP or TLS. What a general HTTP client does not give: each wait,
-/// that for a connection and its handshake too, ends in time and can be stopped; only the given authorities
-/// are trusted, not the system's besides; a certificate's common name counts for nothing (RFC 9525), and
-/// addresses are compared as addresses. Every call throws unreachable, untrusted or stopped_error.
+/// Bytes to and from an API server, over TCP or TLS. It is what a general HTTP client does not give. Each
+/// wait, that for a connection and its handshake too, ends in time and can be stopped. Only the given
+/// authorities are trusted, not the system's besides. A certificate's common name counts for nothing (RFC
+/// 9525), and addresses are compared as addresses. Every call throws unreachable, untrusted or stopped_error.
 ///
 /// Thread safety: one thread at a time.
 class connection {

@@ -10,9 +10,9 @@
 
 namespace edl::platform::kubernetes {
 
-/// The API server's refusal: the fields of its Status object. `what()` is one line that names the request,
-/// the server's own message, and what to change where that is known (401: which credentials were used; 403:
-/// `edl rbac`; 404; 409).
+/// The API server's refusal: the fields of its Status object. `what()` is one line that names the request and
+/// the server's own message. It says what to change where that is known (401: which credentials were used;
+/// 403: `edl rbac`; 404; 409).
 class api_error : public error {
  public:
   api_error(int code, std::string reason, std::string message, std::string const& what,

@@ -29,7 +29,7 @@ struct exec_credential {
   std::optional<std::int64_t> expires;  ///< seconds since 1970
 };
 
-/// Runs it, and waits. Throws error that says why it gave nothing: the program is missing (and the hint),
+/// Runs it, and waits. Throws error that says why it gave nothing. The program is missing (and the hint),
 /// fails, takes too long, or prints no ExecCredential of its version.
 exec_credential run(exec_plugin const& plugin);
 

@@ -15,9 +15,10 @@ namespace edl::platform::kubernetes {
 /// Amounts by Kubernetes' names: {"cpu": "0.2", "memory": "1024Mi", "nvidia.com/gpu": "1"}.
 using resources = std::map<std::string, std::string>;
 
-/// "cpu=0.2,memory=1024Mi,gpu=1": keys cpu, memory, disk and ephemeral-storage (the same for Kubernetes; the
-/// greater counts), gpu (nvidia.com/gpu), VENDOR/gpu, nvidia.com/NAME; amounts as ElasticDL took them: sizes
-/// have a unit. Throws usage_error that quotes the key and says what is expected; `flag` is its name.
+/// An example is "cpu=0.2,memory=1024Mi,gpu=1". Keys are cpu, memory, disk and ephemeral-storage (the same
+/// for Kubernetes; the greater counts), gpu (nvidia.com/gpu), VENDOR/gpu, nvidia.com/NAME. Amounts are as
+/// ElasticDL took them: sizes have a unit. Throws usage_error that quotes the key and says what is expected;
+/// `flag` is its name.
 resources parse_resources(std::string const& flag, std::string const& text);
 
 /// A claim or a directory of the node, mounted into every pod of the job.
@@ -42,10 +43,11 @@ bool reserved_variable(std::string const& name);
 /// Throws usage_error when it is no expression.
 environment populated(std::string const& expression, environment const& mine);
 
-/// The priority class of worker `id`, by "" (none), "high", "low", a fraction ("0.5": that share of the
-/// workers, rounded up, is high, chosen from both ends of the ids: 0, 9, 1, 8, 2 of ten; the rest is low),
-/// "high=0.5" (the first half, rounded down) or any other class's name. A worker beyond `num_workers` is none
-/// of the share. Throws usage_error for a fraction outside [0, 1] and for what can be no class's name.
+/// The priority class of worker `id`, by "" (none), "high", "low", a fraction, "high=0.5" or any other
+/// class's name. A fraction such as "0.5" is that share of the workers, rounded up, that is high; the rest is
+/// low. They are chosen from both ends of the ids: 0, 9, 1, 8, 2 of ten. "high=0.5" is the first half,
+/// rounded down. A worker beyond `num_workers` is none of the share. Throws usage_error for a fraction
+/// outside [0, 1] and for what can be no class's name.
 std::string worker_priority(std::string const& flag_value, std::uint32_t id, std::uint32_t num_workers);
 
 /// How the pods of one role are.
@@ -110,14 +112,14 @@ std::string pod_name(std::string const& job, instance const& who);
 /// What finds the pods of a job: "elasticdl-job-name=NAME".
 std::string job_selector(std::string const& job);
 
-/// Longest name of a job, in characters: with it the pod of worker 99999 has a name of 63, which is what a
+/// Longest name of a job, in characters. With it the pod of worker 99999 has a name of 63, which is what a
 /// label and a container's name may have.
 inline constexpr std::size_t longest_job_name = 40;
 
-/// Throws usage_error when the spec would make objects that no server takes: a name that is no DNS label or
-/// makes a pod's name longer than 63 characters, an unknown policy, a missing image, a limit below its
-/// request, a variable that is reserved, a cluster_spec that is no JSON object or has keys unknown here, a
-/// template without a container, or a job that takes more than `longest_job` to describe.
+/// Throws usage_error when the spec would make objects that no server takes. The name is no DNS label or
+/// makes a pod's name longer than 63 characters, a policy is unknown, or the image is missing. A limit is
+/// below its request, a variable is reserved, or a template has no container. A cluster_spec is no JSON
+/// object or has keys unknown here, or a job takes more than `longest_job` to describe.
 void check(job_spec const& spec);
 
 }  // namespace edl::platform::kubernetes

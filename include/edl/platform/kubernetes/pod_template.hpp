@@ -17,10 +17,8 @@ void check_pod_template(std::string const& field, std::string const& text);
 /// `plain`, as a plain job has it, by a template that `check_pod_template` takes:
 /// - the template's fields stand, and `plain`'s where it says nothing; a securityContext is one field. The
 ///   image's pull policy is the API server's to choose;
-/// - name, namespace, owner, restart policy, the labels by which a job's pods are found, and the variables
-/// that
-///   are reserved are `plain`'s, whatever the template says; annotations "elasticdl/…" are not the
-///   template's;
+/// - `plain` has the name, namespace, owner, restart policy, the labels by which a job's pods are found, and
+///   the reserved variables, whatever the template says. Annotations "elasticdl/…" are not the template's;
 /// - ports, and what is mounted where the template mounts nothing, are added to the template's;
 /// - `request` and `limit` take the place of the program's amounts of those names.
 nlohmann::json by_template(nlohmann::json plain, nlohmann::json const& like, resources const& request,

@@ -60,20 +60,20 @@ struct not_allowed {
 using pod_command =
     std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_found, pod_note, not_allowed>;
 
-/// The servers' and workers' pods of a job: what the API server tells and what the master wants go in, with
+/// The servers' and workers' pods of a job. What the API server tells and what the master wants go in, with
 /// the time, and commands come out. It has no clock, no thread and no connection.
 ///
 /// - A pod's name is its process's. A name that is still taken by a pod that ends is used again when that is
-/// gone.
+///   gone.
 /// - A pod that was killed for its memory has successors with twice as much, up to `most_doublings` times; so
 ///   long that is nobody's fault.
 /// - What the API server refuses for want of room (quota) or for being busy is asked again, after pauses that
-///   grow; what it refuses for good, and a pod whose image or command is wrong, is a failed process.
+///   grow. What it refuses for good, and a pod whose image or command is wrong, is a failed process.
 /// - A pod whose program has ended, but not its other containers, is deleted: it would keep its room.
 /// - A right to create pods that is missing before there was any pod ends the job. A right that is taken away
 ///   later may be given back: it is waited for, with the same pauses.
 /// - A pod that cannot be placed or pulled is told of, with the API server's words, once per reason.
-/// - A pod that comes to light and that the master does not want is deleted: a request for it was carried out
+/// - A pod that comes to light and that the master does not want is deleted. A request for it was carried out
 ///   though its answer was lost.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
@@ -100,7 +100,7 @@ class pods {
   /// light later, is deleted.
   void close();
 
-  /// Deletes, after `close`, all but the pods whose process has ended or is about to: those of `left` stay
+  /// Deletes, after `close`, all but the pods whose process has ended or is about to. Those of `left` stay
   /// with their logs, though their nodes may take a while to tell of their ends.
   void stop_all(std::chrono::seconds grace, std::vector<instance> const& left);
 

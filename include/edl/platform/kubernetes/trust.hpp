@@ -24,7 +24,7 @@ struct verification {
 
 /// A session over the connected socket `fd`, before its handshake, which verifies the server's certificate
 /// and writes to `v`. As kubectl does, it finds names in the certificate's alternative names only (RFC 9525),
-/// compares addresses as addresses, and takes any given certificate as an authority, not self-signed ones
+/// and compares addresses as addresses. It takes any given certificate as an authority, not self-signed ones
 /// alone. Neither reading nor writing raises SIGPIPE. The caller frees it (SSL_free).
 ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v);
 

@@ -17,11 +17,11 @@
 namespace edl::platform::kubernetes {
 
 /// Follows the objects of one path that bear some labels: lists them, then watches from there, with
-/// bookmarks; connects again where it was when the server ends the watch or cannot be reached, and lists anew
-/// when its place has expired (410, as an answer or inside the stream). An event is told as soon as its bytes
-/// are there. One that is longer than 16 MiB, or damaged, counts as a failure.
+/// bookmarks. It connects again where it was when the server ends the watch or cannot be reached. It lists
+/// anew when its place has expired (410, as an answer or inside the stream). An event is told as soon as its
+/// bytes are there. One that is longer than 16 MiB, or damaged, counts as a failure.
 ///
-/// Thread safety: safe. The callbacks come from one thread of its own, in order, never two at once; what they
+/// Thread safety: safe. The callbacks come from one thread of its own, in order, never two at once. What they
 /// throw is logged, and the objects are listed anew.
 class watcher {
  public:
@@ -47,7 +47,7 @@ class watcher {
   };
 
   /// `selector`: labels, as "a=b,c=d". Refusals that time does not mend (401, 403, 404) are logged as errors
-  /// once, and tried again with the longest pause; until the first watch with pauses of a second.
+  /// once, and tried again with the longest pause. Until the first watch the pauses are of a second.
   watcher(client& of, std::string path, std::string selector, callbacks to, logger log);
   watcher(client& of, std::string path, std::string selector, callbacks to, logger log, options o);
   watcher(watcher const&) = delete;

@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(column_threads, 2)
   }
 }
 
-/// The same, where y is the greatest of windows: `parts` is the tiling of the sums, `g` visits what fills no
+/// The same, where y is the greatest of windows. `parts` is the tiling of the sums. `g` visits what fills no
 /// window, too, for that has no dz.
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads, 1)

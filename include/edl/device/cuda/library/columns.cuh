@@ -3,10 +3,10 @@
 
 #include "edl/device/cuda/library/kernel.cuh"
 
-/// Sums down the columns of a matrix, and what is done with them: threads lie across the columns, `lanes` of
-/// them with N neighbours each, and `down` rows of threads lie below each other. A block has a tile of the
-/// columns and a part of the rows; whoever needs the sums adds those of the parts up, each block for itself,
-/// always in the same order.
+/// Sums down the columns of a matrix, and what is done with them. Threads lie across the columns, `lanes` of
+/// them with N neighbours each. `down` rows of threads lie below each other. A block has a tile of the
+/// columns and a part of the rows. A block that needs the sums adds those of the parts up for itself, always
+/// in the same order.
 namespace edl::cuda_kernels {
 
 constexpr unsigned column_threads = 512, tile_columns = 64;
@@ -64,9 +64,9 @@ struct column_place {
         active(row < t.down && column < t.columns) {}
 };
 
-/// Joins what threads below each other have in `v` into that of the first row of them: join(own, count of
-/// rows behind the own, other, count of rows behind the other) for one element after the other. All threads
-/// of the block call it; `shared` has room for M · column_threads.
+/// Joins what threads below each other have in `v` into that of the first row of them. It calls join(own,
+/// count of rows behind the own, other, count of rows behind the other) for one element after the other. All
+/// threads of the block call it; `shared` has room for M · column_threads.
 template <int M>
 __device__ __forceinline__ void sum_down(unsigned lanes, unsigned down, float (&v)[M], float* shared) {
   unsigned const row = threadIdx.x / lanes;

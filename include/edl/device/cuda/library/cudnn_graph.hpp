@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-/// cuDNN's graph API as values: descriptors that know what they are called, so that an error says which of
-/// them and which of its attributes cuDNN did not like, and in what words.
+/// cuDNN's graph API as values. They are descriptors that know what they are called. So an error says which
+/// of them and which attribute cuDNN did not like, and in what words.
 namespace edl::cuda_library::cudnn {
 
 /// Throws edl::error with cuDNN's words unless all is well.

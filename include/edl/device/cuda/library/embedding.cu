@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(id_threads)
   to.positions[i] = i;
 }
 
-/// Calls each(i, digit, its equals before it in the warp, all its equals in the warp, whether it is one) for
-/// the warp's tile, 32 at a time and in their order; all lanes call it.
+/// Calls each(i, digit, its equals before it in the warp, all its equals in the warp, whether it is one).
+/// That is for the warp's tile, 32 at a time and in their order; all lanes call it.
 template <class Each>
 __device__ __forceinline__ void for_tile(tiling const& t, unsigned tile, unsigned shift,
                                          unsigned const* __restrict__ ids, Each&& each) {
@@ -164,8 +164,9 @@ __global__ void __launch_bounds__(id_threads)
 
 constexpr unsigned part = 32, at_once = 8;  // positions of a part, and loads of a thread that are under way
 
-/// Sorted positions, in parts, and the sums of runs that go beyond one: `head`, that of a part's first run if
-/// it has begun before, and `tail`, that of its last if it begins there and goes on behind; rows of `width`.
+/// Sorted positions, in parts, and the sums of runs that go beyond one. `head` is that of a part's first run
+/// if it has begun before. `tail` is that of its last if it begins there and goes on behind. Both are rows of
+/// `width`.
 struct runs {
   unsigned n, parts, packs, width, vocabulary;
   unsigned const* ids;

@@ -162,7 +162,7 @@ bool aligned(std::size_t bytes, Pointers... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % bytes == 0) && ...);
 }
 
-/// work.template operator()<T, N>() with T as activations are in memory, and N of them at a time where
+/// work.template operator()<T, N>() with T as activations are in memory. N of them are taken at a time where
 /// channels, and what begins at the pointers, are aligned for it.
 template <class Work, class... Pointers>
 void by_channels(queue const& q, std::size_t channels, Work const& work, Pointers... pointers) {

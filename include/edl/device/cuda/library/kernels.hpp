@@ -142,7 +142,7 @@ void finish_rows(queue const& q, std::size_t rows, std::size_t columns, activati
                  void* y);
 
 /// Samples moved down and to the right by (down, right), which may be negative, in samples of another size of
-/// as many channels; zero where nothing comes to lie.
+/// as many channels. It is zero where nothing comes to lie.
 void place(queue const& q, int batch, shape from, shape to, int down, int right, void const* x, void* y);
 
 /// Convolutions by their definition, for what no library computes: any geometry, not fast.

@@ -13,7 +13,7 @@ namespace edl::cuda_library {
 
 /// The few functions of NCCL that sums need, in the library that is there when a program runs
 /// (`libnccl.so.2`, or as EDL_NCCL_LIBRARY names it). Their declarations are repeated here, as they have been
-/// since NCCL 2.14 (nccl.h): so no machine that builds needs NCCL, and one build knows what to call whether
+/// since NCCL 2.14 (nccl.h). So no machine that builds needs NCCL, and one build knows what to call whether
 /// it was there or not. Thread safety: distinct communicators: safe.
 struct nccl {
   enum result { success = 0, in_progress = 7 };

@@ -8,8 +8,8 @@
 
 namespace edl::cuda_library {
 
-/// A variable as a product reads it, of the type of activations: where it lies, or a copy of it in scratch
-/// memory that is rounded, or aligned so that kernels read it fast.
+/// A variable as a product reads it, of the type of activations. It is read where it lies, or in a copy in
+/// scratch memory that is rounded, or aligned so that kernels read it fast.
 class operand {
  public:
   operand() = default;

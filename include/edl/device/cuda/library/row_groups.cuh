@@ -3,8 +3,8 @@
 
 #include "edl/device/cuda/library/kernel.cuh"
 
-/// One row after the other by few threads each: `width` neighbours, a power of two of at most 32, so that a
-/// group never leaves its warp.
+/// One row after the other by few threads each. They are `width` neighbours, a power of two of at most 32, so
+/// a group never leaves its warp.
 namespace edl::cuda_kernels {
 
 struct row_group {
