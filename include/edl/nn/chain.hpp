@@ -77,13 +77,14 @@ struct chain {
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (!last) call.y = behind.result_in(kept, arena).first(size);
       pass<D> own{p.device, p.mode, p.random, m.below(index, arena), p.trace};
+      child_of const which{*this, a.in, place};
       if constexpr (requires { s.forward(own, call, more, f); }) {
         if (last && (!more.empty() || f != activation::none))
-          forward_child(own, place, s, call, more, f);
+          forward_child(own, which, s, call, more, f);
         else
-          forward_child(own, place, s, call);
+          forward_child(own, which, s, call);
       } else {
-        forward_child(own, place, s, call);
+        forward_child(own, which, s, call);
       }
       if (!last && behind.halved) p.device.halve(call.y, std::as_writable_bytes(kept));
       ++index;
@@ -138,7 +139,8 @@ struct chain {
                 p, {c.in, c.out, c.batch, c.x, c.parameters, {}, results[I - 1], c.saved});
           }
       }
-      backward_child(p, places[I], std::get<I>(all), calls[I], m.below(I, arena_of(p, a.saved, m.live[I])));
+      backward_child(p, child_of{*this, a.in, places[I]}, std::get<I>(all), calls[I],
+                     m.below(I, arena_of(p, a.saved, m.live[I])));
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (one.template operator()<length - 1 - I>(), ...);

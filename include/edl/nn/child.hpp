@@ -3,6 +3,7 @@
 
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/naming.hpp"
 
 namespace edl::nn {
 
@@ -59,23 +60,33 @@ struct backward_shares {
   }
 };
 
-/// Runs a container's child (a layer, or a step of several) number `index` with its own random stream.
-template <class L, class D, class... More>
-void forward_child(pass<D> const& p, std::size_t index, L const& l, forward_args<typename D::scalar> const& a,
-                   More const&... more) {
-  trace::scope const timed(p.trace, trace::direction::forward, index, name_of<L>(), a.in, a.out);
-  pass<D> own{p.device, p.mode, p.random.child(index), p.scratch, p.trace};
+/// Which child of a container it is.
+template <class C>
+struct child_of {
+  C const& container;
+  shape in;  ///< the container's input
+  std::size_t index;
+
+  std::string operator()() const { return child_name(container, in, index); }
+};
+
+/// Runs a container's child (a layer, or a step of several) with its own random stream.
+template <class C, class L, class D, class... More>
+void forward_child(pass<D> const& p, child_of<C> const& which, L const& l,
+                   forward_args<typename D::scalar> const& a, More const&... more) {
+  trace::scope const timed(p.trace, trace::direction::forward, which, a.in, a.out);
+  pass<D> own{p.device, p.mode, p.random.child(which.index), p.scratch, p.trace};
   l.forward(own, a, more...);
   if (p.trace) p.device.synchronize();
 }
 
 /// The same in the backward pass; does nothing where nobody needs a gradient. Who watches is told of it.
-template <class L, class D>
-void backward_child(pass<D> const& p, std::size_t index, L const& l,
+template <class C, class L, class D>
+void backward_child(pass<D> const& p, child_of<C> const& which, L const& l,
                     backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch) {
   if (a.dx.empty() && a.gradients.empty()) return;
-  trace::scope const timed(p.trace, trace::direction::backward, index, name_of<L>(), a.in, a.out);
-  pass<D> own{p.device, p.mode, p.random.child(index), scratch, p.trace, p.watch};
+  trace::scope const timed(p.trace, trace::direction::backward, which, a.in, a.out);
+  pass<D> own{p.device, p.mode, p.random.child(which.index), scratch, p.trace, p.watch};
   l.backward(own, a);
   if (p.trace) p.device.synchronize();
   if (p.watch && !a.gradients.empty()) p.watch->final_from(a.gradients);

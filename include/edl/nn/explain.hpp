@@ -6,20 +6,22 @@
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "edl/device/any_device.hpp"
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/layer.hpp"
 #include "edl/nn/model.hpp"
+#include "edl/nn/naming.hpp"
 
 namespace edl::nn {
 namespace detail {
 
 /// What is said of a step.
 struct step_line {
-  std::size_t depth = 0, place = 0, layers = 1;
-  std::string_view name;
+  std::size_t depth = 0, layers = 1;
+  std::string name;
   shape in, out;
   std::size_t parameters = 0;
   std::size_t bytes = 0;  ///< its result and what it keeps for the backward pass
@@ -53,23 +55,24 @@ struct explainer {
     if constexpr (chained<L>) {
       std::size_t place = 0;
       l.each_step(in, [&](auto const& s, shape from) {
-        one(s.source(), from, s.output(from), s.saved(from, batch), depth, place, s.width);
+        one(child_name(l, in, place), s.source(), from, s.output(from), s.saved(from, batch), depth, s.width);
         place += s.width;
       });
     } else if constexpr (container<L>) {
       std::size_t place = 0;
       l.children(in, [&](auto const& child, shape from, std::string_view) {
-        one(child, from, child.output(from), saved_by(child, from, batch), depth, place++, 1);
+        one(child_name(l, in, place++), child, from, child.output(from), saved_by(child, from, batch), depth,
+            1);
         return true;
       });
     }
   }
 
   template <layer L>
-  void one(L const& l, shape in, shape out, std::size_t saved, std::size_t depth, std::size_t place,
+  void one(std::string name, L const& l, shape in, shape out, std::size_t saved, std::size_t depth,
            std::size_t layers) {
     constexpr std::size_t scalar = sizeof(float);
-    write_line(to, {depth, place, layers, name_of<L>(), in, out, count(l, in).parameters,
+    write_line(to, {depth, layers, std::move(name), in, out, count(l, in).parameters,
                     (saved + std::size_t(batch) * out.size()) * scalar, kernel_of(l, in)});
     within(l, in, depth + 1);
   }

@@ -20,14 +20,13 @@ EDL_INLINE void write_head(std::ostream& to) {
 }
 
 EDL_INLINE void write_line(std::ostream& to, step_line const& l) {
-  std::string const name = fmt::format("{:{}}{}_{}{}", "", 2 * l.depth, l.name, l.place,
+  std::string const name = fmt::format("{:{}}{}{}", "", 2 * l.depth, l.name,
                                        l.layers > 1 ? fmt::format(" ({} layers)", l.layers) : "");
   to << fmt::format("{:<34} {:>12} {:>12} {:>11} {:>9}  {}\n", name, text_of(l.in), text_of(l.out),
                     l.parameters, megabytes(l.bytes), l.kernel);
 }
 
 EDL_INLINE void write_memory(std::ostream& to, model_memory const& m) {
-  to << "the number of a step is the place of its first layer among its neighbours, counted from 0\n";
   to << fmt::format("memory, MB: variables {}, gradients {}, activations {}, scratch {}, in all {}\n",
                     megabytes(m.variables), megabytes(m.gradients), megabytes(m.activations),
                     megabytes(m.scratch), megabytes(m.total()));

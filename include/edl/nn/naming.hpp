@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,8 +12,29 @@
 
 namespace edl::nn {
 
+/// The last of the names of siblings, numbered where it stands there twice: `dense`, then `dense_1`, as Keras
+/// does.
+std::string numbered(std::span<std::string_view const> names);
+
+/// What a container calls its child: the child's role, or else its kind.
+template <class L>
+constexpr std::string_view child_name(L const&, std::string_view role) {
+  return role.empty() ? name_of<L>() : role;
+}
+
+/// The same for child number `index`, numbered among its siblings. Its variables have this name in theirs.
+template <container C>
+std::string child_name(C const& of, shape in, std::size_t index) {
+  std::vector<std::string_view> names;
+  of.children(in, [&](auto const& child, shape, std::string_view role) {
+    names.push_back(child_name(child, role));
+    return names.size() <= index;
+  });
+  return numbered(names);
+}
+
 /// Gives the variables of a layer their names while somebody walks through it, outermost first. Names are
-/// paths; a name that stands twice in one container is numbered from the second on, as Keras does.
+/// paths of `child_name`s.
 class naming {
  public:
   void enter(std::string_view name);

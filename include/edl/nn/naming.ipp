@@ -8,14 +8,19 @@
 
 namespace edl::nn {
 
+EDL_INLINE std::string numbered(std::span<std::string_view const> names) {
+  auto const twins = std::ranges::count(names, names.back()) - 1;
+  std::string name(names.back());
+  if (twins > 0) name += '_' + std::to_string(twins);
+  return name;
+}
+
 EDL_INLINE void naming::enter(std::string_view name) {
   auto& taken = levels_.back().taken;
-  auto const twins = std::ranges::count(taken, name);
   taken.push_back(name);
+  std::string const own = numbered(taken);
   levels_.push_back({path_.size(), {}});
-  path_ += name;
-  if (twins > 0) path_ += '_' + std::to_string(twins);
-  path_ += '/';
+  path_ += own + '/';
 }
 
 EDL_INLINE void naming::leave() {

@@ -59,7 +59,7 @@ struct parallel {
     auto const one = [&](auto const& b) {
       shape const out = b.output(a.in);
       auto const y = shares.keep(out);
-      forward_child(p, index, b, shares.next(b, a.in, a.x, y));
+      forward_child(p, child_of{*this, a.in, index}, b, shares.next(b, a.in, a.x, y));
       if constexpr (How == merge::concat) {
         auto const c = std::size_t(out.channels);
         p.device.copy_columns(y.size() / c, c, y, 0, c, a.y, channel, std::size_t(a.out.channels));
@@ -96,7 +96,7 @@ struct parallel {
         p.device.copy(a.dy, slice);
       }
       call.dx = index == 0 ? a.dx : other.first(a.dx.size());
-      backward_child(own, index, b, call, scratch.rest());
+      backward_child(own, child_of{*this, a.in, index}, b, call, scratch.rest());
       if (index > 0 && !a.dx.empty()) p.device.add(activation::none, a.dx, other, a.dx);
       ++index;
     };

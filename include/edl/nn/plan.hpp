@@ -79,7 +79,7 @@ template <layer L>
 void name_variables(L const& l, shape in, naming& names) {
   if constexpr (container<L>)
     l.children(in, [&](auto const& child, shape s, std::string_view role) {
-      names.enter(role.empty() ? name_of<std::remove_cvref_t<decltype(child)>>() : role);
+      names.enter(child_name(child, role));
       name_variables(child, s, names);
       names.leave();
       return true;

@@ -72,13 +72,13 @@ struct shortcut {
       right = shares.keep(a.out);
     pass<D> own{p.device, p.mode, p.random, scratch.rest(), p.trace};
     if constexpr (projects) {
-      forward_child(own, 1, projection, shares.next(projection, a.in, a.x, right));
+      forward_child(own, child_of{*this, a.in, 1}, projection, shares.next(projection, a.in, a.x, right));
       other = right;
     }
     if constexpr (joins) {
-      forward_child(own, 0, body, body_call, other, f);
+      forward_child(own, child_of{*this, a.in, 0}, body, body_call, other, f);
     } else {
-      forward_child(own, 0, body, body_call);
+      forward_child(own, child_of{*this, a.in, 0}, body, body_call);
       p.device.add(f, left, other, a.y);
     }
   }
@@ -99,13 +99,13 @@ struct shortcut {
     left.dx = a.dx;
     pass<D> own{p.device, p.mode, p.random, {}, p.trace, p.watch};
     if (projects) own.watch = nullptr;  // the projection's gradients stand behind, and come later
-    backward_child(own, 0, body, left, scratch.rest());
+    backward_child(own, child_of{*this, a.in, 0}, body, left, scratch.rest());
     view<T> more = a.dy;
     if constexpr (projects) {
       auto right = shares.next(projection, a.in, a.x, forgets ? view<T>{} : view<T>(shares.kept(a.out)));
       right.dy = a.dy;
       right.dx = other.first(a.dx.size());
-      backward_child(p, 1, projection, right, scratch.rest());
+      backward_child(p, child_of{*this, a.in, 1}, projection, right, scratch.rest());
       more = right.dx;
     }
     if (a.dx.empty()) return;

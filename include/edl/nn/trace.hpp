@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -23,7 +24,7 @@ class trace {
 
   /// A layer in one direction: what it is, and the time that it took.
   struct entry {
-    std::string name;  ///< the containers' names, and its own with its place among its siblings
+    std::string name;  ///< the containers' names and its own, as `child_name` has them
     direction way = direction::forward;
     shape in, out;
     std::size_t depth = 0;  ///< containers around it
@@ -37,8 +38,10 @@ class trace {
   /// Times a call while it lives; nothing where there is no trace.
   class scope {
    public:
-    scope(trace* of, direction way, std::size_t place, std::string_view name, shape in, shape out) : of_(of) {
-      if (of_) of_->begin(way, place, name, in, out);
+    /// `name()` is only called where there is a trace.
+    template <std::invocable Name>
+    scope(trace* of, direction way, Name&& name, shape in, shape out) : of_(of) {
+      if (of_) of_->begin(way, name(), in, out);
     }
     scope(scope const&) = delete;
     ~scope() {
@@ -68,7 +71,7 @@ class trace {
     time_point begin;
   };
 
-  void begin(direction way, std::size_t place, std::string_view name, shape in, shape out);
+  void begin(direction way, std::string const& name, shape in, shape out);
   void end();
 
   std::size_t most_events_;

@@ -12,9 +12,9 @@
 
 namespace edl::nn {
 
-EDL_INLINE void trace::begin(direction way, std::size_t place, std::string_view name, shape in, shape out) {
+EDL_INLINE void trace::begin(direction way, std::string const& name, shape in, shape out) {
   std::string const around = open_.empty() ? std::string() : entries_[open_.back().entry].name + '/';
-  std::string const full = fmt::format("{}{}_{}", around, name, place);
+  std::string const full = around + name;
   auto it = std::ranges::find_if(entries_, [&](entry const& e) { return e.way == way && e.name == full; });
   if (it == entries_.end()) it = entries_.insert(it, {full, way, in, out, open_.size(), 0, {}});
   open_.push_back({std::size_t(it - entries_.begin()), clock::now()});
