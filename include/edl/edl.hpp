@@ -10,6 +10,7 @@
 #include "edl/core/error.hpp"
 #include "edl/data/example.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/features/features.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"

@@ -75,7 +75,7 @@ TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
 
 TEST_CASE("another delimiter, a byte order mark, a quoted header, no line end at the end") {
   support::scratch const dir;
-  csv_source const s{support::write(dir / "t.csv", "\xEF\xBB\xBF\"a;b\";c\n1,5;x\n2;y"), ';'};
+  csv_source const s{support::write(dir / "t.csv", "\xEF\xBB\xBF\"a;b\";c\n1,5;x\n2;y"), {.delimiter = ';'}};
   CHECK(s.columns()[0].name == "a;b");
   CHECK(s.columns()[0].what == example::kind::strings);
   CHECK(s.shards()[0].records == 2);
@@ -84,7 +84,7 @@ TEST_CASE("another delimiter, a byte order mark, a quoted header, no line end at
   in->read(0, 1, e);
   CHECK(e.bytes("a;b") == "2");
   CHECK(e.bytes("c") == "y");
-  CHECK(!failure([&] { csv_source(dir / "t.csv", '"'); }).empty());
+  CHECK(!failure([&] { csv_source(dir / "t.csv", {.delimiter = '"'}); }).empty());
 }
 
 TEST_CASE("rows over the border of a block, and one too long") {

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "edl/author/model_learner.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/edl.hpp"
 #include "models-count.inc"
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 10, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 11, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -32,8 +33,9 @@ constexpr auto block =
     ;
 
 #include "models-3.inc"
-#include "models-5.inc"
-#include "models-8.inc"
+#include "models-4.inc"
+#include "models-6.inc"
+#include "models-9.inc"
 
 struct picture {
   static constexpr auto network =
@@ -41,15 +43,15 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-6.inc"
 #include "models-7.inc"
+#include "models-8.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-4.inc"
-#include "models-9.inc"
+#include "models-10.inc"
+#include "models-5.inc"
 };
 
 void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
@@ -58,7 +60,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-10.inc"
+#include "models-11.inc"
 
 }  // namespace
 
@@ -71,6 +73,29 @@ TEST_CASE("the model of several inputs in the documents can be trained") {
   edl::author::model_learner<wide_and_deep> const learner(edl::cpu::open({}), {});
   CHECK(learner.facts().input.size() == 1 + 1 + 2 * 20);
   CHECK(learner.facts().output.size() == 1);
+}
+
+TEST_CASE("the model of a table's columns in the documents feeds them as ids of one vocabulary") {
+  edl::author::model_learner<wages> const learner(edl::cpu::open({}), {});
+  CHECK(wages::ids.size() == 6 + 4 + 100);
+  edl::example record;
+  edl::example_builder made(record);
+  made.floating("age", 52.2f);
+  made.integer("hours", 40);
+  made.bytes("education", "Masters");
+  made.bytes("occupation", "Sales");
+  made.integer("label", 1);
+  edl::data::batch b;
+  b.capacity = 1;
+  b.feature_size = learner.facts().input.size();
+  b.features.resize(b.feature_size);
+  b.target_size = 1;
+  b.targets.resize(1);
+  learner.feed(record, b, 0, edl::mode::training);
+  CHECK(b.features[0] == doctest::Approx(1));
+  CHECK(b.features[1] == 3);
+  CHECK(b.features[2] == 6 + 2);
+  CHECK(b.features[3] >= 6 + 4);
 }
 
 TEST_CASE("the function of the documents takes predictions") {

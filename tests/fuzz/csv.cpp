@@ -6,7 +6,8 @@
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   fuzz::takes([&] {
-    edl::data::csv_source const source(file.with(fuzz::text(data, size)), size % 4 == 0 ? ';' : ',');
+    edl::data::csv_source const source(file.with(fuzz::text(data, size)),
+                                       {.delimiter = size % 4 == 0 ? ';' : ','});
     auto const reader = source.open();
     edl::example row;
     for (std::uint64_t i = 0; i < source.shards()[0].records; ++i)

@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstdio>
-
 #include "commands.hpp"
 #include "data/support.hpp"
 #include "edl/data/recordio.hpp"
 #include "zoo/tool.hpp"
 
 namespace {
-
-/// What a command writes to standard error.
-std::string complaints(std::string const& file, edl::tool::words const& line, int& code) {
-  std::fflush(stderr);
-  int const kept = ::dup(2), to = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::dup2(to, 2);
-  code = edl::tool::run(line);
-  std::fflush(stderr);
-  ::dup2(kept, 2);
-  ::close(kept);
-  ::close(to);
-  return support::read(file);
-}
 
 std::size_t lines_with(std::string const& text, std::string const& part) {
   std::size_t n = 0;
@@ -46,8 +28,7 @@ TEST_CASE("inspect --verify tells a damaged chunk once, with the records that it
   std::string bytes = support::read(path);
   bytes[bytes.size() - 5] ^= 1;
   support::write(path, bytes);
-  int code = 0;
-  std::string const said = complaints(dir / "said", {"data", "inspect", path, "--verify"}, code);
+  auto const [code, out, said] = tool_test::run({"data", "inspect", path, "--verify"});
   CAPTURE(said);
   CHECK(code == 1);
   CHECK(lines_with(said, "edl: damaged: ") == 1);

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
 #include "command_line.hpp"
+#include "commands.hpp"
 #include "data/support.hpp"
 #include "edl/core/error.hpp"
 
@@ -45,6 +49,39 @@ inline edl::tool::words shell_words(std::string const& text) {
     }
   }
   if (in_word) all.push_back(word);
+  return all;
+}
+
+/// What a command says, and its exit code.
+struct said {
+  int code = 0;
+  std::string out, err;
+};
+
+/// Runs a command in this process.
+inline said run(edl::tool::words const& line) {
+  support::scratch const dir;
+  auto const into = [&](int fd, std::string const& file) {
+    int const kept = ::dup(fd), to = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(to, fd);
+    ::close(to);
+    return kept;
+  };
+  auto const back = [](int fd, int kept) {
+    ::dup2(kept, fd);
+    ::close(kept);
+  };
+  std::fflush(stdout);
+  std::fflush(stderr);
+  int const out = into(1, dir / "out"), err = into(2, dir / "err");
+  said all;
+  all.code = edl::tool::run(line);
+  std::fflush(stdout);
+  std::fflush(stderr);
+  back(1, out);
+  back(2, err);
+  all.out = support::read(dir / "out");
+  all.err = support::read(dir / "err");
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <set>
 
+#include "analyze.hpp"
 #include "audit.hpp"
 #include "change.hpp"
 #include "cluster.hpp"
@@ -224,6 +225,9 @@ std::vector<command> const& commands() {
        zoo_flags_of<push>, zoo_as<push>},
       {"data inspect", "PATH [flags]", "tell what records lie at a path", "edl data inspect data/mnist/train",
        inspect_flags, inspect},
+      {"data analyze", "PATH [flags]", "tell the statistics of each feature, for a model to use",
+       "edl data analyze data/census/train\nedl data analyze census.csv --to=statistics", analyze_flags,
+       analyze},
       {"data convert", "--from=PATH --to=DIRECTORY [flags]", "write records of any format as RecordIO files",
        "edl data convert --from=cifar-10-batches-bin/train --to=data/cifar10/train", convert_flags, convert},
       {"data make", "DIRECTORY [flags]", "write published data sets or drawn digits as RecordIO files",

@@ -167,8 +167,9 @@ std::vector<flag> shard_flags() {
           {.name = "fraction", .fallback = "1", .help = "share of the records to take, from the first"}};
 }
 
-void write_records(std::string const& from, std::string const& to, data::convert_options const& o) {
-  auto const source = data::open_source(from);
+void write_records(std::string const& from, std::string const& to, data::convert_options const& o,
+                   data::source_options const& as = {}) {
+  auto const source = data::open_source(from, as);
   data::converted const made = data::convert(*source, to, o);
   fmt::print("{} records in {} files: {}\n", made.records, made.files, to);
   std::fflush(stdout);
@@ -176,19 +177,36 @@ void write_records(std::string const& from, std::string const& to, data::convert
 
 }  // namespace
 
+flag format_flag() {
+  return {
+      .name = "format",
+      .fallback = "auto",
+      .help = "of a file whose name does not say it: UCI's census income, Criteo's click logs, libFM's rows",
+      .choices = {"auto", "census", "criteo", "libfm"}};
+}
+
+data::format format_of(command_line const& l) {
+  std::string const& name = l.text("format");
+  return name == "census"   ? data::format::census
+         : name == "criteo" ? data::format::criteo
+         : name == "libfm"  ? data::format::libfm
+                            : data::format::automatic;
+}
+
 std::vector<flag> inspect_flags() {
   return {{.name = "verify", .fallback = "false", .help = "read every record", .what = flag::kind::truth},
           {.name = "output",
            .fallback = "table",
            .help = "how to print it",
            .aliases = {"o"},
-           .choices = {"table", "json", "yaml"}}};
+           .choices = {"table", "json", "yaml"}},
+          format_flag()};
 }
 
 int inspect(words const& line) {
   command_line const l("data inspect", inspect_flags(), line, 1, 1, "the path of the records");
   std::string const& path = l.arguments()[0];
-  auto const source = data::open_source(path, {.skip_damaged = true});
+  auto const source = data::open_source(path, {.as = format_of(l), .skip_damaged = true});
   std::vector<std::string> damage(source->damage().begin(), source->damage().end());
   json all{{"path", path}, {"records", data::records(*source)}};
   all["shards"] = json::array();
@@ -226,10 +244,12 @@ int inspect(words const& line) {
 }
 
 std::vector<flag> convert_flags() {
-  std::vector<flag> all{{.name = "from",
-                         .help = "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, or "
-                                 "synthetic:train, synthetic:test"},
-                        {.name = "to", .help = "directory to write into; it appears when it is complete"}};
+  std::vector<flag> all{
+      {.name = "from",
+       .help = "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, libFM, or "
+               "synthetic:train, synthetic:test"},
+      {.name = "to", .help = "directory to write into; it appears when it is complete"},
+      format_flag()};
   auto const more = shard_flags();
   all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -239,7 +259,7 @@ int convert(words const& line) {
   command_line const l("data convert", convert_flags(), line);
   for (char const* needed : {"from", "to"})
     if (l.text(needed).empty()) throw usage_error(fmt::format("data convert: --{} is needed", needed));
-  write_records(l.text("from"), l.text("to"), read_options(l));
+  write_records(l.text("from"), l.text("to"), read_options(l), {.as = format_of(l)});
   return done;
 }
 

@@ -6,12 +6,17 @@
 #include <vector>
 
 #include "command_line.hpp"
+#include "edl/data/reader.hpp"
 
 namespace edl::tool {
 
 /// `edl data inspect`: what records lie at a path, in which files, and what is in them.
 int inspect(words const& line);
 std::vector<flag> inspect_flags();
+
+/// What the files are, for the commands that read them.
+flag format_flag();
+data::format format_of(command_line const& l);
 
 /// `edl data convert`: records of any format as RecordIO files, as the program's own `data` command does it.
 int convert(words const& line);

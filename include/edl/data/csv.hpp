@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edl/core/inline.hpp"
@@ -16,22 +17,31 @@ namespace detail {
 class csv_reader;
 }
 
+struct csv_column {
+  std::string name;
+  example::kind what = example::kind::none;  ///< none: as the values say
+};
+
+struct csv_options {
+  char delimiter = ',';
+  std::vector<csv_column> columns;  ///< of a file without a header row
+  std::string_view blanks;          ///< characters that do not count at both ends of a text
+  char comment = 0;                 ///< a row that begins with it is no record; 0: every row is one
+};
+
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
-/// header row names the features and is no record; empty lines are none either. A column whose every value is
-/// a whole number gives integers, one of numbers floats, any other bytes. Where a field of a column of
-/// numbers is empty, the record lacks the feature. The whole file is scanned once, for the rows' offsets and
-/// the columns' kinds. A file is one shard.
+/// header row names the features and is no record, unless the options name them; empty lines are none either.
+/// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. Where
+/// a field of a column of numbers is empty, the record lacks the feature. The whole file is scanned once, for
+/// the rows' offsets and the columns' kinds. A file is one shard.
 class csv_source : public source {
  public:
-  struct column {
-    std::string name;
-    example::kind what = example::kind::none;
-  };
+  using column = csv_column;
 
   /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
   /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A row with
   /// too few or too many fields is an error when it is read.
-  explicit csv_source(std::string const& path, char delimiter = ',');
+  explicit csv_source(std::string const& path, csv_options options = {});
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
@@ -44,7 +54,7 @@ class csv_source : public source {
   std::uint64_t line_of(std::uint64_t row) const;
 
   detail::input_file file_;
-  char delimiter_;
+  csv_options options_;
   std::vector<column> columns_;
   std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
   std::vector<std::uint64_t> lines_;  // of some rows

@@ -75,6 +75,13 @@ inline std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// A text without the characters that do not count at its ends.
+inline std::string_view stripped(std::string_view text, std::string_view blanks) {
+  std::size_t const first = text.find_first_not_of(blanks);
+  if (blanks.empty() || first == std::string_view::npos) return blanks.empty() ? text : std::string_view();
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
 template <class Number>
 std::optional<Number> number(std::string_view text) {
   Number value{};
@@ -108,17 +115,17 @@ class csv_reader final : public reader {
     auto const refuse = [&](std::string const& what) {
       return data_error(fmt::format("{}:{}: {}", file.path(), from_.line_of(record), what));
     };
-    if (!fields_.split(row_, from_.delimiter_)) throw refuse("characters follow a closing quote");
+    if (!fields_.split(row_, from_.options_.delimiter)) throw refuse("characters follow a closing quote");
     auto const& columns = from_.columns_;
     if (fields_.size() != columns.size())
-      throw refuse(
-          fmt::format("expected {} fields as in the header, found {}", columns.size(), fields_.size()));
+      throw refuse(fmt::format("expected {} fields{}, found {}", columns.size(),
+                               from_.options_.columns.empty() ? " as in the header" : "", fields_.size()));
     example_builder build{into};
     for (std::size_t i = 0; i < columns.size(); ++i) {
       auto const& [name, what] = columns[i];
       auto const text = trimmed(fields_[i]);
       if (what == example::kind::strings) {
-        build.bytes(name, fields_[i]);
+        build.bytes(name, stripped(fields_[i], from_.options_.blanks));
       } else if (text.empty()) {
         continue;
       } else if (what == example::kind::integers) {
@@ -141,9 +148,9 @@ class csv_reader final : public reader {
 
 }  // namespace detail
 
-EDL_INLINE csv_source::csv_source(std::string const& path, char delimiter)
-    : file_(path), delimiter_(delimiter) {
-  if (delimiter == '"' || delimiter == '\n' || delimiter == '\r')
+EDL_INLINE csv_source::csv_source(std::string const& path, csv_options options)
+    : file_(path), options_(std::move(options)), columns_(options_.columns) {
+  if (char const delimiter = options_.delimiter; delimiter == '"' || delimiter == '\n' || delimiter == '\r')
     throw usage_error(fmt::format("{}: a quote or a line end cannot be the delimiter", path));
   scan();
   shards_.push_back({path.substr(path.find_last_of('/') + 1), rows_.size() - 1});
@@ -160,7 +167,8 @@ EDL_INLINE void csv_source::scan() {
     if (row.empty() || row == "\r") return;
     if (row.size() > detail::csv_row_limit)
       throw refuse(fmt::format("is longer than {} bytes", detail::csv_row_limit));
-    bool const good = fields.split(row, delimiter_);
+    if (options_.comment != 0 && row.front() == options_.comment) return;
+    bool const good = fields.split(row, options_.delimiter);
     if (columns_.empty()) {
       if (!good) throw refuse("characters follow a closing quote in the header");
       if (fields.size() > detail::csv_columns)
@@ -180,7 +188,8 @@ EDL_INLINE void csv_source::scan() {
     rows_.push_back(begin);
     if (!good || fields.size() != columns_.size()) return;  // told when it is read
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      columns_[i].what = detail::widen(columns_[i].what, fields[i]);
+      if (options_.columns.empty() || options_.columns[i].what == example::kind::none)
+        columns_[i].what = detail::widen(columns_[i].what, fields[i]);
   };
 
   auto state = detail::csv_state::begin;
@@ -196,7 +205,7 @@ EDL_INLINE void csv_source::scan() {
     std::size_t copied = 0;
     for (std::size_t i = 0; i < block.size(); ++i) {
       bool const ends = block[i] == '\n' && state != detail::csv_state::quoted;
-      state = detail::csv_next(state, block[i], delimiter_);
+      state = detail::csv_next(state, block[i], options_.delimiter);
       if (!ends) continue;
       row.append(block, copied, i - copied);
       copied = i + 1;

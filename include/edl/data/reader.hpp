@@ -58,9 +58,18 @@ inline std::uint64_t records(source const& of) {
   return all;
 }
 
+/// What a file is whose name does not say it.
+enum class format {
+  automatic,  ///< as the name says
+  census,     ///< UCI's adult.data and adult.test
+  criteo,     ///< the click logs of Criteo's challenge of 2014, with tabs
+  libfm       ///< as `.libfm` and `.libsvm` files
+};
+
 struct source_options {
-  bool skip_damaged = false;  ///< leave out what a damaged file hides instead of refusing the file
-  char csv_delimiter = ',';   ///< between the fields of a `.csv` file
+  format as = format::automatic;  ///< of a file
+  bool skip_damaged = false;      ///< leave out what a damaged file hides instead of refusing the file
+  char csv_delimiter = ',';       ///< between the fields of a `.csv` file
   std::size_t cache_bytes = 64ull << 20;  ///< of unpacked chunks, about, per reader
 };
 

@@ -16,7 +16,7 @@ namespace edl::data {
 /// - any other directory: its RecordIO files by name. Sub-directories are not entered. Names that begin with
 ///   `.` or `_`, README and LICENSE are not data. Nor are the endings of texts, checksums and unfinished
 ///   files (.md .txt .json .yaml .yml .html .log .md5 .sha256 .crc .tmp .partial);
-/// - a `.csv` file; any other file is RecordIO;
+/// - a `.csv` file; a `.libfm` or `.libsvm` file; any other file is RecordIO, unless the options say else;
 /// - `synthetic:train`, `synthetic:test`: drawn digits that need no file (data/synthetic.hpp).
 /// An edl::error names the path and what is wrong with it: missing, unreadable, empty, ambiguous.
 std::unique_ptr<source> open_source(std::string const& path, source_options const& options = {});

@@ -14,6 +14,8 @@
 #include "edl/data/cifar10.hpp"
 #include "edl/data/csv.hpp"
 #include "edl/data/idx.hpp"
+#include "edl/data/libfm.hpp"
+#include "edl/data/published_tables.hpp"
 #include "edl/data/recordio_source.hpp"
 #include "edl/data/source.hpp"
 #include "edl/data/synthetic.hpp"
@@ -134,10 +136,16 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
   }
   if (failure) throw error(fmt::format("{}: cannot be read: {}", path, failure.message()));
   std::unique_ptr<source> opened;
-  if (fs::is_directory(status)) {
+  if (options.as == format::census) {
+    opened = std::make_unique<csv_source>(path, census_options());
+  } else if (options.as == format::criteo) {
+    opened = std::make_unique<csv_source>(path, criteo_options());
+  } else if (fs::is_directory(status)) {
     opened = detail::open_directory(path, options);
   } else if (path.ends_with(".csv")) {
-    opened = std::make_unique<csv_source>(path, options.csv_delimiter);
+    opened = std::make_unique<csv_source>(path, csv_options{.delimiter = options.csv_delimiter});
+  } else if (options.as == format::libfm || path.ends_with(".libfm") || path.ends_with(".libsvm")) {
+    opened = std::make_unique<libfm_source>(path);
   } else {
     opened = std::make_unique<recordio_source>(std::vector{path}, options);
   }
