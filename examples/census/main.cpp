@@ -21,10 +21,9 @@ struct census {
                                                          "occupation", "relationship",  "race",
                                                          "sex",        "native_country"};
   static constexpr edl::features::hashing field{.buckets = 100};
-  static constexpr edl::features::id_ranges categories{field, field, field, field,
-                                                       field, field, field, field};
+  static constexpr edl::features::id_ranges<count> categories{field};
   static constexpr edl::features::crossing pair{.buckets = 2'000};
-  static constexpr edl::features::id_ranges crosses{pair, pair, pair};
+  static constexpr edl::features::id_ranges<3> crosses{pair};
 
   static constexpr auto in =
       nn::inputs(nn::input<"numbers">(nn::features{.count = 5}),

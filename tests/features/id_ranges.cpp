@@ -20,6 +20,12 @@ TEST_CASE("columns follow each other in one vocabulary, as ElasticDL's tutorial 
   CHECK(ids(1, marital("unknown")) == -1);
 }
 
+TEST_CASE("columns may be alike") {
+  constexpr id_ranges<3> ids{round_identity{.most = 4}};
+  static_assert(ids.size() == 15);
+  CHECK(ids(2, 0) == 10);
+}
+
 TEST_CASE("an id that is none of its column's is refused") {
   constexpr id_ranges ids{round_identity{.most = 2}, round_identity{.most = 2}};
   CHECK(ids(1, 2) == 5);

@@ -8,7 +8,7 @@ shift 2
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
-"$stage/bin/edl" zoo init --model_zoo=model_zoo
+"$stage/bin/edl" zoo init --model_zoo=model_zoo --models=all
 [ "$("$stage/bin/elasticdl" --version)" = "$("$stage/bin/edl" --version)" ]
 [ -f Dockerfile ]
 cmake -S model_zoo -B build -DCMAKE_PREFIX_PATH="$stage" "$@"

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "edl/core/error.hpp"
+#include "edl/features/pieces.hpp"
 #include "engine.hpp"
 #include "template.hpp"
 
@@ -130,9 +131,24 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
                                                                 {"base_image", flags.text("base_image")},
                                                                 {"cluster_spec", cluster_spec},
                                                                 {"local_package", local_package}};
+  std::string const wanted = flags.text("models");
+  std::vector<std::string> models;
+  for (std::string_view const name : features::pieces(wanted)) models.emplace_back(name);
+  auto const folder_of = [](template_file const& t) {
+    return t.path.substr(0, std::min(t.path.find('/'), t.path.size()));
+  };
+  for (std::string const& name : models)
+    if (name != "all" && std::ranges::none_of(zoo_template(), [&](template_file const& t) {
+          return t.path.find('/') != t.path.npos && folder_of(t) == name;
+        }))
+      throw usage_error(
+          fmt::format("--models={}: '{}' is none of criteo, frappe, heart, iris, mnist, all", wanted, name));
   bool const has_one = fs::exists(here / zoo / "CMakeLists.txt");
   if (has_one) fmt::print(out, "kept    {}: there is a zoo in it\n", zoo);
   for (template_file const& t : zoo_template()) {
+    if (t.path.find('/') != t.path.npos && std::ranges::find(models, folder_of(t)) == models.end() &&
+        std::ranges::find(models, "all") == models.end())
+      continue;
     std::string text = filled(std::string(t.content), values);
     if (t.path == "Dockerfile")
       files.push_back({"Dockerfile", signed_text(std::move(text)), true});
@@ -198,6 +214,9 @@ std::vector<flag> zoo_flags(std::string const& command) {
             {.name = "base_image",
              .fallback = "edl:dev",
              .help = "image that the zoo is built in: one with edl installed"},
+            {.name = "models",
+             .fallback = "mnist",
+             .help = "models to begin with, with commas between: criteo, frappe, heart, iris, mnist, all"},
             {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
             {.name = "local_pkg_dir",
              .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},

@@ -19,6 +19,7 @@
 #include "edl/data/recordio_source.hpp"
 #include "edl/data/source.hpp"
 #include "edl/data/synthetic.hpp"
+#include "edl/data/synthetic_clicks.hpp"
 
 namespace edl::data {
 namespace detail {
@@ -124,6 +125,10 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
   if (given == "synthetic:train") return std::make_unique<synthetic_source>();
   if (given == "synthetic:test")
     return std::make_unique<synthetic_source>(synthetic_options{.records = 10'000, .seed = 1});
+  if (given == "synthetic:clicks")
+    return std::make_unique<synthetic_clicks>(synthetic_options{.records = 200'000});
+  if (given == "synthetic:clicks-test")
+    return std::make_unique<synthetic_clicks>(synthetic_options{.records = 20'000, .seed = 1});
   auto path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   std::error_code failure;
@@ -131,7 +136,10 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
   if (status.type() == fs::file_type::not_found) {
     if (auto part = detail::open_part(path)) return part;
     if (path.starts_with("synthetic:"))
-      throw error(fmt::format("{}: drawn digits are synthetic:train or synthetic:test", path));
+      throw error(
+          fmt::format("{}: drawn records are synthetic:train, synthetic:test (digits), synthetic:clicks or "
+                      "synthetic:clicks-test",
+                      path));
     throw error(fmt::format("{}: there is no such file or directory", path));
   }
   if (failure) throw error(fmt::format("{}: cannot be read: {}", path, failure.message()));

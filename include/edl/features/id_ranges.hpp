@@ -27,6 +27,13 @@ class id_ranges {
     ((ends_[i] = (i == 0 ? 0 : ends_[i - 1]) + columns.size(), ++i), ...);
   }
 
+  /// All columns are like this one.
+  template <id_column Column>
+    requires(N > 1)
+  constexpr explicit id_ranges(Column const& each) {
+    for (std::size_t i = 0; i < N; ++i) ends_[i] = std::int64_t(i + 1) * each.size();
+  }
+
   /// −1, which means none, stays −1. Throws data_error for a value that is none of its column's.
   constexpr std::int64_t operator()(std::size_t column, std::int64_t id) const {
     if (id == -1) return -1;
