@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/error.hpp"
+
 using namespace edl::features;
 
 TEST_CASE("texts have the buckets that ElasticDL's and TensorFlow's documents show") {
@@ -23,6 +25,11 @@ TEST_CASE("a number has the bucket of its digits") {
   CHECK(many(std::int64_t(-17)) == many("-17"));
   CHECK(many(std::int64_t(0)) == many("0"));
   CHECK(many(std::numeric_limits<std::int64_t>::min()) == many("-9223372036854775808"));
+}
+
+TEST_CASE("no bucket is an error") {
+  CHECK_THROWS_AS(hashing{0}("a"), edl::usage_error);
+  CHECK_THROWS_AS(hashing{-3}("a"), edl::usage_error);
 }
 
 TEST_CASE("values are crossed with a separator, so that their border counts") {

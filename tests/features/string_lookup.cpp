@@ -44,5 +44,10 @@ TEST_CASE("a vocabulary is read from a file") {
   std::ofstream(path) << "a\nb\na\n";
   CHECK_THROWS_WITH_AS(loaded_lookup::from_file(path),
                        (path + ":3: the word 'a' stands there a second time").c_str(), edl::usage_error);
-  CHECK_THROWS_AS(loaded_lookup::from_file(path + "-none"), edl::usage_error);
+  std::ofstream(path) << "a\n\nb";  // the second word is empty
+  CHECK(loaded_lookup::from_file(path)("") == 1);
+  std::ofstream(path) << "";
+  CHECK_THROWS_AS(loaded_lookup::from_file(path), edl::usage_error);
+  CHECK_THROWS_AS(loaded_lookup::from_file(path + "-none"), edl::error);
+  CHECK_THROWS_AS(loaded_lookup::from_file("/dev/zero"), edl::error);
 }

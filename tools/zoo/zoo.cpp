@@ -141,8 +141,8 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
     if (name != "all" && std::ranges::none_of(zoo_template(), [&](template_file const& t) {
           return t.path.find('/') != t.path.npos && folder_of(t) == name;
         }))
-      throw usage_error(
-          fmt::format("--models={}: '{}' is none of criteo, frappe, heart, iris, mnist, all", wanted, name));
+      throw usage_error(fmt::format(
+          "--models={}: '{}' is none of census, criteo, frappe, heart, iris, mnist, all", wanted, name));
   bool const has_one = fs::exists(here / zoo / "CMakeLists.txt");
   if (has_one) fmt::print(out, "kept    {}: there is a zoo in it\n", zoo);
   for (template_file const& t : zoo_template()) {
@@ -210,21 +210,23 @@ int push(words const& line, std::string const& engine) {
 
 std::vector<flag> zoo_flags(std::string const& command) {
   if (command == "init")
-    return {{.name = "model_zoo", .fallback = ".", .help = "folder of the zoo, in this one"},
-            {.name = "base_image",
-             .fallback = "edl:dev",
-             .help = "image that the zoo is built in: one with edl installed"},
-            {.name = "models",
-             .fallback = "mnist",
-             .help = "models to begin with, with commas between: criteo, frappe, heart, iris, mnist, all"},
-            {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
-            {.name = "local_pkg_dir",
-             .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},
-            {.name = "extra_pypi_index", .help = "is read, and means nothing here"},
-            {.name = "force",
-             .fallback = "false",
-             .help = "write files anew that are there",
-             .what = flag::kind::truth}};
+    return {
+        {.name = "model_zoo", .fallback = ".", .help = "folder of the zoo, in this one"},
+        {.name = "base_image",
+         .fallback = "edl:dev",
+         .help = "image that the zoo is built in: one with edl installed"},
+        {.name = "models",
+         .fallback = "mnist",
+         .help =
+             "models to begin with, with commas between: census, criteo, frappe, heart, iris, mnist, all"},
+        {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
+        {.name = "local_pkg_dir",
+         .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},
+        {.name = "extra_pypi_index", .help = "is read, and means nothing here"},
+        {.name = "force",
+         .fallback = "false",
+         .help = "write files anew that are there",
+         .what = flag::kind::truth}};
   if (command == "build") return {{.name = "image", .help = "name of the image"}};
   return {};
 }

@@ -12,6 +12,7 @@ namespace edl::features {
 std::uint64_t fingerprint(std::string_view bytes);
 
 /// The bucket of a text or a whole number, by its fingerprint; that of a number is its decimal digits'.
+/// Throws usage_error where there is no bucket.
 struct hashing {
   std::int64_t buckets = 1;
 

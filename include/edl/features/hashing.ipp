@@ -4,6 +4,7 @@
 #include <farmhash.h>
 #include <fmt/format.h>
 
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/features/hashing.hpp"
 
@@ -14,6 +15,8 @@ EDL_INLINE std::uint64_t fingerprint(std::string_view bytes) {
 }
 
 EDL_INLINE std::int64_t hashing::operator()(std::string_view text) const {
+  if (buckets < 1)
+    throw usage_error(fmt::format("a hashing into {} buckets: there is at least one", buckets));
   return std::int64_t(fingerprint(text) % std::uint64_t(buckets));
 }
 

@@ -51,7 +51,8 @@ class loaded_lookup {
   explicit loaded_lookup(std::vector<std::string> const& words, int unknown = 1);
 
   /// A file of UTF-8 with a word a line; blanks at both ends do not count. Throws usage_error, which names
-  /// file and line.
+  /// file and line, for a word that comes twice, no word, or more than 1 GiB. Throws edl::error for a file
+  /// that cannot be read.
   static loaded_lookup from_file(std::string const& path, int unknown = 1);
 
   std::int64_t operator()(std::string_view text) const;

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <span>
+#include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/features/pieces.hpp"
 #include "edl/features/string_lookup.hpp"
 
 namespace edl::features {
@@ -32,20 +35,25 @@ EDL_INLINE loaded_lookup::loaded_lookup(std::vector<std::string> const& words, i
 
 EDL_INLINE loaded_lookup loaded_lookup::from_file(std::string const& path, int unknown) {
   constexpr std::string_view blanks = " \t\r\n";
-  std::ifstream in(path);
+  constexpr std::uint64_t most = 1ull << 30;
+  input_file const file(path);
+  if (file.size() > most)
+    throw usage_error(
+        fmt::format("{}: a vocabulary of {} bytes; at most {} are read", path, file.size(), most));
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.empty()) throw usage_error(fmt::format("{}: there is no word in it", path));
   loaded_lookup all({}, unknown);
   std::size_t number = 0;
-  for (std::string line; std::getline(in, line);) {
+  for (std::string_view const line : pieces(text, '\n', "\n")) {  // no line is ignored
     ++number;
-    std::size_t const first = line.find_first_not_of(blanks);
-    std::string const word = first == std::string::npos
-                                 ? std::string()
-                                 : line.substr(first, line.find_last_not_of(blanks) + 1 - first);
-    if (!all.ids_.emplace(word, std::int64_t(all.ids_.size())).second)
+    std::size_t const first = std::min(line.find_first_not_of(blanks), line.size());
+    std::string word(line.substr(first, line.find_last_not_of(blanks) + 1 - first));
+    if (!all.ids_.emplace(std::move(word), std::int64_t(number) - 1).second)
       throw usage_error(
-          fmt::format("{}:{}: the word '{}' stands there a second time", path, number, printable(word, 64)));
+          fmt::format("{}:{}: the word '{}' stands there a second time", path, number, printable(line, 64)));
   }
-  if (number == 0) throw usage_error(fmt::format("{}: there is no vocabulary with a word a line", path));
   return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include "edl/nn/average_pool.hpp"
 #include "edl/nn/batch_norm.hpp"
+#include "edl/nn/compressed_interaction.hpp"
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/cross.hpp"
 #include "edl/nn/dense.hpp"
