@@ -15,7 +15,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 11, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 12, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -32,6 +32,7 @@ constexpr auto block =
 #include "models-2.inc"
     ;
 
+#include "models-10.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-6.inc"
@@ -50,7 +51,7 @@ struct picture {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-10.inc"
+#include "models-11.inc"
 #include "models-5.inc"
 };
 
@@ -60,7 +61,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-11.inc"
+#include "models-12.inc"
 
 }  // namespace
 
@@ -96,6 +97,29 @@ TEST_CASE("the model of a table's columns in the documents feeds them as ids of 
   CHECK(b.features[1] == 3);
   CHECK(b.features[2] == 6 + 2);
   CHECK(b.features[3] >= 6 + 4);
+}
+
+TEST_CASE("the model of several heads in the documents has a label for each") {
+  edl::author::model_learner<visit> const learner(edl::cpu::open({}), {});
+  CHECK(learner.facts().output.size() == 6);
+  auto const with_stars = [](int stars) {
+    edl::example record;
+    edl::example_builder made(record);
+    std::ranges::fill(made.floats("numbers", 4), 0.5f);
+    made.integer("page", 7);
+    made.integer("click", 1);
+    made.integer("stars", stars);
+    return record;
+  };
+  edl::data::batch b;
+  b.capacity = 1;
+  b.feature_size = learner.facts().input.size();
+  b.features.resize(b.feature_size);
+  b.target_size = learner.facts().labels;
+  b.targets.resize(b.target_size);
+  learner.feed(with_stars(4), b, 0, edl::mode::training);
+  CHECK(b.targets == std::vector<float>{1, 4});
+  CHECK_THROWS_AS(learner.feed(with_stars(5), b, 0, edl::mode::training), edl::data_error);
 }
 
 TEST_CASE("the function of the documents takes predictions") {

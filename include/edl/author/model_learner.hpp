@@ -35,6 +35,23 @@ namespace detail {
 /// Throws data_error unless all ids of the range are whole numbers below the vocabulary, or, with `none`, -1.
 void check_ids(view<float> features, nn::id_range ids, int vocabulary, bool none);
 
+/// Whether a loss takes a label, where that may depend on its place among those of the sample.
+template <class Loss>
+bool valid_label(float label, shape output, std::size_t place) {
+  if constexpr (requires { Loss::valid(label, output, place); })
+    return Loss::valid(label, output, place);
+  else
+    return Loss::valid(label, output);
+}
+
+template <class Loss>
+constexpr bool fits_outputs(shape output) {
+  if constexpr (requires { Loss::fits(output); })
+    return Loss::fits(output);
+  else
+    return true;
+}
+
 }  // namespace detail
 
 /// A user's Model as a `learner`.
@@ -47,6 +64,8 @@ class model_learner final : public train::learner {
   static constexpr std::size_t labels = sample_type::labels;
   static constexpr bool classes = traits::loss_type::class_labels;
   static constexpr bool loss_on_gpu = nn::computes_on_accelerator<typename traits::loss_type>;
+  static_assert(detail::fits_outputs<typename traits::loss_type>(output),
+                "edl: the heads of the model's `loss` have other outputs than its `network`");
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
  public:
@@ -84,8 +103,10 @@ class model_learner final : public train::learner {
       b.class_row(row)[0] = std::int32_t(label);
     } else {
       if constexpr (labels == 1) b.target_row(row)[0] = s.label;
-      for (float label : b.target_row(row))
-        if (!traits::loss_type::valid(label, output)) detail::refuse_label(label);
+      std::size_t place = 0;
+      for (float const label : b.target_row(row))
+        if (!detail::valid_label<typename traits::loss_type>(label, output, place++))
+          detail::refuse_label(label);
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <xtensor/xadapt.hpp>
 
@@ -50,8 +51,8 @@ auto label_of() {
 /// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
 /// `edl::id_list` for `nn::weighted_ids`. `label` is an integer for class labels and a float for a single
-/// output. Otherwise it is an xtensor view of as many floats as the network has outputs. In prediction it may
-/// be left alone.
+/// output. Otherwise it is an xtensor view of as many floats as the network has outputs. Where the loss has
+/// `nn::heads`, `head<"name">()` is the label of one of them. In prediction labels may be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
@@ -62,7 +63,10 @@ struct sample {
   /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
   /// classes.
   sample(std::span<float> row, std::span<float> targets)
-      : features(detail::features_view<input_shape>(row.data())), label(make_label(targets)), row_(row) {
+      : features(detail::features_view<input_shape>(row.data())),
+        label(make_label(targets)),
+        row_(row),
+        targets_(targets) {
     clear_lists(Model::network.start);
   }
 
@@ -76,6 +80,19 @@ struct sample {
       return id_list(row_.subspan(first, kind.input().size()), Name.view());
     else
       return detail::features_view<kind.input()>(row_.data() + first);
+  }
+
+  /// The label of the head of that name (`nn::heads`), or a view of them where its loss takes several.
+  template <nn::literal Name>
+  decltype(auto) head() {
+    using heads = typename model_traits<Model>::loss_type;
+    constexpr std::size_t first = heads::template first_of<Name>()[1];
+    constexpr std::size_t count =
+        std::tuple_element_t<heads::template index_of<Name>(), decltype(heads::all)>::labels;
+    if constexpr (count == 1)
+      return (targets_[first]);
+    else
+      return detail::writable_view<1>(targets_.data() + first, {count});
   }
 
   decltype(detail::features_view<input_shape>(nullptr)) features;
@@ -107,7 +124,7 @@ struct sample {
       return detail::writable_view<1>(targets.data(), {labels});
   }
 
-  std::span<float> row_;
+  std::span<float> row_, targets_;
 };
 
 }  // namespace edl

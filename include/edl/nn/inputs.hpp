@@ -8,18 +8,10 @@
 
 #include "edl/nn/input.hpp"
 #include "edl/nn/input_slice.hpp"
+#include "edl/nn/literal.hpp"
 #include "edl/nn/sequential.hpp"
 
 namespace edl::nn {
-
-/// A name as an argument of a template: `input<"age">`.
-template <std::size_t N>
-struct literal {
-  char text[N]{};
-
-  consteval literal(char const (&from)[N]) { std::copy_n(from, N, text); }  // NOLINT: a literal is one
-  constexpr std::string_view view() const { return {text, N - 1}; }
-};
 
 /// An input with a name.
 template <literal Name, class Kind>

@@ -7,5 +7,6 @@
 #include "edl/nn/metric/mean_loss.hpp"
 #include "edl/nn/metric/metric.hpp"
 #include "edl/nn/metric/mse.hpp"
+#include "edl/nn/metric/of_head.hpp"
 #include "edl/nn/metric/top_k.hpp"
 #include "edl/nn/metric/values.hpp"

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+#include "edl/nn/literal.hpp"
+#include "edl/nn/loss/loss.hpp"
+
+namespace edl::nn {
+
+/// Some neighbouring outputs of a network with a name, a loss and its weight.
+template <literal Name, int Outputs, loss_function Loss>
+struct named_head {
+  using loss_type = Loss;
+  static constexpr std::string_view name = Name.view();
+  static constexpr shape output{1, 1, Outputs};
+  static constexpr std::size_t labels = Loss::labels(output);
+  static_assert(Outputs > 0, "edl: a head has at least one output");
+  static_assert(!Loss::class_labels || labels == 1, "edl: a head of classes has one label");
+
+  Loss loss;
+  float weight = 1;
+
+  static bool valid(float label) {
+    if constexpr (std::same_as<typename Loss::label, std::int32_t>)
+      return label >= 0 && label < float(Outputs) && label == float(std::int32_t(label)) &&
+             Loss::valid(std::int32_t(label), output);
+    else
+      return Loss::valid(label, output);
+  }
+
+  /// Calls act(labels), which are of the type that the loss takes.
+  template <class Act>
+  static auto with_labels(view<float> truth, Act&& act) {
+    if constexpr (std::same_as<typename Loss::label, std::int32_t>) {
+      auto const label = std::int32_t(truth[0]);
+      return act(view<std::int32_t>(&label, 1));
+    } else {
+      return act(truth);
+    }
+  }
+};
+
+/// Names a head: `head<"stars", 5>(softmax_cross_entropy{}, 0.5f)` is of the next 5 outputs.
+template <literal Name, int Outputs, loss_function Loss>
+constexpr named_head<Name, Outputs, Loss> head(Loss loss, float weight = 1) {
+  return {loss, weight};
+}
+
+/// Stands where a head should. Instantiated so that the compiler's own words name what is asked for.
+template <literal Name>
+struct names_a_head {
+  static constexpr bool value = false;
+};
+
+/// A loss for each head of a network, and their weighted sum as the model's. The network's outputs are those
+/// of the heads, one after the other, as `concat` puts them. So are the labels, which are floats for classes,
+/// too. Make it by `heads`. It is computed sample by sample, on the host.
+template <class... Head>
+struct head_list {
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t all_outputs = (Head::output.size() + ...), all_labels = (Head::labels + ...);
+
+  std::tuple<Head...> all;
+
+  static constexpr bool fits(shape output) { return output.size() == all_outputs; }
+  static constexpr std::size_t labels(shape) { return all_labels; }
+
+  /// Whether some head takes the label; the one below knows which head it is.
+  static bool valid(label l, shape) { return (Head::valid(l) || ...); }
+  static bool valid(label l, shape, std::size_t place) {
+    bool good = false;
+    std::size_t first = 0;
+    (..., (good = good || (place >= first && place < first + Head::labels && Head::valid(l)),
+           first += Head::labels));
+    return good;
+  }
+
+  template <literal Name>
+  static constexpr std::size_t index_of() {
+    std::size_t index = 0, found = sizeof...(Head);
+    (..., (found = Head::name == Name.view() ? index : found, ++index));
+    return found;
+  }
+  /// Where a head's outputs, and its labels, begin.
+  template <literal Name>
+  static constexpr std::array<std::size_t, 2> first_of() {
+    static_assert(index_of<Name>() < sizeof...(Head) || names_a_head<Name>::value,
+                  "edl: no head has this name");
+    std::size_t index = 0, outputs = 0, labels = 0;
+    (..., (index++ < index_of<Name>() ? (outputs += Head::output.size(), labels += Head::labels) : 0));
+    return {outputs, labels};
+  }
+  template <literal Name>
+  constexpr auto const& of() const {
+    return std::get<index_of<Name>()>(all);
+  }
+
+  /// See `loss_function`. Every label must be `valid` for its head.
+  template <class T>
+  double operator()(shape, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    double total = 0;
+    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+      std::size_t output = i * all_outputs, first = i * all_labels;
+      auto const one = [&](auto const& h) {
+        std::size_t const n = h.output.size();
+        auto const slope = gradients.empty() ? gradients : gradients.subspan(output, n);
+        total += double(h.weight) * h.with_labels(truth.subspan(first, h.labels), [&](auto labels_of_head) {
+          return h.loss(h.output, 1, outputs.subspan(output, n), labels_of_head, slope);
+        });
+        for (T& d : slope) d *= T(h.weight) / T(batch);
+        output += n;
+        first += h.labels;
+      };
+      std::apply([&](auto const&... h) { (one(h), ...); }, all);
+    }
+    return batch > 0 ? total / batch : 0;
+  }
+};
+
+/// The loss of a network with several heads: `heads(head<"click", 1>(…), head<"stars", 5>(…, 0.5f))`.
+template <class... Head>
+constexpr head_list<Head...> heads(Head... all) {
+  static_assert(sizeof...(Head) > 1, "edl: heads are at least two");
+  return {{all...}};
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+#include "edl/nn/literal.hpp"
+#include "edl/nn/loss/heads.hpp"
+#include "edl/nn/metric/metric.hpp"
+
+namespace edl {
+
+/// A metric of one head: `using metrics = edl::metrics<edl::of_head<loss, "click", edl::auc>>`, behind the
+/// model's `loss`. It is printed as "click/auc".
+template <auto const& Heads, nn::literal Head, metric M>
+struct of_head {
+ private:
+  static constexpr auto text = [] {
+    std::array<char, Head.view().size() + 1 + std::string_view(M::name).size()> joined{};
+    std::string_view const name(M::name);
+    auto const at = std::ranges::copy(Head.view(), joined.begin()).out;
+    *at = '/';
+    std::ranges::copy(name, at + 1);
+    return joined;
+  }();
+
+ public:
+  static constexpr std::string_view name{text.data(), text.size()};
+  static constexpr std::size_t totals = M::totals;
+
+  static void update(std::span<double> sums, shape, int batch, view<float> outputs, view<float> labels,
+                     double) {
+    constexpr auto first = std::remove_cvref_t<decltype(Heads)>::template first_of<Head>();
+    auto const& h = Heads.template of<Head>();
+    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+      auto const out = outputs.subspan(i * Heads.all_outputs + first[0], h.output.size());
+      h.with_labels(labels.subspan(i * Heads.all_labels + first[1], h.labels), [&](auto truth) {
+        M::update(sums, h.output, 1, out, truth, h.loss(h.output, 1, out, truth, std::span<float>{}));
+      });
+    }
+  }
+  static double value(view<double> sums) { return M::value(sums); }
+};
+
+}  // namespace edl
