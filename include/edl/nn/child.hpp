@@ -69,6 +69,8 @@ struct child_of {
 
   std::string operator()() const { return child_name(container, in, index); }
 };
+template <class C>
+child_of(C const&, shape, std::size_t) -> child_of<C>;
 
 /// Runs a container's child (a layer, or a step of several) with its own random stream.
 template <class C, class L, class D, class... More>
