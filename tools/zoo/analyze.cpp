@@ -13,6 +13,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "cluster.hpp"
 #include "data.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
@@ -64,15 +65,13 @@ struct column {
 
   void count(std::string_view word, std::size_t most) {
     if (!countable) return;
-    if (word.size() > longest_word || printable(word, longest_word) != word) {
-      countable = false;
-    } else if (auto const it = words.find(std::string(word)); it != words.end()) {
+    bool const is_word = word.size() <= longest_word && printable(word, longest_word) == word;
+    if (auto const it = words.find(std::string(word)); it != words.end())
       ++it->second;
-    } else if (words.size() == most) {
-      countable = false;
-    } else {
+    else if (is_word && words.size() < most)
       words.emplace(word, 1);
-    }
+    else
+      countable = false;
     if (!countable) words = {};
   }
 
