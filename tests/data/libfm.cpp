@@ -30,6 +30,12 @@ TEST_CASE("a row is a label, ids and weights") {
   CHECK_THROWS_AS(reader->read(0, 3, row), edl::data_error);
 }
 
+TEST_CASE("what the options say a file is comes before its name") {
+  support::scratch const dir;
+  std::string const path = support::write(dir / "a.csv", "1 2:3\n0 1:1\n");
+  CHECK(edl::data::records(*edl::data::open_source(path, {.as = edl::data::format::libfm})) == 2);
+}
+
 TEST_CASE("a row that is none is told with its line and column") {
   support::scratch const dir;
   std::string const path =

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -74,6 +75,23 @@ TEST_CASE("what analyze writes is what a model's statistics read") {
   auto const again = tool_test::run({"data", "analyze", table_of_people(dir), "--to", to});
   CHECK(again.code != 0);
   CHECK(support::has(again.err, "is there already"));
+}
+
+TEST_CASE("features of the same variables, and a path that a shell would cut, are refused") {
+  support::scratch const dir;
+  std::string const twins = support::write(dir / "twins.csv", "a-b,a_b\n1,2\n");
+  CHECK(support::has(tool_test::run({"data", "analyze", twins, "--to", dir / "s"}).err,
+                     "features 'a-b' and 'a_b' would have the same variables"));
+  CHECK(support::has(tool_test::run({"data", "analyze", table_of_people(dir), "--to", dir / "two words"}).err,
+                     "without blanks"));
+  CHECK_FALSE(std::filesystem::exists(dir / "s"));
+}
+
+TEST_CASE("words with blanks at their ends are no vocabulary") {
+  support::scratch const dir;
+  std::string const path = support::write(dir / "blanks.csv", "town\nRome\n Rome\n");
+  auto const said = tool_test::run({"data", "analyze", path, "-o", "json"});
+  CHECK_FALSE(nlohmann::json::parse(said.out)["features"][0].contains("distinct"));
 }
 
 TEST_CASE("a feature with more words than asked for, or without words, has no vocabulary") {

@@ -109,11 +109,7 @@ std::vector<flag> simulate_flags() {
       {.name = "pod_start", .fallback = "0", .help = "seconds that a pod takes to be ready"},
       {.name = "pod_stop", .fallback = "0", .help = "seconds that a pod which leaves holds its room"},
       {.name = "svg", .help = "write a plot of one workload into this file"},
-      {.name = "output",
-       .fallback = "table",
-       .help = "how to print it",
-       .aliases = {"o"},
-       .choices = {"table", "json", "yaml"}}};
+      output_flag()};
   for (flag& f : all)
     if (f.name == "policy")
       for (controller::policy const& p : controller::policies()) f.choices.push_back(p.name);

@@ -65,7 +65,9 @@ struct column {
 
   void count(std::string_view word, std::size_t most) {
     if (!countable) return;
-    bool const is_word = word.size() <= longest_word && printable(word, longest_word) == word;
+    // A file of words has one a line, without blanks at its ends.
+    bool const is_word = word.size() <= longest_word && printable(word, longest_word) == word &&
+                         !word.starts_with(' ') && !word.ends_with(' ');
     if (auto const it = words.find(std::string(word)); it != words.end())
       ++it->second;
     else if (is_word && words.size() < most)
@@ -167,13 +169,23 @@ void write(columns const& all, std::size_t buckets, std::string const& directory
     throw error(fmt::format("{}: is there already; remove it, or write elsewhere", directory));
   fs::path const last = fs::absolute(directory).lexically_normal();
   std::string const path = (last.has_filename() ? last : last.parent_path()).string();
+  if (path.find_first_of(" \t\n\"'$\\`;&|<>()*?#~") != path.npos)
+    throw usage_error(
+        fmt::format("--to={}: a shell reads the path in statistics.env: choose one without blanks "
+                    "and signs of the shell's",
+                    directory));
   durable_directory out(path);
+  std::map<std::string, std::string> names;  // of variables, and the features that have them
   auto const put = [&](std::string const& name, std::string const& text) {
     replace_file(out.temporary() + "/" + name, text);
   };
   std::string lines;
   for (auto const& [name, c] : all) {
     std::string const plain = features::variable_name(name);
+    if (auto const [other, is_new] = names.emplace(plain, name); !is_new)
+      throw data_error(
+          fmt::format("features '{}' and '{}' would have the same variables, '_{}_…': rename one",
+                      other->second, name, plain));
     auto const line = [&](std::string_view what, std::string const& value) {
       lines += fmt::format("_{}_{}={}\n", plain, what, value);
     };
@@ -212,11 +224,7 @@ std::vector<flag> analyze_flags() {
            .what = flag::kind::whole,
            .least = 1,
            .most = 100'000'000},
-          {.name = "output",
-           .fallback = "table",
-           .help = "how to print it",
-           .aliases = {"o"},
-           .choices = {"table", "json", "yaml"}},
+          output_flag(),
           format_flag()};
 }
 

@@ -195,11 +195,7 @@ data::format format_of(command_line const& l) {
 
 std::vector<flag> inspect_flags() {
   return {{.name = "verify", .fallback = "false", .help = "read every record", .what = flag::kind::truth},
-          {.name = "output",
-           .fallback = "table",
-           .help = "how to print it",
-           .aliases = {"o"},
-           .choices = {"table", "json", "yaml"}},
+          output_flag(),
           format_flag()};
 }
 

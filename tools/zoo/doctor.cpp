@@ -449,11 +449,7 @@ std::vector<flag> doctor_flags() {
   auto all = cluster_flags();
   for (flag const& f : job_flags())
     if (std::ranges::find(some, f.name) != some.end()) all.push_back(f);
-  all.push_back({.name = "output_format",
-                 .fallback = "table",
-                 .help = "how to print it",
-                 .aliases = {"o"},
-                 .choices = {"table", "json", "yaml"}});
+  all.push_back(output_flag("output_format"));
   return all;
 }
 

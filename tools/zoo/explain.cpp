@@ -169,11 +169,7 @@ std::vector<flag> explain_flags() {
                  .fallback = "false",
                  .help = "also what is usual: pods that got a node, an image, and started",
                  .what = flag::kind::truth});
-  all.push_back({.name = "output",
-                 .fallback = "table",
-                 .help = "how to print it",
-                 .aliases = {"o"},
-                 .choices = {"table", "json", "yaml"}});
+  all.push_back(output_flag());
   return all;
 }
 

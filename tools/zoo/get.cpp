@@ -19,14 +19,6 @@ namespace {
 using nlohmann::json;
 using rows = std::vector<words>;
 
-flag output_flag() {
-  return {.name = "output",
-          .fallback = "table",
-          .help = "how to print it",
-          .aliases = {"o"},
-          .choices = {"table", "json", "yaml"}};
-}
-
 std::string age_of(std::string const& created) {
   auto const since = parse_time(created);
   return since ? age(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now() -

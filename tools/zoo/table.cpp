@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "yaml.hpp"
 
@@ -33,6 +34,14 @@ std::string to_table(std::vector<std::vector<std::string>> const& rows) {
 
 std::string to_text(nlohmann::json const& value, std::string const& format) {
   return format == "yaml" ? to_yaml(value) : value.dump(2) + "\n";
+}
+
+cli::flag output_flag(std::string name) {
+  return {.name = std::move(name),
+          .fallback = "table",
+          .help = "how to print it",
+          .aliases = {"o"},
+          .choices = {"table", "json", "yaml"}};
 }
 
 }  // namespace edl::tool

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "edl/core/error.hpp"
@@ -89,6 +90,19 @@ struct made_file {
   bool ours = false;  ///< an earlier call's file, which nobody has changed, gives way
 };
 
+/// The folder of a model's file; empty for what every zoo has.
+std::string folder_of(template_file const& t) {
+  auto const slash = t.path.find('/');
+  return std::string(t.path.substr(0, slash == t.path.npos ? 0 : slash));
+}
+
+std::set<std::string> model_folders() {
+  std::set<std::string> all;
+  for (template_file const& t : zoo_template())
+    if (std::string name = folder_of(t); !name.empty()) all.insert(std::move(name));
+  return all;
+}
+
 std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here, std::ostream& out) {
   std::string const zoo = inside("model_zoo", flags.text("model_zoo"), here);
   check_word("base_image", flags.text("base_image"));
@@ -134,20 +148,16 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
   std::string const wanted = flags.text("models");
   std::vector<std::string> models;
   for (std::string_view const name : features::pieces(wanted)) models.emplace_back(name);
-  auto const folder_of = [](template_file const& t) {
-    return t.path.substr(0, std::min(t.path.find('/'), t.path.size()));
-  };
   for (std::string const& name : models)
-    if (name != "all" && std::ranges::none_of(zoo_template(), [&](template_file const& t) {
-          return t.path.find('/') != t.path.npos && folder_of(t) == name;
-        }))
-      throw usage_error(fmt::format(
-          "--models={}: '{}' is none of census, criteo, frappe, heart, iris, mnist, all", wanted, name));
+    if (name != "all" && !model_folders().contains(name))
+      throw usage_error(fmt::format("--models={}: '{}' is none of {}, all", wanted, name,
+                                    fmt::join(model_folders(), ", ")));
   bool const has_one = fs::exists(here / zoo / "CMakeLists.txt");
   if (has_one) fmt::print(out, "kept    {}: there is a zoo in it\n", zoo);
   for (template_file const& t : zoo_template()) {
-    if (t.path.find('/') != t.path.npos && std::ranges::find(models, folder_of(t)) == models.end() &&
-        std::ranges::find(models, "all") == models.end())
+    if (std::string const model = folder_of(t); !model.empty() &&
+                                                std::ranges::find(models, model) == models.end() &&
+                                                std::ranges::find(models, "all") == models.end())
       continue;
     std::string text = filled(std::string(t.content), values);
     if (t.path == "Dockerfile")
@@ -210,23 +220,22 @@ int push(words const& line, std::string const& engine) {
 
 std::vector<flag> zoo_flags(std::string const& command) {
   if (command == "init")
-    return {
-        {.name = "model_zoo", .fallback = ".", .help = "folder of the zoo, in this one"},
-        {.name = "base_image",
-         .fallback = "edl:dev",
-         .help = "image that the zoo is built in: one with edl installed"},
-        {.name = "models",
-         .fallback = "mnist",
-         .help =
-             "models to begin with, with commas between: census, criteo, frappe, heart, iris, mnist, all"},
-        {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
-        {.name = "local_pkg_dir",
-         .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},
-        {.name = "extra_pypi_index", .help = "is read, and means nothing here"},
-        {.name = "force",
-         .fallback = "false",
-         .help = "write files anew that are there",
-         .what = flag::kind::truth}};
+    return {{.name = "model_zoo", .fallback = ".", .help = "folder of the zoo, in this one"},
+            {.name = "base_image",
+             .fallback = "edl:dev",
+             .help = "image that the zoo is built in: one with edl installed"},
+            {.name = "models",
+             .fallback = "mnist",
+             .help = fmt::format("models to begin with, with commas between: {}, all",
+                                 fmt::join(model_folders(), ", "))},
+            {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
+            {.name = "local_pkg_dir",
+             .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},
+            {.name = "extra_pypi_index", .help = "is read, and means nothing here"},
+            {.name = "force",
+             .fallback = "false",
+             .help = "write files anew that are there",
+             .what = flag::kind::truth}};
   if (command == "build") return {{.name = "image", .help = "name of the image"}};
   return {};
 }

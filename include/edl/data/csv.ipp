@@ -77,8 +77,7 @@ inline std::string_view trimmed(std::string_view text) {
 
 /// A text without the characters that do not count at its ends.
 inline std::string_view stripped(std::string_view text, std::string_view blanks) {
-  std::size_t const first = text.find_first_not_of(blanks);
-  if (blanks.empty() || first == std::string_view::npos) return blanks.empty() ? text : std::string_view();
+  std::size_t const first = std::min(text.find_first_not_of(blanks), text.size());
   return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 

@@ -148,11 +148,13 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
     opened = std::make_unique<csv_source>(path, census_options());
   } else if (options.as == format::criteo) {
     opened = std::make_unique<csv_source>(path, criteo_options());
+  } else if (options.as == format::libfm) {
+    opened = std::make_unique<libfm_source>(path);
   } else if (fs::is_directory(status)) {
     opened = detail::open_directory(path, options);
   } else if (path.ends_with(".csv")) {
     opened = std::make_unique<csv_source>(path, csv_options{.delimiter = options.csv_delimiter});
-  } else if (options.as == format::libfm || path.ends_with(".libfm") || path.ends_with(".libsvm")) {
+  } else if (path.ends_with(".libfm") || path.ends_with(".libsvm")) {
     opened = std::make_unique<libfm_source>(path);
   } else {
     opened = std::make_unique<recordio_source>(std::vector{path}, options);

@@ -74,7 +74,7 @@ struct input_list {
     return std::get<index_of<Name>>(all).of;
   }
 
-  /// A branch that begins with the input of that name. Branches are joined by `concat`, `sum`, `multiply`.
+  /// A branch that begins with the input of that name. Branches are joined by `concat` and `sum`.
   template <literal Name, class... Layers>
   constexpr auto from(Layers... layers) const {
     static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");

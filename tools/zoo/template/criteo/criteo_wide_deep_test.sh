@@ -1,5 +1,5 @@
 #!/bin/sh
-# The program $1 learns drawn clicks, of which a perfect model would order about 85 % of the pairs rightly.
+# The program $1 learns drawn clicks, of which a perfect model would order more than 80 % of the pairs rightly.
 set -eu
 program=$1
 work=$(mktemp -d)
