@@ -143,19 +143,20 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
     throw error(fmt::format("{}: there is no such file or directory", path));
   }
   if (failure) throw error(fmt::format("{}: cannot be read: {}", path, failure.message()));
+  bool const directory = fs::is_directory(status);
+  bool const libfm = options.as == format::libfm ||
+                     (!directory && (path.ends_with(".libfm") || path.ends_with(".libsvm")));
   std::unique_ptr<source> opened;
   if (options.as == format::census) {
     opened = std::make_unique<csv_source>(path, census_options());
   } else if (options.as == format::criteo) {
     opened = std::make_unique<csv_source>(path, criteo_options());
-  } else if (options.as == format::libfm) {
+  } else if (libfm) {
     opened = std::make_unique<libfm_source>(path);
-  } else if (fs::is_directory(status)) {
+  } else if (directory) {
     opened = detail::open_directory(path, options);
   } else if (path.ends_with(".csv")) {
     opened = std::make_unique<csv_source>(path, csv_options{.delimiter = options.csv_delimiter});
-  } else if (path.ends_with(".libfm") || path.ends_with(".libsvm")) {
-    opened = std::make_unique<libfm_source>(path);
   } else {
     opened = std::make_unique<recordio_source>(std::vector{path}, options);
   }
