@@ -59,6 +59,7 @@ void step(stored& r, float const* g) {
 
 struct contestant {
   std::string name;
+  std::function<void(std::vector<std::uint64_t> const&)> create;
   std::function<void(std::vector<std::uint64_t> const&, float*)> pull;
   std::function<void(std::vector<std::uint64_t> const&, float const*)> push;
   double pulling = 0, pushing = 0, pulled = 0, pushed = 0, bytes = 0;
@@ -91,22 +92,32 @@ int main(int argc, char** argv) {
   std::uint32_t clock = 0;
   std::vector<contestant> all;
   all.push_back({.name = "edl",
+                 .create =
+                     [&](auto const& ids) {
+                       std::vector<float> const none(ids.size() * width);
+                       table.push(ids, none, 0.01f, clock, clock);
+                     },
                  .pull =
                      [&](auto const& ids, float* to) {
-                       table.pull(ids, {to, ids.size() * width}, ++clock);
+                       table.pull(ids, {to, ids.size() * width});
                      },
                  .push =
                      [&](auto const& ids, float const* g) {
+                       ++clock;
                        table.push(ids, {g, ids.size() * width}, 0.01f, clock, clock);
                      }});
 #ifdef BENCH_LIBCUCKOO
   all.push_back({.name = "libcuckoo",
+                 .create =
+                     [&](auto const& ids) {
+                       for (std::uint64_t id : ids) cuckoo.insert(id, stored{});
+                     },
                  .pull =
                      [&](auto const& ids, float* to) {
                        for (std::size_t i = 0; i < ids.size(); ++i)
-                         cuckoo.upsert(
-                             ids[i], [&](stored& r) { std::memcpy(to + i * width, r.weights.data(), 64); },
-                             stored{});
+                         cuckoo.find_fn(ids[i], [&](stored const& r) {
+                           std::memcpy(to + i * width, r.weights.data(), 64);
+                         });
                      },
                  .push =
                      [&](auto const& ids, float const* g) {
@@ -115,10 +126,14 @@ int main(int argc, char** argv) {
                      }});
 #endif
   all.push_back({.name = "std::unordered_map",
+                 .create =
+                     [&](auto const& ids) {
+                       for (std::uint64_t id : ids) plain[id];
+                     },
                  .pull =
                      [&](auto const& ids, float* to) {
                        for (std::size_t i = 0; i < ids.size(); ++i)
-                         std::memcpy(to + i * width, plain[ids[i]].weights.data(), 64);
+                         std::memcpy(to + i * width, plain.find(ids[i])->second.weights.data(), 64);
                      },
                  .push =
                      [&](auto const& ids, float const* g) {
@@ -133,7 +148,7 @@ int main(int argc, char** argv) {
     std::vector<std::uint64_t> ids;
     for (std::uint64_t k = 1; k <= rows; ++k) {
       ids.push_back(edl::mix(1, k));
-      if (ids.size() == per_batch || k == rows) c.pull(ids, values.data()), ids.clear();
+      if (ids.size() == per_batch || k == rows) c.create(ids), ids.clear();
     }
     c.bytes = (resident() - before) / double(rows);
   }

@@ -8,6 +8,8 @@
 
 #include "edl/checkpoint/safetensors.hpp"
 #include "edl/core/durable_file.hpp"
+#include "edl/optim/adagrad.hpp"
+#include "edl/optim/rule.hpp"
 #include "wire/scratch.hpp"
 
 using namespace edl::checkpoint;
@@ -17,7 +19,7 @@ TEST_CASE("a model survives its file") {
   auto const layout = odd_layout();
   std::vector<float> values(layout.size()), read(layout.size());
   std::iota(values.begin(), values.end(), 0.5f);
-  export_model(dir / "model.safetensors", layout, values, 938);
+  export_model(dir / "model.safetensors", layout, values, {}, 938);
   CHECK(entries(dir.path) == std::vector<std::string>{"model.safetensors"});
   import_model(dir / "model.safetensors", layout, read);
   CHECK(read == values);
@@ -47,7 +49,7 @@ TEST_CASE("a model of another shape is refused by name, and nothing is read") {
   scratch const dir;
   auto layout = odd_layout();
   std::vector<float> const values(layout.size(), 1);
-  export_model(dir / "m", layout, values, 0);
+  export_model(dir / "m", layout, values, {}, 0);
   std::vector<float> read(layout.size(), -1);
   layout.variables[3].dims = {7, 12};
   CHECK(contains(complaint([&] { import_model(dir / "m", layout, read); }), "'dense_1/kernel'"));
@@ -56,6 +58,42 @@ TEST_CASE("a model of another shape is refused by name, and nothing is read") {
                  "lacks variable 'batch_norm_2/mean'"));
   CHECK(read == std::vector<float>(layout.size(), -1));
   CHECK(contains(complaint([&] { import_model(dir / "m", layout, std::span(read).first(3)); }), "3 values"));
-  CHECK(contains(complaint([&] { export_model(dir / "m", layout, edl::view<float>(read).first(3), 0); }),
+  CHECK(contains(complaint([&] { export_model(dir / "m", layout, edl::view<float>(read).first(3), {}, 0); }),
                  "3 values"));
+}
+
+TEST_CASE("the rows of tables are exported beside the variables, and read some at a time") {
+  scratch const dir;
+  auto layout = odd_layout();
+  layout.tables = {{"words", 3}, {"none", 2}};
+  std::vector<float> const values(layout.size(), 1);
+  edl::rule<edl::adagrad> const adagrad{edl::adagrad{}};
+  edl::sparse::table words({.width = 3, .seed = 5}, adagrad), none({.width = 2}, adagrad);
+  std::vector<std::uint64_t> ids;
+  for (std::uint64_t id = 0; id < 10'000; ++id) ids.push_back(~id * id);
+  words.push(ids, std::vector<float>(ids.size() * 3, 0.5f), 0.1f, 0, 1);
+  edl::sparse::table_cut const a(words), b(none);
+  std::vector<edl::checkpoint::row_source> const sources{edl::checkpoint::rows_of(a),
+                                                         edl::checkpoint::rows_of(b)};
+  export_model(dir / "m", layout, values, sources, 1);
+  std::vector<float> read(layout.size());
+  import_model(dir / "m", layout, read);
+  CHECK(read == values);
+  std::size_t rows = 0;
+  import_rows(dir / "m", layout,
+              [&](std::size_t table, edl::view<std::uint64_t> some, edl::view<float> weights) {
+                CHECK(table == 0);
+                std::vector<float> want(some.size() * 3);
+                words.pull(some, want);
+                CHECK(std::ranges::equal(weights, want));
+                rows += some.size();
+              });
+  CHECK(rows == words.size());
+  CHECK(contains(complaint([&] { export_model(dir / "m", layout, values, {}, 1); }),
+                 "0 tables for a model of 2"));
+  layout.tables[0].width = 4;
+  auto const import = [&] { import_rows(dir / "m", layout, [](auto, auto, auto) {}); };
+  CHECK(contains(complaint(import), "the model has rows of 4 values"));
+  layout.tables[0].name = "verbs";
+  CHECK(contains(complaint(import), "lacks table 'verbs' of the model"));
 }

@@ -106,7 +106,7 @@ void files() {
       .state = 0};
   std::vector<float> const values{1, 2, 3, 4, 5, 6, 7, 8};
   fs::path const model = place("safetensors", "model");
-  checkpoint::export_model(model, layout, values, 42);
+  checkpoint::export_model(model, layout, values, {}, 42);
   put("checkpoint", "model", get(model));
   auto const scratch = fs::temp_directory_path() / ("edl-seeds-" + std::to_string(::getpid()));
   fs::create_directories(scratch);

@@ -45,9 +45,8 @@ TEST_CASE("a cut is written on a thread of its own, and can be read") {
   auto const path = edl::checkpoint::checkpoint_path(dir.path, 50);
   edl::checkpoint::begin_checkpoint(path);
   edl::checkpoint::manifest contents{.version = 50, .layout = edl::checkpoint::layout_digest(layout)};
-  contents.files.resize(1);
   std::thread([cut = std::move(all), &contents, &path, &layout] {
-    contents.files[0] = write_cut(cut, path, layout, 0, 1);
+    contents.files = write_cut(cut, path, layout, 0, 1);
   }).join();
   CHECK(contents.files[0].ledger == both);
   CHECK(contents.files[0].version == 50);

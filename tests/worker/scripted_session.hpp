@@ -125,7 +125,7 @@ struct scripted_parameters : edl::worker::parameter_link {
     announced.push_back(m.key);
   }
   edl::worker::pushed push(edl::contribution const& m, std::uint64_t v, edl::view<float>,
-                           edl::view<float> change) override {
+                           edl::view<float> change, std::span<edl::sparse::row_gradients const>) override {
     CHECK(announced.back() == m.key);
     if (int(pushes.size()) == roll_back_at) {
       roll_back_at = -1;

@@ -249,10 +249,11 @@ TEST_CASE("a task is reported when all of its minibatches have been applied, not
     std::size_t waiting = 0;
     explicit late(scripted_master& m) : master(m) {}
     edl::worker::pushed push(edl::contribution const& m, std::uint64_t v, edl::view<float> g,
-                             edl::view<float> change) override {
+                             edl::view<float> change,
+                             std::span<edl::sparse::row_gradients const> rows) override {
       reported.push_back(master.outcomes.size());
       waiting = (waiting + 1) % 3;  // every third push applies those before it
-      return scripted_parameters::push(m, v, g, change);
+      return scripted_parameters::push(m, v, g, change, rows);
     }
     std::size_t pending() const override { return waiting; }
     void idle(std::chrono::milliseconds) override { waiting = 0; }

@@ -24,10 +24,11 @@ struct two_lanes : scripted_parameters {
   void turn(std::uint32_t lane, bool last) override { turns.push_back({lane, last}); }
   std::size_t pending() const override { return waiting.size(); }
   edl::worker::pushed push(edl::contribution const& m, std::uint64_t v, edl::view<float> g,
-                           edl::view<float> change) override {
+                           edl::view<float> change,
+                           std::span<edl::sparse::row_gradients const> rows) override {
     waiting.push_back(m.key);
     if (turns.back().second) step();
-    return scripted_parameters::push(m, v, g, change);
+    return scripted_parameters::push(m, v, g, change, rows);
   }
   void idle(std::chrono::milliseconds patience) override {
     ++idled;

@@ -25,6 +25,7 @@
 #include "edl/app/signals.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/names.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/source.hpp"
 #include "edl/platform/platform.hpp"
@@ -91,6 +92,11 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   // What this command started has read them above its own lines.
   if (s.role.empty() || (s.role == "master" && s.platform != "process"))
     for (std::string const& note : a.notes) log.warning(note);
+  if (!p.layout.tables.empty() && a.job.how != strategy::local)
+    throw usage_error(
+        fmt::format("--distribution_strategy={}: tables of rows are trained in one process so far; "
+                    "give --distribution_strategy=Local",
+                    name_of(a.job.how)));
   if (s.role == "master") return run_master(p, a, s, log, stop);
   try {
     if (s.role == "ps") return run_server(p, a, s, log, stop);

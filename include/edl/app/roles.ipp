@@ -96,8 +96,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings co
        .layout = p.layout,
        .make =
            [&](std::uint32_t range) {
-             return std::make_shared<ps::store>(
-                 train::store_options_of(j, p, *when, partition(p.layout.size(), count, range)));
+             return std::make_shared<ps::store>(train::store_options_of(j, p, *when, range, count));
            },
        .configure = [&](ps::store& into, std::string const& path) { train::configure(into, j, p, path); },
        .frozen = [&](std::uint64_t generation,
@@ -171,7 +170,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& 
                            worker::trainer& trainer, net::node& node, net::channel& master, logger const& log,
                            signals const& stop) {
   ps::asynchronous const when(false);
-  auto const store = std::make_shared<ps::store>(train::store_options_of(j, p, when, {0, p.layout.size()}));
+  auto const store = std::make_shared<ps::store>(train::store_options_of(j, p, when, 0, 1));
   ps::server server(node,
                     {.name = fmt::format("worker-{}", s.id),
                      .layout = p.layout,

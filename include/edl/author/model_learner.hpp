@@ -66,6 +66,11 @@ class model_learner final : public train::learner {
   static constexpr bool loss_on_gpu = nn::computes_on_accelerator<typename traits::loss_type>;
   static_assert(detail::fits_outputs<typename traits::loss_type>(output),
                 "edl: the heads of the model's `loss` have other outputs than its `network`");
+  static_assert(!nn::holds_rows<std::remove_cvref_t<decltype(Model::network.start)>>,
+                "edl: a served embedding is a named input of the network: "
+                "`edl::nn::inputs(edl::nn::input<\"words\">(...))`");
+  static_assert(nn::tables_agree(Model::network.start),
+                "edl: inputs of the network share a table of rows, and differ in the rows' width");
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
  public:
@@ -77,6 +82,7 @@ class model_learner final : public train::learner {
                         .labels = labels,
                         .class_labels = classes,
                         .of_ids = Model::network.of_ids,
+                        .embeddings = sparse::embedding_layout_of(Model::network.start),
                         .totals = traits::metrics::totals,
                         .augments = traits::augments,
                         .places = traits::places,
@@ -87,7 +93,7 @@ class model_learner final : public train::learner {
         net_({.max_batch = o.max_batch, .seed = o.seed, .device = std::move(on), .keep = o.keep}) {}
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
-    sample_type s(b.feature_row(row), b.target_row(row));
+    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row));
     Model::feed(record, s, m);
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
     nn::for_each_ids(Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
@@ -126,6 +132,7 @@ class model_learner final : public train::learner {
   void backward(in x, int rows, std::function<void(std::size_t first)> const& ready) override {
     net_.backward(x, rows, ready);
   }
+  in input_gradient() override { return net_.input_gradient(); }
   void set_trace(nn::trace* to) override { net_.set_trace(to); }
 
   double loss(int rows, in outputs, data::batch const& b, out gradients) const override {

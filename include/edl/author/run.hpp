@@ -24,6 +24,8 @@ train::program make_program() {
   using network = model<Model::network, any_device>;
   train::program p;
   p.layout = network::layout();
+  p.embeddings = sparse::embedding_layout_of(Model::network.start);
+  p.layout.tables = p.embeddings.tables;
   p.outputs = network::output.size();
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
   p.make_trainer = make_trainer<Model>;

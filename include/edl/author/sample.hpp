@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "edl/author/id_list.hpp"
 #include "edl/author/model_traits.hpp"
+#include "edl/author/served_id_list.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/nn/inputs.hpp"
 
@@ -50,24 +52,32 @@ auto label_of() {
 ///
 /// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
-/// `edl::id_list` for `nn::weighted_ids`. `label` is an integer for class labels and a float for a single
-/// output. Otherwise it is an xtensor view of as many floats as the network has outputs. Where the loss has
-/// `nn::heads`, `head<"name">()` is the label of one of them. In prediction labels may be left alone.
+/// `edl::id_list` for `nn::weighted_ids`. For `nn::served_embedding` it is a span of the ids, and for
+/// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
+/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. Where
+/// the loss has `nn::heads`, `head<"name">()` is the label of one of them. In prediction labels may be left
+/// alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
   static constexpr shape output = Model::network.body.output(Model::network.input);
+  static constexpr std::size_t table_ids = std::size_t(nn::table_ids(Model::network.start));
   static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
   using label_type = decltype(detail::label_of<typename model_traits<Model>::label, labels == 1>());
 
   /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
-  /// classes.
-  sample(std::span<float> row, std::span<float> targets)
+  /// classes. `ids`, `weights`: `table_ids` of them.
+  sample(std::span<float> row, std::span<float> targets, std::span<std::uint64_t> ids = {},
+         std::span<float> weights = {})
       : features(detail::features_view<input_shape>(row.data())),
         label(make_label(targets)),
         row_(row),
-        targets_(targets) {
+        targets_(targets),
+        ids_(ids),
+        weights_(weights) {
     clear_lists(Model::network.start);
+    std::ranges::fill(ids_, 0);
+    std::ranges::fill(weights_, 0.0f);
   }
 
   /// The network's input of that name.
@@ -78,6 +88,13 @@ struct sample {
     constexpr auto first = std::size_t(all.template first_of<Name>());
     if constexpr (std::same_as<decltype(kind), nn::weighted_ids const>)
       return id_list(row_.subspan(first, kind.input().size()), Name.view());
+    else if constexpr (std::same_as<decltype(kind), nn::served_embedding const>)
+      return ids_.subspan(std::size_t(all.template first_id_of<Name>()), std::size_t(kind.count));
+    else if constexpr (std::same_as<decltype(kind), nn::served_embedding_bag const>)
+      return served_id_list(
+          ids_.subspan(std::size_t(all.template first_id_of<Name>()), std::size_t(kind.most)),
+          weights_.subspan(std::size_t(all.template first_id_of<Name>()), std::size_t(kind.most)),
+          Name.view());
     else
       return detail::features_view<kind.input()>(row_.data() + first);
   }
@@ -125,6 +142,8 @@ struct sample {
   }
 
   std::span<float> row_, targets_;
+  std::span<std::uint64_t> ids_;
+  std::span<float> weights_;
 };
 
 }  // namespace edl

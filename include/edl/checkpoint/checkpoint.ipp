@@ -9,23 +9,21 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <system_error>
 #include <utility>
 
 #include "edl/checkpoint/checkpoint.hpp"
 #include "edl/checkpoint/layout_digest.hpp"
+#include "edl/checkpoint/part.hpp"
+#include "edl/checkpoint/rows.hpp"
 #include "edl/checkpoint/safetensors.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
-#include "edl/wire/ledger_message.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
-
-inline constexpr char const* part_format = "checkpoint 1";
 
 /// A variable, or the part of it that lies in a range.
 struct piece {
@@ -65,66 +63,10 @@ EDL_INLINE std::size_t parameters_in(parameter_layout const& layout, element_ran
 EDL_INLINE nlohmann::json layout_json(parameter_layout const& layout) {
   nlohmann::json variables = nlohmann::json::array();
   for (variable const& v : layout.variables) variables.push_back({v.name, dims_of(v.dims)});
-  return {{"parameters", layout.parameters}, {"state", layout.state}, {"variables", std::move(variables)}};
-}
-
-/// JSON that stands in a file's metadata; what is not as it must be becomes an edl::error.
-class part_facts {
- public:
-  explicit part_facts(safetensors_file const& file) : file_(file) {}
-
-  std::string const& text(char const* name) const {
-    auto const it = file_.metadata().find(name);
-    if (it == file_.metadata().end()) fail(name);
-    return it->second;
-  }
-
-  nlohmann::json json(char const* name) const {
-    bool deep = false;  // depth from outside must not become recursion
-    auto value = nlohmann::json::parse(
-        text(name),
-        [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-          deep = deep || depth > 8;
-          return !deep;
-        },
-        false);
-    if (deep || value.is_discarded()) fail(name);
-    return value;
-  }
-
-  std::uint64_t number(char const* name) const { return number(json(name), name); }
-
-  std::uint64_t number(nlohmann::json const& value, char const* name) const {
-    if (!value.is_number_unsigned()) fail(name);
-    return value.get<std::uint64_t>();
-  }
-
-  [[noreturn]] void fail(char const* name) const {
-    throw error(
-        fmt::format("{} is no part of a checkpoint: its metadata lack a proper '{}'", file_.path(), name));
-  }
-
- private:
-  safetensors_file const& file_;
-};
-
-/// One server's file.
-struct opened_part {
-  safetensors_file file;
-  manifest::file listed;
-  element_range elements;
-};
-
-EDL_INLINE void check_listed(safetensors_file const& file, manifest::file const& listed) {
-  if (file.size() != listed.bytes)
-    throw error(fmt::format("{} has {} bytes, its manifest says {}", file.path(), file.size(), listed.bytes));
-}
-
-EDL_INLINE void check_content(safetensors_file const& file, manifest::file const& listed) {
-  if (auto const crc = file.crc32(); crc != listed.crc32)
-    throw error(
-        fmt::format("{} is damaged: its CRC-32 is {:08x}, its manifest says {:08x}; use an older checkpoint",
-                    file.path(), crc, listed.crc32));
+  nlohmann::json all{
+      {"parameters", layout.parameters}, {"state", layout.state}, {"variables", std::move(variables)}};
+  for (table_shape const& t : layout.tables) all["tables"].push_back({t.name, t.width});
+  return all;
 }
 
 /// The first variable in which a checkpoint and a model differ, in words.
@@ -139,49 +81,20 @@ EDL_INLINE std::string layout_difference(nlohmann::json const& theirs, parameter
     if (a[i] != b[i])
       return fmt::format("it has variable {} where the model has {}", shown(a[i].dump()), b[i].dump());
   }
+  if (theirs.value("tables", nlohmann::json()) != mine.value("tables", nlohmann::json()))
+    return "it has other tables of rows";
   return "other variables are trained";
-}
-
-EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& listed) {
-  opened_part part{safetensors_file(path + "/" + listed.name), listed, {}};
-  check_listed(part.file, listed);
-  part_facts const facts(part.file);
-  if (facts.text("edl") != part_format) facts.fail("edl");
-  part.elements = {std::size_t(facts.number("first")), std::size_t(facts.number("last"))};
-  if (part.elements.first > part.elements.last) facts.fail("last");
-  return part;
 }
 
 EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& listed,
                                  parameter_layout const& layout) {
-  opened_part part = open_part(path, listed);
+  opened_part part = open_part(path, listed, part_format);
   part_facts const facts(part.file);
   if (auto const theirs = facts.json("layout"); theirs != layout_json(layout))
     throw error(
         fmt::format("{} is of another model: {}", part.file.path(), layout_difference(theirs, layout)));
   if (part.elements.last > layout.size()) facts.fail("last");
   return part;
-}
-
-EDL_INLINE std::vector<segment> segments_of(opened_part const& part) {
-  part_facts const facts(part.file);
-  std::vector<segment> segments;
-  auto const list = facts.json("segments");
-  if (!list.is_array() || list.empty()) facts.fail("segments");
-  std::size_t at = part.elements.first;
-  for (auto const& entry : list) {
-    for (char const* field : {"first", "last", "steps", "ledger"})
-      if (!entry.is_object() || !entry.contains(field)) facts.fail("segments");
-    segment s{{std::size_t(facts.number(entry["first"], "segments")),
-               std::size_t(facts.number(entry["last"], "segments"))},
-              facts.number(entry["steps"], "segments"),
-              wire::ledger_from_json(entry["ledger"].dump(), part.file.path())};
-    if (s.elements.first != at || s.elements.last < at) facts.fail("segments");
-    at = s.elements.last;
-    segments.push_back(std::move(s));
-  }
-  if (at != part.elements.last) facts.fail("segments");
-  return segments;
 }
 
 /// Reads what a file has of `wanted` into `into`, which begins with element `first` of the arena.
@@ -210,7 +123,8 @@ EDL_INLINE std::string checkpoint_path(std::string const& directory, std::uint64
 }
 
 EDL_INLINE bool is_part(std::string_view name) {
-  static constexpr std::string_view begin = "variables-", end = ".safetensors";
+  static constexpr std::string_view end = ".safetensors";
+  std::string_view const begin = is_rows(name) ? "rows-" : "variables-";
   if (name.size() <= begin.size() + end.size() || !name.starts_with(begin) || !name.ends_with(end))
     return false;
   name = name.substr(begin.size(), name.size() - begin.size() - end.size());
@@ -262,17 +176,9 @@ EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout c
              .dims = p.dims,
              .data = std::as_bytes(part.slots[i].subspan(p.elements.first - all.first, p.elements.size()))});
 
-  auto segments = nlohmann::json::array();
-  std::size_t at = all.first;
-  for (segment const& s : part.segments) {
-    if (s.elements.first != at || s.elements.last < at) fail("its segments leave a gap");
-    at = s.elements.last;
-    segments.push_back({{"first", s.elements.first},
-                        {"last", s.elements.last},
-                        {"steps", s.steps},
-                        {"ledger", nlohmann::json::parse(wire::to_json(s.ledger))}});
-  }
-  if (at != all.last || part.segments.empty()) fail("its segments do not cover its range");
+  std::string const segments =
+      detail::to_json(part.segments, all,
+                      fmt::format("cannot write server {} of {} into {}", part.server, part.servers, path));
   std::map<std::string, std::string> metadata{
       {"edl", detail::part_format},
       {"server", std::to_string(part.server)},
@@ -281,7 +187,7 @@ EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout c
       {"first", std::to_string(all.first)},
       {"last", std::to_string(all.last)},
       {"layout_digest", fmt::format("{:016x}", layout_digest(layout))},
-      {"segments", segments.dump()},
+      {"segments", segments},
   };
   try {
     metadata["layout"] = detail::layout_json(layout).dump();
@@ -291,13 +197,9 @@ EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout c
     fail("the name of a variable or slot is not UTF-8");
   }
 
-  std::random_device device;
-  std::uint64_t const tag = std::uint64_t{device()} << 32 | device();
-  manifest::file written{
-      .name = fmt::format("variables-{}-of-{}-{:016x}.safetensors", part.server, part.servers, tag),
-      .version = part.version,
-      .ledger = part.segments.front().ledger};
-  for (segment const& s : part.segments) written.ledger.intersect(s.ledger);
+  manifest::file written{.name = detail::new_part_name("variables", part.server, part.servers),
+                         .version = part.version,
+                         .ledger = detail::common_ledger(part.segments)};
   durable_file file(path + "/" + written.name);
   write_safetensors(file, tensors, metadata);
   file.commit();
@@ -342,6 +244,7 @@ EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_la
   std::vector<segment> segments;
   std::size_t at = 0;
   for (auto const& listed : contents.files) {
+    if (is_rows(listed.name)) continue;
     auto const part = detail::open_part(path, listed, layout);
     if (part.elements.first != at) fail(fmt::format("element {} is in none of its files, or in several", at));
     at = part.elements.last;
@@ -372,7 +275,8 @@ EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_la
 }
 
 EDL_INLINE std::vector<segment> read_segments(std::string const& path, manifest::file const& listed) {
-  detail::opened_part const part = detail::open_part(path, listed);
+  detail::opened_part const part =
+      detail::open_part(path, listed, is_rows(listed.name) ? detail::rows_format : detail::part_format);
   detail::check_content(part.file, listed);
   return detail::segments_of(part);
 }

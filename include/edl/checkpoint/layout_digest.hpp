@@ -25,6 +25,11 @@ inline std::uint64_t layout_digest(parameter_layout const& layout) {
     number(static_cast<std::uint64_t>(v.dims.rank));
     for (int i = 0; i < v.dims.rank; ++i) number(static_cast<std::uint64_t>(v.dims.of[std::size_t(i)]));
   }
+  for (table_shape const& t : layout.tables) {
+    number(t.name.size());
+    for (char c : t.name) byte(static_cast<unsigned char>(c));
+    number(std::uint64_t(t.width));
+  }
   return hash;
 }
 

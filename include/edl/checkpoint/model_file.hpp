@@ -2,22 +2,43 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
+#include "edl/sparse/table_cut.hpp"
 
 namespace edl::checkpoint {
 
+/// Rows of a table, wherever they are: `each` gives all of them, some at a time, and in the same order
+/// whenever it is called.
+struct row_source {
+  using sink = std::function<void(view<std::uint64_t> ids, view<float> weights)>;
+
+  std::uint64_t rows = 0;
+  std::function<void(sink const& to)> each;
+};
+
+/// The rows of a cut, which outlives this, while nobody trains.
+row_source rows_of(sparse::table_cut const& cut);
+
 /// Writes a model for serving: one safetensors file, parameters and state by name in their own extents, which
-/// exists whole or not at all. `variables` is the whole arena. The model's version stands in the metadata as
-/// `version`.
+/// exists whole or not at all. `variables` is the whole arena. `tables`: of the layout, in order; each
+/// becomes `tables/<name>/ids` (rows) and `tables/<name>/embeddings` (rows, width), a part of it at a time.
+/// The model's version stands in the metadata as `version`.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
-                  std::uint64_t version);
+                  std::span<row_source const> tables, std::uint64_t version);
 
 /// Reads such a file, or anybody's with these names, extents and F32. More tensors than the layout has are
 /// ignored. Errors name the variable.
 void import_model(std::string const& path, parameter_layout const& layout, std::span<float> variables);
+
+/// Gives the rows of the tables of such a file, some at a time. Errors name the table.
+void import_rows(
+    std::string const& path, parameter_layout const& layout,
+    std::function<void(std::size_t table, view<std::uint64_t> ids, view<float> weights)> const& put);
 
 /// The version that stands in such a file; 0 where none does, as in others' files.
 std::uint64_t model_version(std::string const& path);

@@ -15,9 +15,36 @@
 #include "edl/core/inline.hpp"
 
 namespace edl::checkpoint {
+namespace detail {
+
+inline constexpr std::size_t rows_at_once = 4096;
+
+inline std::string ids_tensor(std::string_view table) { return fmt::format("tables/{}/ids", table); }
+inline std::string embeddings_tensor(std::string_view table) {
+  return fmt::format("tables/{}/embeddings", table);
+}
+
+}  // namespace detail
+
+EDL_INLINE row_source rows_of(sparse::table_cut const& cut) {
+  return {cut.size(), [&cut](row_source::sink const& to) {
+            auto const width = std::size_t(cut.of().width());
+            std::vector<std::uint64_t> ids;
+            std::vector<float> weights;
+            for (std::uint32_t s = 0; s < sparse::hash_slots; ++s) {
+              cut.for_each(s, [&](sparse::row_header const& header, view<float> values) {
+                ids.push_back(header.id);
+                weights.insert(weights.end(), values.begin(), values.begin() + std::ptrdiff_t(width));
+              });
+              if (ids.size() < detail::rows_at_once && s + 1 < sparse::hash_slots) continue;
+              to(ids, weights);
+              ids.clear(), weights.clear();
+            }
+          }};
+}
 
 EDL_INLINE void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
-                             std::uint64_t version) {
+                             std::span<row_source const> tables, std::uint64_t version) {
   if (variables.size() != layout.size())
     throw error(
         fmt::format("cannot write {}: {} values for a model of {}", path, variables.size(), layout.size()));
@@ -26,6 +53,26 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
     tensors.push_back({.name = v.name,
                        .dims = {v.dims.of.begin(), v.dims.of.begin() + v.dims.rank},
                        .data = std::as_bytes(variables.subspan(v.offset, v.dims.size()))});
+  if (tables.size() != layout.tables.size())
+    throw error(fmt::format("cannot write {}: {} tables for a model of {}", path, tables.size(),
+                            layout.tables.size()));
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    auto const& [name, width] = layout.tables[i];
+    row_source const& from = tables[i];
+    tensors.push_back({.name = detail::ids_tensor(name),
+                       .dtype = "U64",
+                       .dims = {from.rows},
+                       .data = {},
+                       .stream = [&from](tensor_source::sink const& to) {
+                         from.each([&](view<std::uint64_t> ids, view<float>) { to(std::as_bytes(ids)); });
+                       }});
+    tensors.push_back({.name = detail::embeddings_tensor(name),
+                       .dims = {from.rows, std::uint64_t(width)},
+                       .data = {},
+                       .stream = [&from](tensor_source::sink const& to) {
+                         from.each([&](view<std::uint64_t>, view<float> rows) { to(std::as_bytes(rows)); });
+                       }});
+  }
   durable_file file(path);
   write_safetensors(file, tensors,
                     {{"edl", "model 1"},
@@ -52,6 +99,34 @@ EDL_INLINE void import_model(std::string const& path, parameter_layout const& la
   }
   for (auto const& [v, t] : found)
     file.read(*t, 0, std::as_writable_bytes(variables.subspan(v->offset, v->dims.size())));
+}
+
+EDL_INLINE void import_rows(
+    std::string const& path, parameter_layout const& layout,
+    std::function<void(std::size_t table, view<std::uint64_t> ids, view<float> weights)> const& put) {
+  safetensors_file const file(path);
+  std::vector<std::uint64_t> ids;
+  std::vector<float> weights;
+  for (std::size_t i = 0; i < layout.tables.size(); ++i) {
+    auto const& [name, width] = layout.tables[i];
+    tensor const* const keys = file.find(detail::ids_tensor(name));
+    tensor const* const rows = file.find(detail::embeddings_tensor(name));
+    if (!keys || !rows) throw error(fmt::format("{} lacks table '{}' of the model", path, name));
+    if (keys->dtype != "U64" || keys->dims.size() != 1 || rows->dtype != "F32" ||
+        rows->dims != std::vector<std::uint64_t>{keys->dims[0], std::uint64_t(width)})
+      throw error(fmt::format(
+          "table '{}' of {} is {} [{}] of ids and {} [{}], the model has rows of {} values", name, path,
+          keys->dtype, fmt::join(keys->dims, ", "), rows->dtype, fmt::join(rows->dims, ", "), width));
+    for (std::uint64_t first = 0, all = keys->dims[0]; first < all; first += detail::rows_at_once) {
+      auto const n = std::size_t(std::min<std::uint64_t>(detail::rows_at_once, all - first)),
+                 w = std::size_t(width);
+      ids.resize(n);
+      weights.resize(n * w);
+      file.read(*keys, first * sizeof(std::uint64_t), std::as_writable_bytes(std::span(ids)));
+      file.read(*rows, first * w * sizeof(float), std::as_writable_bytes(std::span(weights)));
+      put(i, ids, weights);
+    }
+  }
 }
 
 EDL_INLINE std::uint64_t model_version(std::string const& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -29,10 +30,13 @@ struct tensor {
 
 /// A tensor to be written: `data` stays the caller's.
 struct tensor_source {
+  using sink = std::function<void(bytes)>;
+
   std::string name;
   std::string dtype = "F32";
   std::vector<std::uint64_t> dims;
   bytes data;
+  std::function<void(sink const&)> stream = {};  ///< if anything, gives the bytes instead, piece by piece
 };
 
 namespace detail {

@@ -224,13 +224,14 @@ EDL_INLINE void write_safetensors(durable_file& file, std::span<tensor_source co
   for (tensor_source const& t : tensors) {
     if (!names.insert(t.name).second)
       throw error(fmt::format("two tensors would be named '{}'", detail::shown(t.name)));
-    if (element_bytes(t.dtype) == 0 || detail::tensor_bytes(t.dtype, t.dims) != t.data.size())
+    auto const size = detail::tensor_bytes(t.dtype, t.dims);
+    if (element_bytes(t.dtype) == 0 || !size || (!t.stream && *size != t.data.size()))
       throw error(fmt::format("{} bytes are not what the shape of tensor '{}' needs", t.data.size(),
                               detail::shown(t.name)));
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                           header.size() == 1 ? "" : ",", detail::json_text(t.name), t.dtype,
-                          fmt::join(t.dims, ","), at, at + t.data.size());
-    at += t.data.size();
+                          fmt::join(t.dims, ","), at, at + *size);
+    at += *size;
   }
   header += '}';
   header.append((64 - (8 + header.size()) % 64) % 64, ' ');
@@ -240,7 +241,17 @@ EDL_INLINE void write_safetensors(durable_file& file, std::span<tensor_source co
   std::uint64_t const length = header.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
-  for (tensor_source const& t : tensors) file.write(t.data);
+  for (tensor_source const& t : tensors) {
+    std::uint64_t const end = file.size() + *detail::tensor_bytes(t.dtype, t.dims);
+    if (t.stream)
+      t.stream([&](bytes piece) { file.write(piece); });
+    else
+      file.write(t.data);
+    if (file.size() != end)
+      throw error(fmt::format("tensor '{}' is {} bytes too {}", detail::shown(t.name),
+                              std::max(file.size(), end) - std::min(file.size(), end),
+                              file.size() < end ? "short" : "long"));
+  }
 }
 
 EDL_INLINE safetensors_file::safetensors_file(std::string path) : file_(std::move(path)) {

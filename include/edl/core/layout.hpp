@@ -16,12 +16,21 @@ struct variable {
   std::size_t offset = 0;  ///< in elements, from the start of the arena
 };
 
+/// A table of rows by 64-bit id, which are trained with the variables and lie apart from them.
+struct table_shape {
+  std::string name;  ///< unique among tables
+  int width = 0;     ///< values of a row
+
+  friend bool operator==(table_shape const&, table_shape const&) = default;
+};
+
 /// Where a model's variables lie. The arena is the parameters, then the state (what is carried but not
 /// trained); everything that knows no model works on this.
 struct parameter_layout {
   std::vector<variable> variables;  ///< by offset, without gaps
   std::size_t parameters = 0;       ///< elements [0, parameters) are trained
   std::size_t state = 0;            ///< elements [parameters, parameters + state) are carried
+  std::vector<table_shape> tables;
 
   std::size_t size() const { return parameters + state; }
 };

@@ -28,8 +28,10 @@ struct batch {
   std::vector<float> features;        ///< (capacity, feature_size)
   std::vector<float> targets;         ///< (capacity, target_size)
   std::vector<std::int32_t> classes;  ///< (capacity, class_size)
+  std::vector<std::uint64_t> ids;     ///< (capacity, id_size): of rows of tables
+  std::vector<float> weights;         ///< likewise: of ids that are combined; 0: there is none
   std::vector<placement> placements;  ///< (capacity), or none: what is left to do to the features of each row
-  std::size_t feature_size = 0, target_size = 0, class_size = 0;
+  std::size_t feature_size = 0, target_size = 0, class_size = 0, id_size = 0;
   int rows = 0, capacity = 0;  ///< of `capacity` rows, the first `rows` are filled
 
   batch_identity identity;
@@ -52,16 +54,21 @@ struct batch {
   std::span<std::int32_t> class_row(int row) {
     return {classes.data() + std::size_t(row) * class_size, class_size};
   }
+  std::span<std::uint64_t> id_row(int row) { return {ids.data() + std::size_t(row) * id_size, id_size}; }
+  std::span<float> weight_row(int row) { return {weights.data() + std::size_t(row) * id_size, id_size}; }
 };
 
 /// A batch of `capacity` rows, zeroed.
 inline batch make_batch(int capacity, std::size_t feature_size, std::size_t target_size,
-                        std::size_t class_size) {
+                        std::size_t class_size, std::size_t id_size = 0) {
   auto const rows = std::size_t(capacity);
   batch b;
   b.features.resize(rows * feature_size);
   b.targets.resize(rows * target_size);
   b.classes.resize(rows * class_size);
+  b.ids.resize(rows * id_size);
+  b.weights.resize(rows * id_size);
+  b.id_size = id_size;
   b.feature_size = feature_size, b.target_size = target_size, b.class_size = class_size;
   b.capacity = capacity;
   b.records.reserve(rows);

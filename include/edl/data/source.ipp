@@ -144,8 +144,8 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
   }
   if (failure) throw error(fmt::format("{}: cannot be read: {}", path, failure.message()));
   bool const directory = fs::is_directory(status);
-  bool const libfm = options.as == format::libfm ||
-                     (!directory && (path.ends_with(".libfm") || path.ends_with(".libsvm")));
+  bool const libfm =
+      options.as == format::libfm || (!directory && (path.ends_with(".libfm") || path.ends_with(".libsvm")));
   std::unique_ptr<source> opened;
   if (options.as == format::census) {
     opened = std::make_unique<csv_source>(path, census_options());

@@ -264,7 +264,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
     }
   }
   std::string const path = options_.output + "/model.safetensors";
-  checkpoint::export_model(path, options_.layout, variables, version);
+  checkpoint::export_model(path, options_.layout, variables, {}, version);
   log_.info(fmt::format("model written to {}", path));
 }
 

@@ -2,16 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include "edl/device/geometry.hpp"
+#include "edl/nn/combiner.hpp"
 #include "edl/nn/layer.hpp"
 
 namespace edl::nn {
-
-/// How the rows of a sample's ids become one. It is their sum Σ w·e, the mean Σ w·e / Σ w, or Σ w·e / √Σ w²
-/// (as TensorFlow's combiners of sparse ids and weights).
-enum class combiner { sum, mean, sqrtn };
 
 /// A trained row for each id of a vocabulary; a sample's rows are combined to one. The network begins with
 /// `ids`, whose weights are 1, or with `weighted_ids`, of which a sample has as many as it likes. An id of −1
@@ -70,16 +66,11 @@ struct embedding_bag {
       T const* const ids = x.data() + sample * in.size();
       auto const counts = [&](std::size_t i) { return rows.has(ids[i]) && !(mask_zero && ids[i] == T(0)); };
       auto const weight = [&](std::size_t i) { return weighted ? ids[most + i] : T(1); };
-      T norm = 1;
-      if (combiner != nn::combiner::sum) {
-        norm = 0;
-        for (std::size_t i = 0; i < most; ++i)
-          if (counts(i)) norm += combiner == nn::combiner::mean ? weight(i) : weight(i) * weight(i);
-        if (combiner == nn::combiner::sqrtn) norm = std::sqrt(norm);
-        norm = norm == T(0) ? T(0) : T(1) / norm;
-      }
+      weight_norm<T> norm(combiner);
       for (std::size_t i = 0; i < most; ++i)
-        if (counts(i)) visit(sample, std::size_t(ids[i]), norm * weight(i));
+        if (counts(i)) norm.add(weight(i));
+      for (std::size_t i = 0; i < most; ++i)
+        if (counts(i)) visit(sample, std::size_t(ids[i]), norm.reciprocal() * weight(i));
     }
   }
 };

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "edl/core/shape.hpp"
+#include "edl/nn/combiner.hpp"
+#include "edl/nn/initializer.hpp"
 
 namespace edl::nn {
 
@@ -38,6 +40,47 @@ struct weighted_ids {
   /// Ids, of which those behind the last are −1; then weights.
   constexpr shape input() const { return {1, 2, most}; }
 };
+
+/// A named input: the rows of a table for `count` ids of a sample. The table is kept beside the network's
+/// variables. Ids are any 64-bit numbers, and an id gets a row when it is first trained. Gives (1, count,
+/// width).
+struct served_embedding {
+  static constexpr bool of_table = true;
+
+  int count = 1;
+  int width = 0;
+  initializer initial = uniform{};
+
+  constexpr shape input() const { return {1, count, width}; }
+};
+
+/// The same for up to `most` ids, of which each sample has as many as it likes, with a weight each. Their
+/// rows are combined to one. A sample without ids, or weights that sum to 0, gets zeros. Gives (width).
+struct served_embedding_bag {
+  static constexpr bool of_table = true;
+
+  int most = 1;
+  int width = 0;
+  nn::combiner combiner = nn::combiner::sum;
+  initializer initial = uniform{};
+
+  constexpr shape input() const { return {1, 1, width}; }
+};
+
+/// Whether an input of this kind is rows of a table.
+template <class Kind>
+constexpr bool holds_rows = requires { requires Kind::of_table; };
+
+/// Ids of a sample that such an input looks up; 0 for any other.
+template <class Kind>
+constexpr int ids_of_sample(Kind const& kind) {
+  if constexpr (requires { kind.most; } && holds_rows<Kind>)
+    return kind.most;
+  else if constexpr (holds_rows<Kind>)
+    return kind.count;
+  else
+    return 0;
+}
 
 /// Whether an input of this kind holds ids.
 template <class Kind>

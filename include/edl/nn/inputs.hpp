@@ -13,21 +13,22 @@
 
 namespace edl::nn {
 
-/// An input with a name.
-template <literal Name, class Kind>
+/// An input with a name, and with the name of the table whose rows it is, if it is any's.
+template <literal Name, class Kind, literal Table = Name>
 struct named_input {
   using kind = Kind;
-  static constexpr std::string_view name = Name.view();
+  static constexpr std::string_view name = Name.view(), table = Table.view();
 
   Kind of;
 };
 
-/// Gives an input its name: `input<"age">(features{.count = 1})`.
-template <literal Name, class Kind>
+/// Gives an input its name: `input<"age">(features{.count = 1})`. A served embedding's table has that name,
+/// too. Inputs that share a table say so: `input<"history", "items">(…)`.
+template <literal Name, literal Table = Name, class Kind>
   requires requires(Kind k) {
     { k.input() } -> std::same_as<shape>;
   }
-constexpr named_input<Name, Kind> input(Kind of) {
+constexpr named_input<Name, Kind, Table> input(Kind of) {
   return {of};
 }
 
@@ -68,6 +69,20 @@ struct input_list {
         all);
     return first;
   }
+
+  /// Ids of a sample that all inputs before that one look up in tables, and those of all inputs.
+  template <literal Name>
+  constexpr int first_id_of() const {
+    int first = 0;
+    std::size_t index = 0;
+    std::apply(
+        [&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.of) : 0), ...); }, all);
+    return first;
+  }
+  constexpr int ids() const {
+    return std::apply([](auto const&... n) { return (0 + ... + ids_of_sample(n.of)); }, all);
+  }
+
   template <literal Name>
   constexpr auto kind_of() const {
     static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
@@ -80,18 +95,51 @@ struct input_list {
     static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
     if constexpr (has<Name>) {
       auto const kind = kind_of<Name>();
-      constexpr bool of_ids = holds_ids<std::remove_cvref_t<decltype(kind)>>;
-      return sequential(input_slice<of_ids>{first_of<Name>(), input(), kind.input()}, layers...);
+      using kind_type = std::remove_cvref_t<decltype(kind)>;
+      constexpr bool of_ids = holds_ids<kind_type>, portable = !of_ids && !holds_rows<kind_type>;
+      return sequential(input_slice<of_ids, portable>{first_of<Name>(), input(), kind.input()}, layers...);
     } else {
       return sequential(layers...);
     }
   }
 };
 
+/// Ids of a sample that a network with this start looks up in tables.
+template <class Start>
+constexpr int table_ids(Start const&) {
+  return 0;
+}
+template <class... Named>
+constexpr int table_ids(input_list<Named...> const& all) {
+  return all.ids();
+}
+
+/// Whether inputs that share a table agree on the width of its rows.
+template <class Start>
+constexpr bool tables_agree(Start const&) {
+  return true;
+}
+template <class... Named>
+constexpr bool tables_agree(input_list<Named...> const& all) {
+  bool agree = true;
+  auto const compare = [&](auto const& a, auto const& b) {
+    if constexpr (holds_rows<std::remove_cvref_t<decltype(a.of)>> &&
+                  holds_rows<std::remove_cvref_t<decltype(b.of)>>)
+      agree = agree && (a.table != b.table || a.of.width == b.of.width);
+  };
+  std::apply(
+      [&](auto const&... a) {
+        (...,
+         [&](auto const& one) { std::apply([&](auto const&... b) { (compare(one, b), ...); }, all.all); }(a));
+      },
+      all.all);
+  return agree;
+}
+
 /// The inputs of a network, e.g. `inputs(input<"numbers">(features{.count = 5}), input<"words">(ids{.count =
 /// 9}))`. No two have the same name.
-template <literal... Names, class... Kinds>
-constexpr input_list<named_input<Names, Kinds>...> inputs(named_input<Names, Kinds>... all) {
+template <literal... Names, class... Kinds, literal... Tables>
+constexpr input_list<named_input<Names, Kinds, Tables>...> inputs(named_input<Names, Kinds, Tables>... all) {
   constexpr auto twins = [] {
     std::string_view const names[] = {Names.view()...};
     for (auto const& one : names)

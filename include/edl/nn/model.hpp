@@ -12,6 +12,7 @@
 #include "edl/core/layout.hpp"
 #include "edl/device/device.hpp"
 #include "edl/device/device_buffer.hpp"
+#include "edl/nn/inputs.hpp"
 #include "edl/nn/plan.hpp"
 #include "edl/nn/sequential.hpp"
 
@@ -67,6 +68,7 @@ class model {
   static constexpr shape input = Net.input;
   static constexpr shape output = fits() ? Net.body.output(Net.input) : shape{};
   static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
+  static constexpr bool has_input_gradient = nn::table_ids(Net.start) > 0;  ///< rows of tables are trained
 
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
   explicit model(options o = {})
@@ -78,6 +80,7 @@ class model {
     workspace_ = buffer(device_, Net.body.workspace(input, {max_batch_, keep_}));
     y_ = buffer(device_, batch * output.size());
     dy_ = buffer(device_, batch * output.size());
+    if (has_input_gradient) dx_ = buffer(device_, batch * input.size());
     initialise(o.seed);
   }
 
@@ -141,9 +144,14 @@ class model {
                           output_gradient(),
                           parameters(),
                           state(),
-                          {},
+                          dx_.span().first(has_input_gradient ? x.size() : 0),
                           gradients(),
                           workspace_.span()});
+  }
+
+  /// Of the last `backward`, with respect to its `x`; empty without `has_input_gradient`.
+  view<scalar> input_gradient() {
+    return dx_.span().first(has_input_gradient ? std::size_t(batch_) * input.size() : 0);
   }
 
   /// What a model of this many samples occupies.
@@ -151,7 +159,7 @@ class model {
     constexpr std::size_t s = sizeof(scalar);
     std::size_t const saved = nn::saved_by(Net.body, input, most);
     return {(parameter_count + state_count) * s, parameter_count * s,
-            (saved + 2 * std::size_t(most) * output.size()) * s,
+            (saved + std::size_t(most) * (2 * output.size() + (has_input_gradient ? input.size() : 0))) * s,
             (Net.body.workspace(input, most) - saved) * s};
   }
   model_memory memory() const { return memory({max_batch_, keep_}); }
@@ -175,7 +183,7 @@ class model {
   nn::storage keep_ = nn::storage::recomputed;
   mode what_ = mode::training;
   nn::trace* trace_ = nullptr;
-  buffer variables_, gradients_, workspace_, y_, dy_;
+  buffer variables_, gradients_, workspace_, y_, dy_, dx_;
 };
 
 }  // namespace edl

@@ -98,8 +98,8 @@ class server {
   asio::awaitable<void> checkpoint(net::request& r);
   asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);
-  asio::awaitable<checkpoint::manifest::file> write(cut const& what, std::string const& path,
-                                                    std::uint32_t range);
+  asio::awaitable<std::vector<checkpoint::manifest::file>> write(cut const& what, std::string const& path,
+                                                                 std::uint32_t range);
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
   asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<gradient_buffer> values,
                                 std::uint64_t number);

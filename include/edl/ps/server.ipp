@@ -270,8 +270,9 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<checkpoint::manifest::file> server::write(cut const& what, std::string const& path,
-                                                                     std::uint32_t range) {
+EDL_INLINE asio::awaitable<std::vector<checkpoint::manifest::file>> server::write(cut const& what,
+                                                                                  std::string const& path,
+                                                                                  std::uint32_t range) {
   co_return write_cut(what, path, options_.layout, range, options_.ranges);
 }
 
@@ -282,8 +283,9 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   cut what = request.final() ? from.cut() : from.checkpoint(request.version());
   // On a thread of its own: training goes on while the disk works. This coroutine stays on the node's thread.
   std::string const& path = request.path();
-  checkpoint::manifest::file const file =
+  std::vector<checkpoint::manifest::file> const files =
       co_await asio::co_spawn(writer_, write(what, path, request.range()), asio::use_awaitable);
+  checkpoint::manifest::file const& file = files.front();
   wire::CheckpointReply reply;
   reply.set_file(file.name);
   reply.set_bytes(file.bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/ps/buffer.hpp"
+#include "edl/sparse/table_cut.hpp"
 
 namespace edl::ps {
 
@@ -37,6 +39,9 @@ struct cut {
   element_range elements;                     ///< of the arena
   std::size_t parameters = 0;                 ///< of these elements, from the first
   std::vector<checkpoint::segment> segments;  ///< with the ledgers that belong to the variables
+  std::vector<std::shared_ptr<sparse::table_cut const>> tables{};
+  element_range hash_slots{};                       ///< of the tables' rows
+  std::vector<checkpoint::segment> row_segments{};  ///< of these
 
   std::uint64_t version() const { return variables.version(); }
 
@@ -44,10 +49,11 @@ struct cut {
   edl::ledger ledger() const;
 };
 
-/// Writes a server's file of the checkpoint in `path` (`checkpoint::write_part`); may run on a thread of its
-/// own.
-checkpoint::manifest::file write_cut(cut const& what, std::string const& path, parameter_layout const& layout,
-                                     std::uint32_t server, std::uint32_t servers);
+/// Writes a server's files of the checkpoint in `path` (`checkpoint::write_part`, and
+/// `checkpoint::write_rows` where it has tables); may run on a thread of its own.
+std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
+                                                  parameter_layout const& layout, std::uint32_t server,
+                                                  std::uint32_t servers);
 
 }  // namespace edl::ps
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "edl/checkpoint/rows.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/ps/snapshot.hpp"
 
@@ -13,24 +14,36 @@ EDL_INLINE edl::ledger cut::ledger() const {
   if (segments.empty()) return {};
   edl::ledger all = segments.front().ledger;
   for (checkpoint::segment const& s : segments) all.intersect(s.ledger);
+  for (checkpoint::segment const& s : row_segments) all.intersect(s.ledger);
   return all;
 }
 
-EDL_INLINE checkpoint::manifest::file write_cut(cut const& what, std::string const& path,
-                                                parameter_layout const& layout, std::uint32_t server,
-                                                std::uint32_t servers) {
+EDL_INLINE std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
+                                                             parameter_layout const& layout,
+                                                             std::uint32_t server, std::uint32_t servers) {
   std::vector<view<float>> slots;
   for (std::size_t i = 0; i < what.slot_names.size(); ++i)
     slots.push_back(what.slots.values().subspan(i * what.slot_stride, what.parameters));
-  return checkpoint::write_part(path, layout,
-                                {.server = server,
-                                 .servers = servers,
-                                 .version = what.version(),
-                                 .elements = what.elements,
-                                 .variables = what.variables.variables(),
-                                 .slot_names = what.slot_names,
-                                 .slots = slots,
-                                 .segments = what.segments});
+  std::vector<checkpoint::manifest::file> files{
+      checkpoint::write_part(path, layout,
+                             {.server = server,
+                              .servers = servers,
+                              .version = what.version(),
+                              .elements = what.elements,
+                              .variables = what.variables.variables(),
+                              .slot_names = what.slot_names,
+                              .slots = slots,
+                              .segments = what.segments})};
+  if (!what.tables.empty())
+    files.push_back(checkpoint::write_rows(path, layout,
+                                           {.server = server,
+                                            .servers = servers,
+                                            .version = what.version(),
+                                            .slots = what.hash_slots,
+                                            .tables = what.tables,
+                                            .slot_names = what.slot_names,
+                                            .segments = what.row_segments}));
+  return files;
 }
 
 }  // namespace edl::ps

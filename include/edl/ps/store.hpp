@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,13 +19,17 @@
 #include "edl/ps/frozen.hpp"
 #include "edl/ps/policy.hpp"
 #include "edl/ps/snapshot.hpp"
+#include "edl/sparse/minibatch_rows.hpp"
+#include "edl/sparse/table.hpp"
 
 namespace edl::ps {
 
 /// What a store is for. `layout`, `rule` and `when` outlive it.
 struct store_options {
   parameter_layout const& layout;
-  element_range elements;  ///< of the arena, from `partition`
+  element_range elements;                       ///< of the arena, from `partition`
+  element_range slots{};                        ///< hash slots, of the rows of tables; likewise
+  std::vector<sparse::table_options> tables{};  ///< of the layout, in order
   update_rule const& rule;
   policy const& when;
   std::uint64_t evaluation_steps = 0;  ///< freeze at versions that are a multiple; 0: never
@@ -51,13 +56,14 @@ struct task_position {
   bool closed = false;
 };
 
-/// The state of one server, or of a process that trains alone. It is a range of the arena, the slots of its
-/// parameters, and the ledger of what they have applied. It knows no model and no socket.
+/// The state of one server, or of a process that trains alone. It is a range of the arena with the slots of
+/// its parameters, and rows of tables. A ledger tells what they have applied. It knows no model and no
+/// socket.
 ///
-/// Elements restored from servers whose ledgers differed keep their own history (`checkpoint::segment`). A
-/// push that some of them have counted is applied to the others only, so every minibatch counts once for
-/// every element. They become one when their histories agree. The version is the least number of steps of a
-/// segment: stores that have applied the same minibatches have the same version.
+/// Elements and hash slots restored from servers whose ledgers differed keep their own history
+/// (`checkpoint::segment`). A push that some of them have counted is applied to the others only, so every
+/// minibatch counts once for every element. They become one when their histories agree. The version is the
+/// least number of steps of a segment: stores that have applied the same minibatches have the same version.
 ///
 /// Errors are edl::error and leave the store as it was. Thread safety: used by one thread; `snapshot`s and
 /// `cut`s go anywhere.
@@ -77,15 +83,25 @@ class store {
   /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
   /// then the slots as its `cut` holds them. Frozen versions are dropped. Throws, changing nothing, for what
   /// cannot be one.
+  /// Of a store without tables.
   void restore(std::vector<checkpoint::segment> segments, view<float> values);
   std::size_t copy_size() const { return options_.elements.size() + slot_stride_ * slot_names_.size(); }
 
   /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
   /// `computed_on`: the version that the gradients were computed on. In a synchronous mode a minibatch counts
-  /// when it is accumulated. Throws for spans of another length, an identity that is none, and a minibatch
-  /// whose forerunner in its task is missing.
+  /// when it is accumulated. `rows`: for each table, gradients of rows of the store's hash slots. Throws for
+  /// spans of another length, an identity that is none, and a minibatch whose forerunner in its task is
+  /// missing.
   push_result push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
-                   view<float> state_change);
+                   view<float> state_change, std::span<sparse::row_gradients const> rows = {});
+
+  /// The weights of rows now (`sparse::table::pull`). Thread safety: safe beside all else but `configure` and
+  /// `restore`.
+  void pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> to) const;
+
+  /// Gives rows these weights (ids, width), and what the optimiser begins with. Those of other hash slots are
+  /// left out.
+  void set_rows(std::size_t table, view<std::uint64_t> ids, view<float> weights);
 
   /// Counts minibatches together, as one step with the mean over all their records. `sums`: for every
   /// element, the gradients, or the changes of state, of each minibatch times its records; it is used up.
@@ -165,19 +181,36 @@ class store {
   std::size_t segments() const { return segments_.size(); }
 
  private:
+  struct row_sums {
+    std::vector<std::uint64_t> ids;  // as they came
+    std::vector<float> gradients;
+  };
   struct segment {
-    element_range elements;  // of the arena
+    element_range elements;  // of the arena, or hash slots
+    bool of_rows = false;
     std::uint64_t steps = 0;
     edl::ledger counted, applied;       // with, and without, what is accumulated
     std::vector<contribution> waiting;  // accumulated
     float rate = 1;                     // of the accumulation: the least
+    std::vector<row_sums> rows{};       // accumulated, by table
   };
 
-  void start(std::vector<checkpoint::segment> segments);
+  void start(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments);
+  void start_anew(std::uint64_t version);
+  std::vector<std::shared_ptr<sparse::table>> new_tables() const;
+  void check_rows(std::span<sparse::row_gradients const> rows,
+                  std::function<void(std::string const&)> const& fail) const;
+  void add_rows(row_sums& to, segment const& s, sparse::row_gradients const& rows, std::size_t table) const;
+  void accumulate_rows(segment& s, std::span<sparse::row_gradients const> rows);
+  void apply_waiting_rows(segment& s);
+  void step_rows(segment& s, std::span<sparse::row_gradients const> rows, float rate);
+  void cut_rows(ps::cut& into) const;
   void place();
   void fetch() const;
   void step(segment& s, view<float> gradients, view<float> state_change, float rate);
+  void accumulate(segment const& s, view<float> gradients, view<float> state_change);
   void apply_waiting(segment& s);
+  void apply_sums(segment& s);
   void merge();
   push_result advanced();
   view<float> gradients_of(segment const& s, view<float> all) const;
@@ -189,6 +222,7 @@ class store {
   arena* there_ = nullptr;
   mutable bool behind_ = false;              // what is here is older than what is there
   mutable copy_on_write variables_, slots_;  // here
+  std::vector<std::shared_ptr<sparse::table>> tables_;
   std::vector<segment> segments_;
   std::vector<float> sums_;  // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;
@@ -202,4 +236,5 @@ class store {
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/ps/store.ipp"
+#include "edl/ps/store_rows.ipp"
 #endif

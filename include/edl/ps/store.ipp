@@ -48,16 +48,33 @@ EDL_INLINE store::store(store_options options)
       checkpoints_(options.most_frozen) {
   if (options.when.group() > 1) sums_.resize(options.elements.size());
   detail::fill_slots(slots_.write(), slot_stride_, options_.rule, slot_names_.size());
-  start({{options_.elements, 0, {}}});
+  if (options.tables.size() != options.layout.tables.size())
+    throw error(fmt::format("a store of {} tables for a model of {}", options.tables.size(),
+                            options.layout.tables.size()));
+  tables_ = new_tables();
+  start_anew(0);
 }
 
-EDL_INLINE void store::start(std::vector<checkpoint::segment> segments) {
+EDL_INLINE void store::start_anew(std::uint64_t version) {
+  start({{options_.elements, version, {}}}, {{options_.slots, version, {}}});
+}
+
+EDL_INLINE void store::start(std::vector<checkpoint::segment> segments,
+                             std::vector<checkpoint::segment> row_segments) {
   segments_.clear();
   version_ = std::numeric_limits<std::uint64_t>::max();
-  for (checkpoint::segment& s : segments) {
+  auto const add = [&](checkpoint::segment& s, bool of_rows) {
     version_ = std::min(version_, s.steps);
-    segments_.push_back({s.elements, s.steps, s.ledger, std::move(s.ledger), {}, 1});
-  }
+    segments_.push_back({.elements = s.elements,
+                         .of_rows = of_rows,
+                         .steps = s.steps,
+                         .counted = s.ledger,
+                         .applied = std::move(s.ledger),
+                         .waiting = {}});
+  };
+  for (checkpoint::segment& s : segments) add(s, false);
+  if (!tables_.empty())
+    for (checkpoint::segment& s : row_segments) add(s, true);
   evaluations_.clear();
   checkpoints_.clear();
   place();
@@ -74,7 +91,8 @@ EDL_INLINE void store::fetch() const {
 }
 
 EDL_INLINE void store::move_to(arena& there) {
-  if (segments_.size() > 1 || options_.when.group() > 1 || options_.elements.size() != options_.layout.size())
+  if (segments_.size() > 1 || !tables_.empty() || options_.when.group() > 1 ||
+      options_.elements.size() != options_.layout.size())
     throw error("a store whose steps are of several minibatches, or that keeps a part, cannot be moved");
   fetch();
   there_ = &there;
@@ -94,7 +112,8 @@ EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float
   detail::fill_slots(slots.write(), slot_stride_, options_.rule, slot_names_.size());
   variables_ = std::move(variables);
   slots_ = std::move(slots);
-  start({{options_.elements, version, {}}});
+  tables_ = new_tables();
+  start_anew(version);
 }
 
 EDL_INLINE void store::restore(std::string const& path, history what) {
@@ -105,12 +124,20 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
     views.push_back(values.subspan(i * slot_stride_, parameters_));
   auto segments = checkpoint::read_range(path, options_.layout, options_.elements.first, variables.write(),
                                          slot_names_, views);
-  // Another job's ledger means nothing here, and all servers must agree on where they start.
-  if (what == history::forgotten)
-    segments = {{options_.elements, checkpoint::read_manifest(path).version, {}}};
+  auto tables = new_tables();
+  std::vector<checkpoint::segment> row_segments;
+  if (!tables.empty())
+    row_segments = checkpoint::read_rows(path, options_.layout, options_.slots, slot_names_,
+                                         [&](std::size_t t, sparse::row_header const& header,
+                                             view<float> row) { tables[t]->put(header, row); });
   variables_ = std::move(variables);
   slots_ = std::move(slots);
-  start(std::move(segments));
+  tables_ = std::move(tables);
+  // Another job's ledger means nothing here, and all servers must agree on where they start.
+  if (what == history::forgotten)
+    start_anew(checkpoint::read_manifest(path).version);
+  else
+    start(std::move(segments), std::move(row_segments));
 }
 
 EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments, view<float> values) {
@@ -120,17 +147,18 @@ EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments, view<f
     whole = whole && s.elements.first == at && s.elements.last >= at;
     at = s.elements.last;
   }
-  if (!whole || at != options_.elements.last) throw error("what came is no copy of this model's state");
+  if (!whole || at != options_.elements.last || !tables_.empty())
+    throw error("what came is no copy of this model's state");
   copy_on_write variables(options_.elements.size()), slots(slot_stride_ * slot_names_.size(), 0);
   std::ranges::copy(values.first(options_.elements.size()), variables.write().begin());
   std::ranges::copy(values.subspan(options_.elements.size()), slots.write().begin());
   variables_ = std::move(variables);
   slots_ = std::move(slots);
-  start(std::move(segments));
+  start(std::move(segments), {});
 }
 
 EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
-                                   view<float> state_change) {
+                                   view<float> state_change, std::span<sparse::row_gradients const> rows) {
   minibatch_key const& key = c.key;
   auto const fail = [&](std::string_view what) {
     throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
@@ -140,6 +168,7 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   if (!there_ && (gradients.size() != parameters() || state_change.size() != state()))
     fail(fmt::format("{} gradients and {} changes of state, this server keeps {} and {}", gradients.size(),
                      state_change.size(), parameters(), state()));
+  check_rows(rows, fail);
   bool missing = false;
   for (segment const& s : segments_) {
     auto const found = s.counted.check(key);
@@ -162,26 +191,36 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
       ++s.steps;
       continue;
     }
-    auto const change = change_of(s, state_change), slope = gradients_of(s, gradients);
     s.counted.apply(c);
     if (when.group() <= 1) {
-      step(s, slope, change, rate);
+      if (s.of_rows)
+        step_rows(s, rows, rate);
+      else
+        step(s, gradients_of(s, gradients), change_of(s, state_change), rate);
       s.applied.apply(c);
       continue;
     }
-    auto const sums = std::span(sums_).subspan(s.elements.first - options_.elements.first, s.elements.size());
     bool const first = s.waiting.empty();
-    auto const add = [&](std::span<float> to, view<float> what) {
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] = first ? what[i] : to[i] + what[i];
-    };
-    add(sums.first(slope.size()), slope);
-    add(sums.last(change.size()), change);
+    if (s.of_rows)
+      accumulate_rows(s, rows);
+    else
+      accumulate(s, gradients_of(s, gradients), change_of(s, state_change));
     s.rate = first ? rate : std::min(s.rate, rate);
     s.waiting.push_back(c);
     if (s.waiting.size() >= when.group()) apply_waiting(s);
   }
   merge();
   return advanced();
+}
+
+EDL_INLINE void store::accumulate(segment const& s, view<float> gradients, view<float> state_change) {
+  auto const sums = std::span(sums_).subspan(s.elements.first - options_.elements.first, s.elements.size());
+  bool const first = s.waiting.empty();
+  auto const add = [&](std::span<float> to, view<float> what) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = first ? what[i] : to[i] + what[i];
+  };
+  add(sums.first(gradients.size()), gradients);
+  add(sums.last(state_change.size()), state_change);
 }
 
 EDL_INLINE bool store::lacks(contribution const& c) const {
@@ -191,7 +230,7 @@ EDL_INLINE bool store::lacks(contribution const& c) const {
 
 EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values) const {
   for (segment const& s : segments_)
-    if (s.counted.check(c.key) == edl::ledger::verdict::repeat)
+    if (!s.of_rows && s.counted.check(c.key) == edl::ledger::verdict::repeat)
       std::ranges::fill(values.subspan(s.elements.first - options_.elements.first, s.elements.size()), 0.0f);
 }
 
@@ -199,6 +238,7 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
   if (sums.size() != (there_ ? 0 : options_.elements.size()))
     throw error(
         fmt::format("a step with {} sums, this store keeps {}", sums.size(), options_.elements.size()));
+  if (!tables_.empty()) throw error("a step of several minibatches brings no rows of tables");
   // Its forerunner may be counted already, or by this step.
   auto const follows = [&](std::size_t i) {
     minibatch_key const& m = minibatches[i].key;
@@ -255,7 +295,7 @@ EDL_INLINE push_result store::flush() {
 
 EDL_INLINE void store::drop_waiting() {
   for (segment& s : segments_)
-    if (!s.waiting.empty()) s.waiting.clear(), s.counted = s.applied;
+    if (!s.waiting.empty()) s.waiting.clear(), s.rows.clear(), s.counted = s.applied;
   merge();
 }
 
@@ -286,7 +326,9 @@ EDL_INLINE ps::cut store::cut() const {
               .elements = options_.elements,
               .parameters = parameters_,
               .segments = {}};
-  for (segment const& s : segments_) all.segments.push_back({s.elements, s.steps, s.applied});
+  for (segment const& s : segments_)
+    (s.of_rows ? all.row_segments : all.segments).push_back({s.elements, s.steps, s.applied});
+  cut_rows(all);
   return all;
 }
 
@@ -335,18 +377,26 @@ EDL_INLINE void store::step(segment& s, view<float> gradients, view<float> state
 }
 
 EDL_INLINE void store::apply_waiting(segment& s) {
+  if (s.of_rows)
+    apply_waiting_rows(s);
+  else
+    apply_sums(s);
+  for (contribution const& c : s.waiting) s.applied.apply(c);
+  s.waiting.clear();
+}
+
+EDL_INLINE void store::apply_sums(segment& s) {
   auto const sums = std::span(sums_).subspan(s.elements.first - options_.elements.first, s.elements.size());
   auto const n = float(s.waiting.size());
   for (float& sum : sums) sum /= n;
   std::size_t const slopes = gradients_of(s, view<float>(sums_).first(parameters_)).size();
   step(s, sums.first(slopes), sums.subspan(slopes), s.rate);
-  for (contribution const& c : s.waiting) s.applied.apply(c);
-  s.waiting.clear();
 }
 
 EDL_INLINE void store::merge() {
   auto const alike = [](segment const& a, segment const& b) {
-    return a.steps == b.steps && a.waiting.empty() && b.waiting.empty() && a.counted == b.counted;
+    return a.of_rows == b.of_rows && a.steps == b.steps && a.waiting.empty() && b.waiting.empty() &&
+           a.counted == b.counted;
   };
   for (std::size_t i = 1; i < segments_.size();) {
     if (alike(segments_[i - 1], segments_[i])) {

@@ -70,7 +70,7 @@ class replica final : public worker::remote_link {
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
   void ready(contribution const& minibatch, view<float> gradients, std::size_t first) override;
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
-                      view<float> state_change) override;
+                      view<float> state_change, std::span<sparse::row_gradients const> rows) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
   void idle(std::chrono::milliseconds patience) override;
   std::size_t pending() const override { return sum_.brought() + gpus_.brought(); }

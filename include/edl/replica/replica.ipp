@@ -294,7 +294,7 @@ EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradie
 }
 
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
-                                        view<float> state_change) {
+                                        view<float> state_change, std::span<sparse::row_gradients const>) {
   if (gpus_.joined()) {
     gpus_.bring(minibatch, around_.store->lacks(minibatch));
   } else if (place_ < sum_.own().count) {

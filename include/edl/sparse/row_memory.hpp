@@ -14,8 +14,8 @@ namespace edl::sparse {
 /// What stands before the values of a row.
 struct row_header {
   std::uint64_t id;
-  std::uint32_t last_use;  ///< the clock of the table's user at the row's last use in training
-  std::uint32_t uses;      ///< how often it was pulled for training; stays at its largest value
+  std::uint32_t last_use;  ///< the clock of the table's user at the row's last push
+  std::uint32_t uses;      ///< how often it was pushed; stays at its largest value
 };
 static_assert(sizeof(row_header) == 16);
 

@@ -13,6 +13,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/sparse/table.hpp"
+#include "edl/sparse/table_cut.hpp"
 
 namespace edl::sparse {
 
@@ -109,28 +110,13 @@ EDL_INLINE row table::found_or_new(stripe& s, std::uint64_t id, row guess) {
   id_hash const h(id);
   hash_slot& own = s.slots[h.slot() % slots_per_stripe];
   row r = own.find(id, h, rows_);
-  if (!r) initialise(r = own.insert(id, h, rows_));
+  if (r) return r;
+  initialise(r = own.insert(id, h, rows_));
+  keep(s, r, true);
   return r;
 }
 
-EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to, std::uint32_t clock) {
-  auto const w = std::size_t(options_.width);
-  batch const all(ids);
-  for (std::size_t s = 0; s < stripes; ++s) {
-    stripe& own = stripes_[s];
-    std::lock_guard const lock(own.mutex);
-    auto const slot_of = [&](id_hash h) -> hash_slot& { return own.slots[h.slot() % slots_per_stripe]; };
-    batch::each(all.of(s), slot_of, rows_, sizeof(row_header) + w * sizeof(float),
-                [&](batch::item const& i, row guess) {
-                  row const r = found_or_new(own, i.id, guess);
-                  r.header->last_use = clock;
-                  r.header->uses += r.header->uses != std::numeric_limits<std::uint32_t>::max();
-                  std::memcpy(&to[i.place * w], r.values(), w * sizeof(float));
-                });
-  }
-}
-
-EDL_INLINE void table::look_up(view<std::uint64_t> ids, std::span<float> to) const {
+EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const {
   auto const w = std::size_t(options_.width);
   batch const all(ids);
   for (std::size_t s = 0; s < stripes; ++s) {
@@ -188,7 +174,9 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
     };
     batch::each(all.of(s), slot_of, rows_, rows_.row_bytes(), [&](batch::item const& i, row guess) {
       row const r = found_or_new(own, i.id, guess);
+      keep(own, r);
       r.header->last_use = clock;
+      r.header->uses += r.header->uses != std::numeric_limits<std::uint32_t>::max();
       // A row that comes again makes its second step on the first one's result.
       bool const again =
           std::ranges::any_of(rows, [&](row const& other) { return other.header == r.header; });
@@ -199,6 +187,31 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
     });
     flush();
   }
+}
+
+EDL_INLINE void table::put(row_header const& header, view<float> values) {
+  if (values.size() != values_)
+    throw error(fmt::format("a row of {} values for a table of {}", values.size(), values_));
+  id_hash const h(header.id);
+  stripe& own = stripes_[h.slot() / slots_per_stripe];
+  std::lock_guard const lock(own.mutex);
+  hash_slot& slot = own.slots[h.slot() % slots_per_stripe];
+  row r = slot.find(header.id, h, rows_);
+  bool const fresh = !r;
+  if (fresh) r = slot.insert(header.id, h, rows_);
+  keep(own, r, fresh);
+  *r.header = header;
+  std::ranges::copy(values, r.values());
+}
+
+EDL_INLINE void table::assign(std::uint64_t id, view<float> weights) {
+  std::vector<float> values(weights.begin(), weights.end());
+  for (float const initial : slot_initials_) values.insert(values.end(), weights.size(), initial);
+  put({.id = id, .last_use = 0, .uses = 0}, values);
+}
+
+EDL_INLINE void table::clear() {
+  remove_if([](row_header const&) { return true; });
 }
 
 EDL_INLINE std::size_t table::remove_if(std::function<bool(row_header const&)> const& goes,
@@ -213,6 +226,7 @@ EDL_INLINE std::size_t table::remove_if(std::function<bool(row_header const&)> c
         if (goes(*r.header)) out.push_back(r.header->id);
       });
       for (std::uint64_t id : out) {
+        if (!stripes_[s].cuts.empty()) keep(stripes_[s], slot.find(id, id_hash(id), rows_));
         slot.remove(id, id_hash(id), rows_);
         if (removed) removed(id);
       }
@@ -222,15 +236,10 @@ EDL_INLINE std::size_t table::remove_if(std::function<bool(row_header const&)> c
   return n;
 }
 
-EDL_INLINE void table::for_each(
-    std::uint32_t slot,
-    std::function<void(row_header const&, view<float> weights, view<float> slots)> const& visit) const {
-  auto const w = std::size_t(options_.width);
-  stripe const& own = stripes_[slot / slots_per_stripe];
-  std::lock_guard const lock(own.mutex);
-  own.slots[slot % slots_per_stripe].for_each(rows_, [&](row r) {
-    visit(*r.header, {r.values(), w}, {r.values() + w, values_ - w});
-  });
+EDL_INLINE void table::for_each(std::uint32_t number,
+                                std::function<void(row_header const&, view<float>)> const& visit) const {
+  std::lock_guard const lock(stripes_[number / slots_per_stripe].mutex);
+  slot(number).for_each(rows_, [&](row r) { visit(*r.header, {r.values(), values_}); });
 }
 
 EDL_INLINE std::uint64_t table::size() const {

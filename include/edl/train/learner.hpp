@@ -12,6 +12,7 @@
 #include "edl/data/batch.hpp"
 #include "edl/data/test_time_augmentation.hpp"
 #include "edl/device/placement.hpp"
+#include "edl/sparse/embedding_layout.hpp"
 
 namespace edl {
 
@@ -29,13 +30,14 @@ namespace train {
 struct learner_facts {
   shape input, output;
   std::size_t parameters = 0, state = 0;
-  std::size_t labels = 1;     ///< of a sample
-  bool class_labels = false;  ///< they are classes
-  bool of_ids = false;        ///< features are ids
-  std::size_t totals = 0;     ///< of its metrics
-  bool augments = false;      ///< samples of training are augmented,
-  bool places = false;        ///< which whoever computes can do
-  bool averages = false;      ///< evaluation and prediction join what is said on `views`
+  std::size_t labels = 1;                 ///< of a sample
+  bool class_labels = false;              ///< they are classes
+  bool of_ids = false;                    ///< features are ids
+  sparse::embedding_layout embeddings{};  ///< features are rows of tables
+  std::size_t totals = 0;                 ///< of its metrics
+  bool augments = false;                  ///< samples of training are augmented,
+  bool places = false;                    ///< which whoever computes can do
+  bool averages = false;                  ///< evaluation and prediction join what is said on `views`
   std::span<test_time_view const> views;
   bool loss_on_gpu = false, optimizer_on_gpu = false;  ///< a GPU knows them
 };
@@ -71,6 +73,7 @@ class learner {
   virtual in forward(in x, int rows, mode what, std::uint64_t step) = 0;
   virtual out output_gradient() = 0;
   virtual void backward(in x, int rows, std::function<void(std::size_t first)> const& ready) = 0;
+  virtual in input_gradient() = 0;
   virtual void set_trace(nn::trace* to) = 0;
 
   // ---- Loss and metrics, on the host ----

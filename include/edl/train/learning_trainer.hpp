@@ -18,6 +18,8 @@ class learning_trainer : public worker::trainer {
  public:
   data::batch make_batch() const override;
   void feed(example const& record, data::batch& b, int row, mode m) const override;
+  sparse::embedding_layout const& embeddings() const override { return facts().embeddings; }
+  view<float> input_gradients() const override { return of().input_gradient(); }
   std::size_t totals() const override { return facts().totals; }
   nn::trace const* profile() const override { return trace_ ? &*trace_ : nullptr; }
 

@@ -24,7 +24,7 @@ EDL_INLINE learning_trainer::learning_trainer(std::unique_ptr<learner> of, worke
 EDL_INLINE data::batch learning_trainer::make_batch() const {
   auto const& f = facts();
   return data::make_batch(max_batch_, f.input.size(), f.class_labels ? 0 : f.labels,
-                          f.class_labels ? f.labels : 0);
+                          f.class_labels ? f.labels : 0, f.embeddings.ids);
 }
 
 EDL_INLINE void learning_trainer::feed(example const& record, data::batch& b, int row, mode m) const {

@@ -36,7 +36,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
         allowed_(std::move(allowed)),
         log_(std::move(log)),
         policy_(policy_of(j)),
-        store_(store_options_of(j, p, *policy_, {0, p.layout.size()})),
+        store_(store_options_of(j, p, *policy_, 0, 1)),
         options_(master_options(j, r, log_)),
         master_(options_, now()),
         view_(log_, ::isatty(2) == 1) {
@@ -94,9 +94,13 @@ class local_links final : public worker::master_link, public worker::parameter_l
       std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
   }
 
+  void pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> rows) override {
+    store_.pull_rows(table, ids, rows);
+  }
+
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
-                      view<float> state_change) override {
-    ps::push_result const r = store_.push(minibatch, version, gradients, state_change);
+                      view<float> state_change, std::span<sparse::row_gradients const> rows) override {
+    ps::push_result const r = store_.push(minibatch, version, gradients, state_change, rows);
     if (r.evaluate || r.checkpoint)
       master_.version_reached({.generation = master_.generation(),
                                .version = r.version,
@@ -119,7 +123,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
     if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train) write(store_.cut());
     if (complete && !job_.output.empty()) {
       std::string const path = job_.output + "/model.safetensors";
-      checkpoint::export_model(path, program_.layout, store_.current(), store_.version());
+      ps::cut const what = store_.cut();
+      std::vector<checkpoint::row_source> tables;
+      for (auto const& cut : what.tables) tables.push_back(checkpoint::rows_of(*cut));
+      checkpoint::export_model(path, program_.layout, what.variables.variables(), tables, what.version());
       log_.info(fmt::format("model written to {}", path));
     }
     view_.clear();
@@ -197,7 +204,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     checkpoint::manifest m = manifest_;
     m.version = what.version();
     m.layout = checkpoint::layout_digest(program_.layout);
-    m.files = {ps::write_cut(what, path, program_.layout, 0, 1)};
+    m.files = ps::write_cut(what, path, program_.layout, 0, 1);
     checkpoint::commit_checkpoint(path, m, earlier, allowed_);
     try {
       checkpoint::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);

@@ -14,6 +14,7 @@
 #include "edl/core/span.hpp"
 #include "edl/data/reader.hpp"
 #include "edl/optim/update_rule.hpp"
+#include "edl/sparse/embedding_layout.hpp"
 #include "edl/train/initial_variables.hpp"
 #include "edl/worker/trainer.hpp"
 
@@ -22,6 +23,7 @@ namespace edl::train {
 /// All that a binary knows of its model, so that what runs it is compiled once.
 struct program {
   parameter_layout layout;
+  sparse::embedding_layout embeddings;
   std::size_t outputs = 0;  ///< numbers that the network gives for one record
   std::unique_ptr<update_rule> rule;
 

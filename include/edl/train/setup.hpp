@@ -35,8 +35,9 @@ worker::session_options session_options_of(job const& j);
 /// too, where one gradient is enough for a step and no --sync_version_tolerance says how old it may be.
 std::unique_ptr<ps::policy> policy_of(job const& j);
 
-ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
-                                   element_range elements);
+/// A store of part `part` of `parts` of the model: of its arena, and of the hash slots of its tables.
+ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, std::uint32_t part,
+                                   std::uint32_t parts);
 
 /// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`.
 std::string evaluation_line(program const& p, master::evaluation_result const& r);

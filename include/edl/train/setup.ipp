@@ -122,9 +122,16 @@ EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
 }
 
 EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
-                                              element_range elements) {
+                                              std::uint32_t part, std::uint32_t parts) {
+  std::vector<sparse::table_options> tables;
+  for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t)
+    tables.push_back({.width = p.embeddings.tables[t].width,
+                      .initial = p.embeddings.initials[t],
+                      .seed = mix(mix(j.seed, 4), t)});
   return {.layout = p.layout,
-          .elements = elements,
+          .elements = partition(p.layout.size(), parts, part),
+          .slots = partition(sparse::hash_slots, parts, part),
+          .tables = std::move(tables),
           .rule = *p.rule,
           .when = when,
           .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,

@@ -206,7 +206,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
       p.initialise(j.seed, first, values);
       if (p.prepare && j.what == command::train) detail::prepared(j, p).write(first, values);
     });
-  else if (detail::is_model_file(directory))
+  else if (detail::is_model_file(directory)) {
     s.configure(
         [&](std::size_t first, std::span<float> values) {
           std::vector<float> all(p.layout.size());
@@ -214,7 +214,11 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
           std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
         },
         detail::point_of(j, directory).version);
-  else
+    checkpoint::import_rows(directory, p.layout,
+                            [&](std::size_t table, view<std::uint64_t> ids, view<float> weights) {
+                              s.set_rows(table, ids, weights);
+                            });
+  } else
     s.restore(directory, detail::is_own(j, directory) ? ps::history::kept : ps::history::forgotten);
 }
 

@@ -13,6 +13,7 @@
 #include "edl/core/ledger.hpp"
 #include "edl/core/span.hpp"
 #include "edl/core/task_kind.hpp"
+#include "edl/sparse/minibatch_rows.hpp"
 
 namespace edl::worker {
 
@@ -99,10 +100,16 @@ class parameter_link {
     (void)minibatch, (void)gradients, (void)first;
   }
 
-  /// Applies a minibatch's gradients, computed on `version`, and the change of the state; exactly once,
-  /// however often it is repeated.
+  /// Copies the weights of rows of a table, as they are now, into `rows` (ids, width). No id comes twice.
+  virtual void pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> rows) {
+    (void)table, (void)ids, (void)rows;
+    throw error("this model's tables of rows are kept nowhere here");
+  }
+
+  /// Applies a minibatch's gradients, computed on `version`, and the change of the state. `rows`: gradients
+  /// of rows of each table. It is applied exactly once, however often it is repeated.
   virtual pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
-                      view<float> state_change) = 0;
+                      view<float> state_change, std::span<sparse::row_gradients const> rows) = 0;
 
   /// How many of a task's minibatches every server has applied.
   virtual std::uint32_t position(task_key const& task, std::uint32_t minibatches) = 0;

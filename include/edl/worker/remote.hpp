@@ -55,7 +55,7 @@ class remote_parameters final : public remote_link {
   std::uint64_t pull(std::span<float> variables) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
   pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
-              view<float> state_change) override;
+              view<float> state_change, std::span<sparse::row_gradients const> rows) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
 
   /// Asked while `refresh` waits: true makes it throw `interrupted`.

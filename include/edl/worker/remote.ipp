@@ -168,7 +168,7 @@ EDL_INLINE void remote_parameters::pull_frozen(std::uint64_t version, std::span<
 }
 
 EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t version, view<float> gradients,
-                                          view<float> state_change) {
+                                          view<float> state_change, std::span<sparse::row_gradients const>) {
   minibatch_key const& minibatch = c.key;
   pushed result;
   bool const halved = !halves_.empty();

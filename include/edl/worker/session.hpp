@@ -100,8 +100,9 @@ class session {
   void begin(lane& in, assignment const& a);
   bool next_lane();
   void idle();
-  void work(lease& l, data::batch const& b);
-  void train(lease& l, data::batch const& b);
+  void work(lease& l, data::batch& b);
+  void train(lease& l, data::batch& b);
+  void pull_rows(data::batch& b);
   void local_step();
   void pull();
   void end(std::string const& error);
@@ -133,6 +134,7 @@ class session {
   int steps_since_pull_ = -1;            // −1: pull first
   std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
   std::vector<float> state_before_, change_;
+  sparse::minibatch_rows rows_;
   std::optional<contribution> at_work_;  // the minibatch whose gradients are computed
   gradients_ready ready_;
   std::vector<std::vector<float>> slots_;

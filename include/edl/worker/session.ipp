@@ -37,7 +37,8 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
       master_(master),
       parameters_(parameters),
       log_(std::move(log)),
-      sink_(std::move(sink)) {
+      sink_(std::move(sink)),
+      rows_(model.embeddings()) {
   std::size_t const state = model_.variables().size() - model_.gradients().size();
   state_before_.resize(state);
   change_.resize(state);
@@ -206,7 +207,7 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
   }
 }
 
-EDL_INLINE void session::work(lease& l, data::batch const& b) {
+EDL_INLINE void session::work(lease& l, data::batch& b) {
   if (!b.error.empty()) {
     end(b.error);
     return;
@@ -220,10 +221,12 @@ EDL_INLINE void session::work(lease& l, data::batch const& b) {
       model_.variables_written();
       frozen_ = l.task.version;
     }
+    pull_rows(b);
     detail::seen_pass const shown(seen_);
     model_.evaluate(b, l.totals);
   } else {
     if (steps_since_pull_ < 0) pull();
+    pull_rows(b);
     detail::seen_pass const shown(seen_);
     view<float> const outputs = model_.predict(b);
     l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
@@ -251,7 +254,15 @@ EDL_INLINE void session::pull() {
   seen_.version = version_;
 }
 
-EDL_INLINE void session::train(lease& l, data::batch const& b) {
+EDL_INLINE void session::pull_rows(data::batch& b) {
+  std::size_t const tables = model_.embeddings().tables.size();
+  if (tables == 0) return;
+  rows_.begin(b);
+  for (std::size_t t = 0; t < tables; ++t) parameters_.pull_rows(t, rows_.ids(t), rows_.rows(t));
+  rows_.fill(b);
+}
+
+EDL_INLINE void session::train(lease& l, data::batch& b) {
   minibatch_key const key{l.task.task, l.next, l.minibatches};
   std::uint64_t const step = mix(mix(key.task.epoch, key.task.index), key.index);
   double loss = 0;
@@ -261,6 +272,7 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
                    std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
   for (int attempt = 0;; ++attempt) {
     if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_) pull();
+    pull_rows(b);
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
     {
       detail::seen_pass const shown(seen_);
@@ -276,7 +288,8 @@ EDL_INLINE void session::train(lease& l, data::batch const& b) {
     }
     std::span<float> const state = model_.variables().last(change_.size());
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
-    result = parameters_.push(*at_work_, version_, model_.gradients(), change_);
+    result = parameters_.push(*at_work_, version_, model_.gradients(), change_,
+                              rows_.sum(b, model_.input_gradients()));
     turn_is_over_ = !result.stale;
     if (turn_is_over_) break;
     steps_since_pull_ = -1;

@@ -13,6 +13,7 @@
 #include "edl/core/mode.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/batch.hpp"
+#include "edl/sparse/embedding_layout.hpp"
 #include "edl/worker/trainer_options.hpp"
 
 namespace edl {
@@ -72,6 +73,15 @@ class trainer {
 
   /// One per parameter, of the minibatch last trained on.
   virtual view<float> gradients() const = 0;
+
+  /// Which features are rows of tables. They are in a batch when it is computed with.
+  virtual sparse::embedding_layout const& embeddings() const {
+    static sparse::embedding_layout const none;
+    return none;
+  }
+
+  /// Of the features of the minibatch last trained on, in host memory; empty where none are rows of tables.
+  virtual view<float> input_gradients() const { return {}; }
 
   /// Forward and backward. Returns the mean loss, leaves the gradients and the new state. `step` keys the
   /// random streams: the same minibatch computed again draws the same. A loss that is not finite leaves no

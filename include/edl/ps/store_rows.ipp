@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/ps/store.hpp"
+#include "edl/sparse/table_cut.hpp"
+
+/// What of a store concerns rows of tables.
+namespace edl::ps {
+namespace detail {
+
+/// A cut, and the table that it needs.
+struct held_cut {
+  explicit held_cut(std::shared_ptr<sparse::table> table) : of(std::move(table)), cut(*of) {}
+
+  std::shared_ptr<sparse::table> of;
+  sparse::table_cut cut;
+};
+
+EDL_INLINE bool within(element_range slots, std::uint64_t id) {
+  std::size_t const slot = sparse::id_hash(id).slot();
+  return slot >= slots.first && slot < slots.last;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::vector<std::shared_ptr<sparse::table>> store::new_tables() const {
+  std::vector<std::shared_ptr<sparse::table>> all;
+  for (sparse::table_options const& o : options_.tables)
+    all.push_back(std::make_shared<sparse::table>(o, options_.rule));
+  return all;
+}
+
+EDL_INLINE void store::pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> to) const {
+  tables_.at(table)->pull(ids, to);
+}
+
+EDL_INLINE void store::set_rows(std::size_t table, view<std::uint64_t> ids, view<float> weights) {
+  auto const width = std::size_t(tables_.at(table)->width());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (detail::within(options_.slots, ids[i]))
+      tables_[table]->assign(ids[i], weights.subspan(i * width, width));
+}
+
+EDL_INLINE void store::check_rows(std::span<sparse::row_gradients const> rows,
+                                  std::function<void(std::string const&)> const& fail) const {
+  if (rows.size() != tables_.size())
+    fail(fmt::format("rows of {} tables, this server keeps {}", rows.size(), tables_.size()));
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    auto const& [ids, gradients] = rows[t];
+    if (gradients.size() != ids.size() * std::size_t(tables_[t]->width()))
+      fail(fmt::format("{} gradients for {} rows of table {}, which are {} wide", gradients.size(),
+                       ids.size(), t, tables_[t]->width()));
+    if (options_.slots.size() == sparse::hash_slots) continue;
+    for (std::uint64_t id : ids)
+      if (!detail::within(options_.slots, id)) fail(fmt::format("id {} is another server's", id));
+  }
+}
+
+EDL_INLINE void store::step_rows(segment& s, std::span<sparse::row_gradients const> rows, float rate) {
+  float const learning_rate = rate * options_.rule.learning_rate(s.steps);
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    auto const& [ids, gradients] = rows[t];
+    auto const push = [&](view<std::uint64_t> of, view<float> slopes) {
+      tables_[t]->push(of, slopes, learning_rate, s.steps, std::uint32_t(s.steps));
+    };
+    if (s.elements == options_.slots) {
+      push(ids, gradients);
+      continue;
+    }
+    row_sums own;
+    add_rows(own, s, rows[t], t);
+    push(own.ids, own.gradients);
+  }
+  ++s.steps;
+}
+
+/// Adds those that are of the segment's hash slots.
+EDL_INLINE void store::add_rows(row_sums& to, segment const& s, sparse::row_gradients const& rows,
+                                std::size_t table) const {
+  auto const width = std::size_t(tables_[table]->width());
+  for (std::size_t i = 0; i < rows.ids.size(); ++i) {
+    if (!detail::within(s.elements, rows.ids[i])) continue;
+    auto const slope = rows.gradients.subspan(i * width, width);
+    to.ids.push_back(rows.ids[i]);
+    to.gradients.insert(to.gradients.end(), slope.begin(), slope.end());
+  }
+}
+
+EDL_INLINE void store::accumulate_rows(segment& s, std::span<sparse::row_gradients const> rows) {
+  s.rows.resize(rows.size());
+  for (std::size_t t = 0; t < rows.size(); ++t) add_rows(s.rows[t], s, rows[t], t);
+}
+
+EDL_INLINE void store::apply_waiting_rows(segment& s) {
+  auto const n = float(s.waiting.size());
+  std::vector<sparse::summed_gradients> sums;
+  std::vector<sparse::row_gradients> means;
+  for (std::size_t t = 0; t < s.rows.size(); ++t) {
+    sums.push_back(sparse::sum_duplicates(s.rows[t].ids, s.rows[t].gradients, tables_[t]->width()));
+    for (float& sum : sums.back().gradients) sum /= n;
+  }
+  for (auto const& sum : sums) means.push_back({sum.ids, sum.gradients});
+  s.rows.clear();
+  step_rows(s, means, s.rate);
+}
+
+EDL_INLINE void store::cut_rows(ps::cut& into) const {
+  into.hash_slots = options_.slots;
+  for (auto const& of : tables_) {
+    auto const both = std::make_shared<detail::held_cut>(of);
+    into.tables.emplace_back(both, &both->cut);
+  }
+}
+
+}  // namespace edl::ps

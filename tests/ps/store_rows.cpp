@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <map>
+#include <optional>
+
+#include "edl/core/error.hpp"
+#include "ps/small_store.hpp"
+
+using namespace small_store;
+
+namespace {
+
+edl::parameter_layout with_table() {
+  auto layout = small_layout();
+  layout.tables = {{"words", 1}};
+  return layout;
+}
+
+edl::parameter_layout const layout = with_table();
+synchronous const pairs(2);
+edl::sparse::table_options const from_zero{.width = 1, .initial = edl::nn::constant{0}};
+
+store make(policy const& when = at_once, edl::element_range slots = {0, 4096},
+           edl::element_range elements = {0, 6}) {
+  return store({.layout = layout,
+                .elements = elements,
+                .slots = slots,
+                .tables = {from_zero},
+                .rule = adding,
+                .when = when});
+}
+
+using ids = std::vector<std::uint64_t>;
+
+/// A push of rows alone; the variables get zeros.
+push_result push(store& s, edl::contribution const& c, ids const& of, float slope,
+                 std::uint64_t computed_on = 0) {
+  std::vector<float> const slopes(of.size(), slope), zeros(6);
+  edl::sparse::row_gradients const rows{of, slopes};
+  return s.push(c, computed_on, std::span(zeros).first(s.parameters()), std::span(zeros).first(s.state()),
+                {&rows, 1});
+}
+
+float row(store const& s, std::uint64_t id) {
+  float v = 0;
+  s.pull_rows(0, std::span(&id, 1), {&v, 1});
+  return v;
+}
+
+/// An id of the first, or of the second half of the hash slots.
+std::uint64_t id_of(bool second, int number = 0) {
+  for (std::uint64_t id = 0;; ++id)
+    if ((edl::sparse::id_hash(id).slot() >= 2048) == second && number-- == 0) return id;
+}
+
+edl::contribution of(std::uint32_t task, std::uint32_t index = 0, std::uint32_t count = 1) {
+  return {batch(task, index, count), 4};
+}
+
+}  // namespace
+
+TEST_CASE("rows are trained with the minibatch, once, however often it is pushed") {
+  store s = make();
+  CHECK(push(s, of(0), {1, 2}, 1).version == 1);
+  CHECK(push(s, of(0), {1, 2}, 1).verdict == verdict::repeat);
+  push(s, of(1), {2}, 2);
+  CHECK(row(s, 1) == 1);
+  CHECK(row(s, 2) == 3);
+  CHECK(row(s, 3) == 0);
+}
+
+TEST_CASE("minibatches that are a step together give rows their mean, over those without the row, too") {
+  store s = make(pairs);
+  CHECK(push(s, of(0), {1, 2}, 1).version == 0);
+  CHECK(row(s, 1) == 0);
+  CHECK(push(s, of(1), {2, 3}, 5).version == 1);
+  CHECK(row(s, 1) == 0.5f);
+  CHECK(row(s, 2) == 3);
+  CHECK(row(s, 3) == 2.5f);
+  push(s, of(2), {1}, 8, 1);
+  s.drop_waiting();
+  push(s, of(3), {1}, 2, 1);
+  CHECK(s.flush().version == 2);
+  CHECK(row(s, 1) == 2.5f);
+  CHECK(row(s, 2) == 3);
+}
+
+TEST_CASE("what is no update of these tables changes nothing") {
+  store s = make(at_once, {0, 2048});
+  auto const zeros = std::vector<float>(6);
+  auto const bad = [&](std::vector<edl::sparse::row_gradients> const& rows, char const* why) {
+    CHECK_THROWS_WITH_AS(s.push(of(0), 0, std::span(zeros).first(4), std::span(zeros).first(2), rows),
+                         doctest::Contains(why), edl::error);
+  };
+  ids const own{id_of(false)}, other{id_of(true)};
+  std::vector<float> const slopes(2, 1);
+  bad({}, "rows of 0 tables, this server keeps 1");
+  bad({{own, slopes}}, "2 gradients for 1 rows of table 0");
+  bad({{other, std::span(slopes).first(1)}}, "is another server's");
+  CHECK(s.version() == 0);
+  CHECK(push(s, of(0), own, 1).version == 1);
+}
+
+TEST_CASE("a cut keeps its rows while training goes on, and a checkpoint of it brings them back") {
+  scratch const dir;
+  store s = make();
+  push(s, of(0), {1, 2, 3}, 1);
+  cut const then = s.cut();
+  push(s, of(1), {1, 4}, 10);
+  std::string const path = save(dir, layout, 1, {then});
+  store back = make();
+  back.restore(path);
+  CHECK(back.version() == 1);
+  CHECK(row(back, 1) == 1);
+  CHECK(row(back, 4) == 0);
+  CHECK(push(back, of(0), {1, 2, 3}, 1).verdict == verdict::repeat);
+  push(back, of(1), {1, 4}, 10);
+  CHECK(row(back, 1) == 11);
+  CHECK(row(back, 4) == 10);
+  store fresh = make();
+  fresh.restore(path, history::forgotten);
+  CHECK(push(fresh, of(0), {1}, 1).version == 2);
+  CHECK(row(fresh, 1) == 2);
+}
+
+TEST_CASE("rows of servers that had not applied the same are made equal, each minibatch once for each row") {
+  scratch const dir;
+  ids const low{id_of(false), id_of(false, 1)}, high{id_of(true), id_of(true, 1)};
+  store first = make(at_once, {0, 2048}, {0, 4}), second = make(at_once, {2048, 4096}, {4, 6});
+  push(first, of(0), low, 1), push(second, of(0), high, 1);
+  push(first, of(1), low, 2);  // the second was cut before this came
+  std::string const path = save(dir, layout, 1, {first.cut(), second.cut()});
+  store all = make();
+  all.restore(path);
+  CHECK(all.version() == 1);
+  ids const both{low[0], high[0]};
+  CHECK(push(all, of(1), both, 2).version == 2);
+  CHECK(row(all, low[0]) == 3);
+  CHECK(row(all, high[0]) == 3);
+  CHECK(row(all, high[1]) == 1);
+  CHECK(push(all, of(1), both, 2).verdict == verdict::repeat);
+  push(all, of(2), both, 1);
+  CHECK(row(all, low[0]) == 4);
+  CHECK(row(all, high[0]) == 4);
+  // Half of them on a server of its own.
+  store part = make(at_once, {1024, 3072}, {2, 6});
+  part.restore(path);
+  for (std::uint64_t id = 0; id < 100; ++id) {
+    auto const slot = edl::sparse::id_hash(id).slot();
+    bool const pushed = std::ranges::count(low, id) + std::ranges::count(high, id) > 0;
+    if (slot >= 1024 && slot < 3072 && pushed) CHECK(row(part, id) == (slot < 2048 ? 3 : 1));
+  }
+}
+
+TEST_CASE("rows that somebody exported begin with what the optimiser begins with") {
+  store s = make(at_once, {0, 2048});
+  ids const both{id_of(false), id_of(true)};
+  std::vector<float> const weights{5, 6};
+  s.set_rows(0, both, weights);
+  CHECK(row(s, both[0]) == 5);
+  CHECK(row(s, both[1]) == 0);  // another server's
+}
