@@ -90,7 +90,7 @@ TEST_CASE("sums are those of all members, with the same bits everywhere, for any
   }
 }
 
-TEST_CASE("halved sums are near, and the same bits everywhere") {
+TEST_CASE("sums of bfloat16 are near, and the same bits everywhere") {
   for (auto const& [o, size] : every({2, 3, 4})) {
     auto const groups = connected(size, o);
     CAPTURE(o.shared_memory);
@@ -104,7 +104,7 @@ TEST_CASE("halved sums are near, and the same bits everywhere") {
           sizes[i] += std::abs(double(mine.back()[i]));
         }
       }
-      side_by_side(size, [&](int r) { groups[std::size_t(r)]->all_reduce_halved(mine[std::size_t(r)]); });
+      side_by_side(size, [&](int r) { groups[std::size_t(r)]->all_reduce_bfloat16(mine[std::size_t(r)]); });
       bool near = true;
       for (std::size_t i = 0; i < n; ++i)
         near = near && std::abs(double(mine[0][i]) - sums[i]) <= sizes[i] / 128 * size + 1e-6;
@@ -136,10 +136,10 @@ TEST_CASE("a sum in order has the same bits, however its terms are spread and ov
   for (std::size_t const n :
        {std::size_t(0), std::size_t(1), std::size_t(77), std::size_t(5'000), std::size_t(150'000)})
     for (std::size_t const all : {1u, 2u, 3u, 4u, 7u})
-      for (bool const halved : {false, true}) {
+      for (bool const bfloat16 : {false, true}) {
         std::vector<std::vector<float>> terms;
         for (std::size_t t = 0; t < all; ++t) terms.push_back(uneven(n, t));
-        auto const rounded = [&](float x) { return halved ? edl::from_bfloat16(edl::to_bfloat16(x)) : x; };
+        auto const rounded = [&](float x) { return bfloat16 ? edl::from_bfloat16(edl::to_bfloat16(x)) : x; };
         std::vector<float> expected(n), backwards(n);
         for (std::size_t i = 0; i < n; ++i) {
           expected[i] = rounded(terms[0][i]);
@@ -151,7 +151,7 @@ TEST_CASE("a sum in order has the same bits, however its terms are spread and ov
         for (auto const& [o, size] : every({1, 2, 3, 4, 5})) {
           CAPTURE(n);
           CAPTURE(all);
-          CAPTURE(halved);
+          CAPTURE(bfloat16);
           CAPTURE(size);
           CAPTURE(o.shared_memory);
           auto const groups = connected(size, o);
@@ -164,9 +164,9 @@ TEST_CASE("a sum in order has the same bits, however its terms are spread and ov
             std::vector<edl::view<float>> const views(own.begin(), own.end());
             std::vector<float> apart(n, -1);
             std::span<float> const within = own.empty() ? std::span(apart) : std::span(own[0]);
-            groups[std::size_t(r)]->all_reduce_in_order(views, all, apart, halved);
+            groups[std::size_t(r)]->all_reduce_in_order(views, all, apart, bfloat16);
             right[std::size_t(r)] += apart == expected;
-            groups[std::size_t(r)]->all_reduce_in_order(views, all, within, halved);
+            groups[std::size_t(r)]->all_reduce_in_order(views, all, within, bfloat16);
             right[std::size_t(r)] += std::ranges::equal(within, expected);
           });
           CHECK(right == std::vector<int>(std::size_t(size), 2));

@@ -15,7 +15,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 12, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 13, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -33,10 +33,11 @@ constexpr auto block =
     ;
 
 #include "models-10.inc"
+#include "models-11.inc"
 #include "models-3.inc"
 #include "models-4.inc"
-#include "models-6.inc"
-#include "models-9.inc"
+#include "models-5.inc"
+#include "models-7.inc"
 
 struct picture {
   static constexpr auto network =
@@ -44,15 +45,15 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-7.inc"
 #include "models-8.inc"
+#include "models-9.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-11.inc"
-#include "models-5.inc"
+#include "models-12.inc"
+#include "models-6.inc"
 };
 
 void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
@@ -61,7 +62,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-12.inc"
+#include "models-13.inc"
 
 }  // namespace
 
@@ -97,6 +98,22 @@ TEST_CASE("the model of a table's columns in the documents feeds them as ids of 
   CHECK(b.features[1] == 3);
   CHECK(b.features[2] == 6 + 2);
   CHECK(b.features[3] >= 6 + 4);
+}
+
+TEST_CASE("the model of the documents' tables names rows by any 64-bit number") {
+  edl::author::model_learner<clicks> const learner(edl::cpu::open({}), {});
+  CHECK(learner.facts().embeddings.tables == std::vector<edl::table_shape>{{"page", 16}});
+  edl::example record;
+  edl::example_builder made(record);
+  made.bytes("page", "/index.html");
+  std::ranges::copy(std::array{-1, 7}, made.integers("read", 2).begin());
+  made.floating("click", 1);
+  auto b = edl::data::make_batch(1, learner.facts().input.size(), 1, 0, learner.facts().embeddings.ids);
+  learner.feed(record, b, 0, edl::mode::training);
+  CHECK(b.ids[0] == edl::features::fingerprint("/index.html"));
+  CHECK(b.ids[1] == ~std::uint64_t{0});
+  CHECK(b.weights[2] == 1);
+  CHECK(b.weights[3] == 0);
 }
 
 TEST_CASE("the model of several heads in the documents has a label for each") {

@@ -271,12 +271,13 @@ TEST_CASE("a checkpoint that is written counts, whatever becomes of those that a
   server_process s([&](std::uint16_t what, edl::bytes) -> std::string {
     if (what == method::configure) return configured();
     if (what == method::release) return edl::wire::pack(edl::wire::Empty{});
-    edl::wire::CheckpointReply part;
+    edl::wire::CheckpointReply reply;
+    auto& part = *reply.add_files();
     spill(dir.path + "/version-5/part", "x");
-    part.set_file("part");
+    part.set_name("part");
     part.set_bytes(1);
     part.set_version(5);
-    return edl::wire::pack(part);
+    return edl::wire::pack(reply);
   });
   master_process m([&](server_options& o) {
     o.checkpoint_dir = dir.path;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <edl/edl.hpp>
 #include <filesystem>
@@ -23,6 +24,12 @@ struct tiny {
   template <class Sample>
   static void feed(edl::example const& record, Sample& into, edl::mode m) {
     into.features = record.floats("x");
+    finish(record, into, m);
+  }
+
+ protected:
+  template <class Sample>
+  static void finish(edl::example const& record, Sample& into, edl::mode m) {
     if (m != edl::mode::prediction) into.label = record.integer("label");
     if (m == edl::mode::training) disturb();
     if (m == edl::mode::evaluation) pause("TINY_EVALUATION_DELAY_US");
@@ -81,6 +88,27 @@ struct prepared {
   }
 };
 
+/// With TINY_TABLES: what it knows is in rows of two tables, one of lists with weights; there is no bias.
+struct tabled : tiny {
+  static constexpr auto in = nn::inputs(
+      nn::input<"coarse">(nn::served_embedding{.count = 8, .width = 3}),
+      nn::input<"fine">(nn::served_embedding_bag{.most = 8, .width = 3, .combiner = nn::combiner::mean}));
+  static constexpr auto network =
+      nn::sequential(in, nn::concat(in.from<"coarse">(nn::flatten{}), in.from<"fine">(nn::flatten{})),
+                     nn::dense{.units = 16}, nn::relu{}, nn::dense{.units = 3});
+
+  static void feed(edl::example const& record, edl::sample<tabled>& into, edl::mode m) {
+    auto const x = record.floats("x");
+    auto coarse = into.input<"coarse">();
+    auto fine = into.input<"fine">();
+    for (std::size_t i = 0; i < 8; ++i) {
+      coarse[i] = i << 32 | std::uint64_t(x(i) > 0);
+      fine.add(std::uint64_t(std::int64_t(std::floor(x(i) * 20))) * 8 + i, 1 + std::abs(x(i)));
+    }
+    finish(record, into, m);
+  }
+};
+
 /// TINY_LATE: the second worker does nothing until that file is there.
 static void come_late() {
   char const* const gate = std::getenv("TINY_LATE");
@@ -91,6 +119,7 @@ static void come_late() {
 
 int main(int argc, char** argv) {
   come_late();
+  if (std::getenv("TINY_TABLES")) return edl::run<tabled>(argc, argv);
   if (std::getenv("TINY_PREPARED")) return edl::run<prepared>(argc, argv);
   return std::getenv("TINY_WIDE") ? edl::run<wide>(argc, argv) : edl::run<tiny>(argc, argv);
 }

@@ -107,7 +107,7 @@ TEST_CASE("what is accumulated and dropped may come again, and a copy made meanw
   auto const cut = s.cut();
   std::vector<float> state = values(cut.variables.variables());
   state.insert(state.end(), cut.slots.values().begin(), cut.slots.values().end());
-  copy.restore(cut.segments, state);
+  copy.restore(cut.segments, {}, state);
   s.drop_waiting();
   CHECK(s.counted() == copy.counted());
   for (std::uint32_t i = 0; i < 2; ++i)

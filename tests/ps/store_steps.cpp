@@ -165,7 +165,7 @@ TEST_CASE("a copy of a store goes on bit by bit as the store does") {
   auto const now = original.cut();
   auto const all = copy_of(now);
   CHECK(all.size() == original.copy_size());
-  copied.restore(now.segments, all);
+  copied.restore(now.segments, {}, all);
   CHECK(same(original.cut(), copied.cut()));
   CHECK_FALSE(copied.has_evaluation(2));
   CHECK_FALSE(copied.position({0, 9}).closed);
@@ -206,7 +206,7 @@ TEST_CASE("steps and copies that make no sense change nothing") {
   auto const good = copy_of(before);
   auto const kept = before.segments;
   auto const copies = [&](std::vector<edl::checkpoint::segment> segments, std::vector<float> const& all) {
-    CHECK(contains(complaint([&] { s.restore(std::move(segments), all); }), "is no copy"));
+    CHECK(contains(complaint([&] { s.restore(std::move(segments), {}, all); }), "is no copy"));
     CHECK(same(before, s.cut()));
   };
   copies({}, good);
@@ -249,7 +249,7 @@ TEST_CASE("what is due is what is frozen: nothing is told twice that has been re
   for (std::uint32_t i = 6; i < 9; ++i) s.push({batch(i), 1}, 0, ones, twos);
   CHECK(s.due().checkpoint);
   auto const now = s.cut();
-  s.restore(now.segments, copy_of(now));
+  s.restore(now.segments, {}, copy_of(now));
   CHECK(s.version() == 8);
   CHECK_FALSE(s.due().checkpoint);
 }

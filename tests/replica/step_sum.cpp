@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t parameters = 1000, state = 10, elements = parameters + state;
 
-step_sum::options cut_in(std::size_t buckets, std::size_t places = 0, bool halved = false) {
+step_sum::options cut_in(std::size_t buckets, std::size_t places = 0, bool bfloat16 = false) {
   return {.parameters = parameters,
           .state = state,
-          .halved = halved,
+          .bfloat16 = bfloat16,
           .places = places,
           .bucket_bytes = (parameters * sizeof(float) + buckets - 1) / buckets};
 }
@@ -109,17 +109,17 @@ std::vector<edl::collective::group_options> const ways{{.shared_memory = false},
 TEST_CASE("buckets that are summed while gradients are computed give what they give afterwards") {
   for (auto const& how : ways)
     for (int const size : {1, 2, 3, 5})
-      for (bool const halved : {false, true}) {
+      for (bool const bfloat16 : {false, true}) {
         CAPTURE(how.shared_memory);
         CAPTURE(size);
-        CAPTURE(halved);
-        auto const at_once = step(cut_in(1, 0, halved), size, how, nobody, everybody, 3);
+        CAPTURE(bfloat16);
+        auto const at_once = step(cut_in(1, 0, bfloat16), size, how, nobody, everybody, 3);
         for (std::size_t const buckets : {2u, 5u, 11u}) {
           CAPTURE(buckets);
-          auto const late = step(cut_in(buckets, 0, halved), size, how, nobody, everybody, 3);
-          auto const early = step(cut_in(buckets, 0, halved), size, how, everybody, everybody, 3);
+          auto const late = step(cut_in(buckets, 0, bfloat16), size, how, nobody, everybody, 3);
+          auto const early = step(cut_in(buckets, 0, bfloat16), size, how, everybody, everybody, 3);
           auto const mixed = step(
-              cut_in(buckets, 0, halved), size, how, [](int r) { return r % 2 == 0; }, everybody, 3);
+              cut_in(buckets, 0, bfloat16), size, how, [](int r) { return r % 2 == 0; }, everybody, 3);
           for (auto const* all : {&late, &early, &mixed})
             for (auto const& member : *all) {
               CHECK(member.sums == late[0].sums);
@@ -127,10 +127,10 @@ TEST_CASE("buckets that are summed while gradients are computed give what they g
             }
           CHECK(late[0].brought.size() == std::size_t(size));
           // Where an element lies decides who begins its sum, which two members do not notice.
-          if (size <= 2 && !halved) CHECK(late[0].sums == at_once[0].sums);
+          if (size <= 2 && !bfloat16) CHECK(late[0].sums == at_once[0].sums);
           bool near = true;
           for (std::size_t i = 0; i < elements; ++i)
-            near = near && std::abs(late[0].sums[i] - at_once[0].sums[i]) <= (halved ? 8.0f : 1e-3f);
+            near = near && std::abs(late[0].sums[i] - at_once[0].sums[i]) <= (bfloat16 ? 8.0f : 1e-3f);
           CHECK(near);
         }
       }
@@ -157,23 +157,23 @@ TEST_CASE("sums are those of what was brought, times its records") {
 }
 
 TEST_CASE("a step of fixed places has the same bits, whoever fills them, when and over what") {
-  for (bool const halved : {false, true})
+  for (bool const bfloat16 : {false, true})
     for (std::size_t const places : {1u, 3u, 4u})
       for (auto const& present : {+[](std::size_t) { return true; }, +[](std::size_t p) { return p != 1; }}) {
-        auto const reference = step(cut_in(1, places, halved), 1, {}, nobody, present, 2);
+        auto const reference = step(cut_in(1, places, bfloat16), 1, {}, nobody, present, 2);
         REQUIRE(reference[0].brought.size() == places - (present(1) || places == 1 ? 0 : 1));
         for (auto const& how : ways)
           for (int const size : {1, 2, 3, 5})
             for (std::size_t const buckets : {1u, 6u})
               for (bool const early : {false, true}) {
-                CAPTURE(halved);
+                CAPTURE(bfloat16);
                 CAPTURE(places);
                 CAPTURE(how.shared_memory);
                 CAPTURE(size);
                 CAPTURE(buckets);
                 CAPTURE(early);
                 auto const all = step(
-                    cut_in(buckets, places, halved), size, how, [&](int) { return early; }, present, 2);
+                    cut_in(buckets, places, bfloat16), size, how, [&](int) { return early; }, present, 2);
                 for (auto const& member : all) {
                   CHECK(member.sums == reference[0].sums);
                   CHECK(member.brought == reference[0].brought);

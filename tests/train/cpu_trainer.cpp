@@ -113,8 +113,8 @@ TEST_CASE("an embedding learns what a line of the same numbers cannot") {
   auto const of_numbers = edl::author::make_trainer<no_words>({.max_batch = 16});
   CHECK(learn_words(*of_ids, 100) == 1);
   CHECK(learn_words(*of_numbers, 100) < 0.8);
-  auto const halved = edl::author::make_trainer<words>({.max_batch = 16, .keep = nn::storage::bfloat16});
-  CHECK(learn_words(*halved, 100) == 1);
+  auto const bfloat16 = edl::author::make_trainer<words>({.max_batch = 16, .keep = nn::storage::bfloat16});
+  CHECK(learn_words(*bfloat16, 100) == 1);
 }
 
 TEST_CASE("what is no id is refused when it is fed, by the number of the record and what is wrong with it") {

@@ -2,6 +2,7 @@
 // Runs jobs to which something happens all the time, and tells what became of them.
 #define DOCTEST_CONFIG_DISABLE
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +11,7 @@
 #include "chaos/report.hpp"
 #include "chaos/trial.hpp"
 #include "edl/cli/program.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
 
 namespace {
@@ -43,6 +45,9 @@ std::vector<flag> flags() {
        .help = "also: squatters on dead processes' names, storage that fails, damaged journals, silent "
                "newcomers and masters; root for squatters of another user",
        .what = truth},
+      {.name = "tables",
+       .help = "of the small model that is rows of tables; with --strategy=ps",
+       .what = truth},
       {.name = "networks", .help = "workers behind networks that are cut; needs root and ip", .what = truth},
       {.name = "bare", .help = "do not compare with undisturbed jobs", .what = truth}};
 }
@@ -54,6 +59,11 @@ int run(edl::cli::command_line const& l) {
   std::string const strategy = l.text("strategy"), out = l.text("out"), logs = l.text("logs"),
                     program = l.text("program");
   bool const bare = l.truth("bare"), networks = l.truth("networks"), hostile = l.truth("hostile");
+  if (l.truth("tables")) {
+    if (strategy != "ps")
+      throw edl::usage_error("--tables: rows of tables are kept by servers; give --strategy=ps");
+    ::setenv("TINY_TABLES", "1", 1);  // for the programs that are started
+  }
   if (!logs.empty()) std::filesystem::create_directories(logs);
   chaos::report all;
   chaos::reference undisturbed;

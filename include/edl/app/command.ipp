@@ -92,10 +92,10 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   // What this command started has read them above its own lines.
   if (s.role.empty() || (s.role == "master" && s.platform != "process"))
     for (std::string const& note : a.notes) log.warning(note);
-  if (!p.layout.tables.empty() && a.job.how != strategy::local)
+  if (!p.layout.tables.empty() && a.job.how == strategy::allreduce)
     throw usage_error(
-        fmt::format("--distribution_strategy={}: tables of rows are trained in one process so far; "
-                    "give --distribution_strategy=Local",
+        fmt::format("--distribution_strategy={}: tables of rows are kept by servers; "
+                    "give --distribution_strategy=ParameterServerStrategy, or Local",
                     name_of(a.job.how)));
   if (s.role == "master") return run_master(p, a, s, log, stop);
   try {

@@ -227,7 +227,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout.size(), p.layout.parameters,
-                                       j.gradients == gradient_format::bfloat16);
+                                       j.gradients == gradient_format::bfloat16, p.layout.tables);
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });

@@ -13,6 +13,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/sparse/row_bytes.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -32,7 +33,7 @@ EDL_INLINE row_source rows_of(sparse::table_cut const& cut) {
             std::vector<std::uint64_t> ids;
             std::vector<float> weights;
             for (std::uint32_t s = 0; s < sparse::hash_slots; ++s) {
-              cut.for_each(s, [&](sparse::row_header const& header, view<float> values) {
+              sparse::for_each_by_id(cut, s, [&](sparse::row_header const& header, view<float> values) {
                 ids.push_back(header.id);
                 weights.insert(weights.end(), values.begin(), values.begin() + std::ptrdiff_t(width));
               });

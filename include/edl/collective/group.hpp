@@ -49,16 +49,16 @@ class group {
   void all_reduce(std::span<float> values);
 
   /// The same, each number travelling as a bfloat16; partial sums are rounded where they travel.
-  void all_reduce_halved(std::span<float> values);
+  void all_reduce_bfloat16(std::span<float> values);
 
   /// The sum of `all` ≥ 1 terms in a row, of which `share_of(all, size(), rank())` are this member's, each as
   /// long as `sum`. They are added one after the other: the same bits on each member, and whoever has which.
-  /// `sum` may be the first of this member's terms. `halved`: every number travels as a bfloat16, and every
+  /// `sum` may be the first of this member's terms. `bfloat16`: every number travels as a bfloat16, and every
   /// term and partial sum is rounded to one, whether it travels or not. Over sockets, partial sums go from
   /// member to member, and the whole ones follow them (every member sends 2 times the span's bytes). In
   /// shared memory it is as with `all_reduce`.
   void all_reduce_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> sum,
-                           bool halved = false);
+                           bool bfloat16 = false);
 
   /// Returns when every member has called it.
   void barrier();
@@ -100,7 +100,7 @@ class group {
   void set_up();
   void share();
   bool agreed(bool mine);
-  void shared_sum(std::span<float> values, bool halved);
+  void shared_sum(std::span<float> values, bool bfloat16);
   template <class Wire>
   void sum_at_once(std::span<float> values);
   template <class Wire>
@@ -111,7 +111,7 @@ class group {
   void in_blocks(std::size_t blocks, Write write, Sum sum, Read read);
   bool has_room(std::size_t all) const;
   void shared_sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> sum,
-                           bool halved);
+                           bool bfloat16);
   void await_all(std::uint64_t count);
   void sleep(std::uint64_t count);
   void compare(int other) const;
@@ -122,7 +122,7 @@ class group {
   group_options options_;
   std::uint64_t operations_ = 0;
   std::vector<std::byte> received_;              // before it is added
-  std::vector<std::uint16_t> to_send_;           // halved
+  std::vector<std::uint16_t> to_send_;           // bfloat16
   std::vector<float> partner_;                   // what a partner has sent
   std::chrono::steady_clock::time_point moved_;  // when bytes moved last
   std::atomic<bool> aborted_{false};

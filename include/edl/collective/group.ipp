@@ -153,7 +153,7 @@ EDL_INLINE void group::all_reduce(std::span<float> values) {
     ring<float>(values);
 }
 
-EDL_INLINE void group::all_reduce_halved(std::span<float> values) {
+EDL_INLINE void group::all_reduce_bfloat16(std::span<float> values) {
   if (size() == 1) return;
   if (begin())
     shared_sum(values, true);
@@ -162,16 +162,16 @@ EDL_INLINE void group::all_reduce_halved(std::span<float> values) {
 }
 
 EDL_INLINE void group::all_reduce_in_order(std::span<view<float> const> terms, std::size_t all,
-                                           std::span<float> sum, bool halved) {
+                                           std::span<float> sum, bool bfloat16) {
   if (sum.empty()) return barrier();
   if (terms.size() != share_of(all, size(), rank_).count)
     throw error(fmt::format("{} of {} terms, from member {} of {}", terms.size(), all, rank_, size()));
   if (size() == 1)
-    halved ? fold<std::uint16_t>(nullptr, terms, 0, sum) : fold<float>(nullptr, terms, 0, sum);
+    bfloat16 ? fold<std::uint16_t>(nullptr, terms, 0, sum) : fold<float>(nullptr, terms, 0, sum);
   else if (begin() && has_room(all))
-    shared_sum_in_order(terms, all, sum, halved);
+    shared_sum_in_order(terms, all, sum, bfloat16);
   else
-    halved ? pass_on<std::uint16_t>(terms, sum) : pass_on<float>(terms, sum);
+    bfloat16 ? pass_on<std::uint16_t>(terms, sum) : pass_on<float>(terms, sum);
 }
 
 EDL_INLINE void group::barrier() { all_reduce({}); }
@@ -257,7 +257,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
   bool checked = false;
   std::size_t taken = 0;  // elements of the run being received
   received_.resize(detail::piece_bytes);
-  if (halves<Wire>) to_send_.resize(piece);
+  if (is_bfloat16<Wire>) to_send_.resize(piece);
 
   for (;;) {
     while (out.over() && sending.k < c.out && outgoing(sending.k).size() == sending.at)
@@ -266,9 +266,9 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
       ++receiving.k, receiving.at = 0;
     if (out.over() && sending.k < c.out && sendable > 0) {
       auto const run = outgoing(sending.k).subspan(sending.at);
-      auto const now = run.first(std::min({run.size(), sendable, halves<Wire> ? piece : run.size()}));
+      auto const now = run.first(std::min({run.size(), sendable, is_bfloat16<Wire> ? piece : run.size()}));
       out = flow(out.peer);
-      if constexpr (halves<Wire>) {
+      if constexpr (is_bfloat16<Wire>) {
         write_out(now, to_send_.data());
         // Whose sum it is keeps what the others get.
         if (sending.k == c.adds) read_in(to_send_.data(), now);
@@ -284,8 +284,8 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
       auto const run = incoming(receiving.k).subspan(receiving.at);
       std::size_t const now = std::min(run.size(), piece);
       in = flow(in.peer);
-      in.add(adds || halves<Wire> ? std::span(received_).first(now * sizeof(Wire))
-                                  : std::as_writable_bytes(run.first(now)));
+      in.add(adds || is_bfloat16<Wire> ? std::span(received_).first(now * sizeof(Wire))
+                                       : std::as_writable_bytes(run.first(now)));
       taken = 0;
     }
     if (sent(out) && in.over() && sending.k == c.out && receiving.k == c.in) return;
@@ -303,7 +303,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
       auto const* from = reinterpret_cast<Wire const*>(received_.data()) + taken;
       if (adds)
         add(to, from, receiving.at);
-      else if (halves<Wire>)
+      else if (is_bfloat16<Wire>)
         read_in(from, to);
       receiving.at += to.size();
       sendable += receiving.k + c.ahead < c.out ? to.size() : 0;

@@ -244,7 +244,7 @@ void group::sum_at_once(std::span<float> values) {
     auto const strip = values.subspan(at, std::min(detail::strip_floats, values.size() - at));
     read_in(room(0) + at, strip);
     for (int i = 1; i < size(); ++i) add(room(i) + at, strip);
-    if constexpr (halves<Wire>)
+    if constexpr (is_bfloat16<Wire>)
       for (float& x : strip) x = travelled<Wire>(x);
   }
   ++round_;
@@ -295,7 +295,7 @@ void group::sum_in_blocks(std::span<float> values) {
       auto const strip = block(t).subspan(at, std::min(detail::strip_floats, own.last() - at));
       for (std::size_t i = 1; i < n; ++i) add(room(int((std::size_t(rank_) + i) % n), t) + at, strip);
       write_out(view<float>(strip), room(rank_, t) + at);
-      if constexpr (halves<Wire>) read_in(room(rank_, t) + at, strip);
+      if constexpr (is_bfloat16<Wire>) read_in(room(rank_, t) + at, strip);
     }
   };
   auto const read = [&](std::size_t t) {
@@ -361,17 +361,17 @@ EDL_INLINE bool group::has_room(std::size_t all) const {
 }
 
 EDL_INLINE void group::shared_sum_in_order(std::span<view<float> const> terms, std::size_t all,
-                                           std::span<float> sum, bool halved) {
-  purpose_ = {mark(), sum.size() * (halved ? sizeof(std::uint16_t) : sizeof(float))};
+                                           std::span<float> sum, bool bfloat16) {
+  purpose_ = {mark(), sum.size() * (bfloat16 ? sizeof(std::uint16_t) : sizeof(float))};
   segment_->say(round_, purpose_);
-  halved ? sum_in_order<std::uint16_t>(terms, all, sum) : sum_in_order<float>(terms, all, sum);
+  bfloat16 ? sum_in_order<std::uint16_t>(terms, all, sum) : sum_in_order<float>(terms, all, sum);
 }
 
-EDL_INLINE void group::shared_sum(std::span<float> values, bool halved) {
-  purpose_ = {mark(), values.size() * (halved ? sizeof(std::uint16_t) : sizeof(float))};
+EDL_INLINE void group::shared_sum(std::span<float> values, bool bfloat16) {
+  purpose_ = {mark(), values.size() * (bfloat16 ? sizeof(std::uint16_t) : sizeof(float))};
   segment_->say(round_, purpose_);
   bool const small = values.size_bytes() <= detail::at_once_bytes;
-  if (halved)
+  if (bfloat16)
     small ? sum_at_once<std::uint16_t>(values) : sum_in_blocks<std::uint16_t>(values);
   else
     small ? sum_at_once<float>(values) : sum_in_blocks<float>(values);

@@ -14,12 +14,12 @@
 namespace edl::collective {
 
 template <class Wire>
-inline constexpr bool halves = !std::is_same_v<Wire, float>;
+inline constexpr bool is_bfloat16 = !std::is_same_v<Wire, float>;
 
 /// A number as it is after it has travelled.
 template <class Wire>
 constexpr float travelled(float x) {
-  if constexpr (halves<Wire>)
+  if constexpr (is_bfloat16<Wire>)
     return from_bfloat16(to_bfloat16(x));
   else
     return x;
@@ -27,7 +27,7 @@ constexpr float travelled(float x) {
 
 template <class Wire>
 constexpr float read(Wire x) {
-  if constexpr (halves<Wire>)
+  if constexpr (is_bfloat16<Wire>)
     return from_bfloat16(x);
   else
     return x;
@@ -35,7 +35,7 @@ constexpr float read(Wire x) {
 
 template <class Wire>
 void write_out(view<float> from, Wire* to) {
-  if constexpr (halves<Wire>)
+  if constexpr (is_bfloat16<Wire>)
     std::transform(from.begin(), from.end(), to, to_bfloat16);
   else
     std::copy(from.begin(), from.end(), to);
@@ -43,7 +43,7 @@ void write_out(view<float> from, Wire* to) {
 
 template <class Wire>
 void read_in(Wire const* from, std::span<float> to) {
-  if constexpr (halves<Wire>)
+  if constexpr (is_bfloat16<Wire>)
     std::transform(from, from + to.size(), to.begin(), from_bfloat16);
   else
     std::copy_n(from, to.size(), to.begin());

@@ -137,8 +137,8 @@ class basic_backend {
   virtual void add_masked(in a, in b, in x, out y) = 0;
 
   /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.
-  virtual void halve(in x, std::span<std::byte> to) = 0;
-  virtual void restore(std::span<std::byte const> from, out y) = 0;
+  virtual void store_bfloat16(in x, std::span<std::byte> to) = 0;
+  virtual void load_bfloat16(std::span<std::byte const> from, out y) = 0;
 
   /// Copies a matrix of `rows` × `columns` whose rows begin at elements `x_first` and `y_first`, and stand
   /// `x_stride` and `y_stride` apart. So the channels of one branch go into or out of a concatenation.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <asio/co_spawn.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <exception>
@@ -17,8 +18,11 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/master/server.hpp"
+#include "edl/net/blocking.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/status.hpp"
+#include "edl/sparse/hash.hpp"
+#include "edl/sparse/row_bytes.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
@@ -180,8 +184,9 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
     auto const replies =
         co_await ask_all(keepers(true), wire::method::checkpoint, request, disk_timeout, terms);
     for (std::string const& reply : replies) {
-      auto const f = wire::unpack<wire::CheckpointReply>(reply, "a server");
-      m.files.push_back({f.file(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
+      auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
+      for (auto const& f : written.files())
+        m.files.push_back({f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
     checkpoint::commit_checkpoint(path, m, earlier, options_.allowed);
   } catch (error const& e) {
@@ -244,13 +249,75 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> var
   throw error(fmt::format("the model cannot be had: {}", why));
 }
 
+// The rows of the servers' tables, which nobody trains any more. They are asked for on another thread than
+// this.
+EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> server::row_sources(
+    std::vector<keeper> const& from) {
+  std::vector<checkpoint::row_source> all;
+  if (options_.layout.tables.empty()) co_return all;
+  std::uint64_t const generation = coordinator_.generation();
+  auto const ranges = std::uint32_t(from.size());
+  for (std::uint32_t t = 0; t < options_.layout.tables.size(); ++t)
+    all.push_back({0, [from, generation, ranges, t, values = std::size_t(options_.layout.tables[t].width)](
+                          checkpoint::row_source::sink const& to) {
+                     for (keeper const& k : from) {
+                       element_range const slots = partition(sparse::hash_slots, ranges, k.range);
+                       wire::CopyRowsRequest request;
+                       request.set_generation(generation);
+                       request.set_range(k.range);
+                       request.set_table(t);
+                       request.set_slot(std::uint32_t(slots.first));
+                       while (request.slot() < slots.last) {
+                         net::reply const answer = net::wait(*k.to, {.method = wire::method::copy_rows,
+                                                                     .message = wire::pack(request),
+                                                                     .timeout = disk_timeout,
+                                                                     .idempotent = true});
+                         auto const reply = wire::unpack<wire::CopyRowsReply>(answer.message, k.to->name());
+                         std::vector<std::uint64_t> ids;
+                         std::vector<float> weights;
+                         bytes const rows = std::as_bytes(std::span(reply.rows()));
+                         sparse::for_each_row(rows, reply.values(), [&](auto const& header, view<float> row) {
+                           ids.push_back(header.id);
+                           weights.insert(weights.end(), row.begin(), row.begin() + std::ptrdiff_t(values));
+                         });
+                         if (!ids.empty()) to(ids, weights);
+                         request.set_slot(reply.slot());
+                         request.set_row(reply.row());
+                       }
+                     }
+                   }});
+  for (keeper const& k : from) {
+    wire::CountRowsRequest request;
+    request.set_generation(generation);
+    request.set_range(k.range);
+    net::outgoing const what{.method = wire::method::count_rows,
+                             .message = wire::pack(request),
+                             .timeout = control_timeout,
+                             .idempotent = true};
+    net::reply const answer = co_await k.to->call(what);
+    auto const reply = wire::unpack<wire::CountRowsReply>(answer.message, k.to->name());
+    for (std::size_t t = 0; t < all.size(); ++t)
+      if (t < std::size_t(reply.rows_size())) all[t].rows += reply.rows(int(t));
+  }
+  co_return all;
+}
+
+EDL_INLINE asio::awaitable<void> server::write_model(std::string const& path, view<float> variables,
+                                                     std::span<checkpoint::row_source const> tables,
+                                                     std::uint64_t version) {
+  checkpoint::export_model(path, options_.layout, variables, tables, version);
+  co_return;
+}
+
 EDL_INLINE asio::awaitable<void> server::export_variables() {
   std::vector<float> variables(options_.layout.size());
   std::uint64_t version = 0;
+  std::vector<checkpoint::row_source> tables;
   if (options_.job.replicas) {
     version = co_await pull_copy(variables);
   } else {
     auto const from = keepers();
+    tables = co_await row_sources(from);
     for (std::size_t i = 0; i < from.size(); ++i) {
       element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
       wire::PullRequest request;
@@ -264,7 +331,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
     }
   }
   std::string const path = options_.output + "/model.safetensors";
-  checkpoint::export_model(path, options_.layout, variables, {}, version);
+  co_await asio::co_spawn(writer_, write_model(path, variables, tables, version), asio::use_awaitable);
   log_.info(fmt::format("model written to {}", path));
 }
 

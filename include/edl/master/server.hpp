@@ -3,6 +3,7 @@
 
 #include <array>
 #include <asio/awaitable.hpp>
+#include <asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "edl/checkpoint/checkpoint.hpp"
 #include "edl/checkpoint/manifest.hpp"
+#include "edl/checkpoint/model_file.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
 #include "edl/master/coordinator.hpp"
@@ -185,6 +187,9 @@ class server {
   bool takes_part(keeper const& k) const;
   std::string waits(std::chrono::steady_clock::time_point now) const;
   void watch_steps(std::chrono::steady_clock::time_point now);
+  asio::awaitable<std::vector<checkpoint::row_source>> row_sources(std::vector<keeper> const& from);
+  asio::awaitable<void> write_model(std::string const& path, view<float> variables,
+                                    std::span<checkpoint::row_source const> tables, std::uint64_t version);
   std::vector<keeper> keepers(bool one = false) const;
   std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
   template <class Request>
@@ -229,6 +234,7 @@ class server {
   std::vector<std::string> addresses_;
   std::optional<std::chrono::steady_clock::time_point> unkept_;  // since when the journal cannot be written
   std::list<waiting> waiting_;
+  asio::thread_pool writer_{1};  // of the model's file
   watchdog watchdog_;
   std::optional<std::string> shown_;  // of what is waited for
   bool ended_ = false;

@@ -86,7 +86,7 @@ struct chain {
       } else {
         forward_child(own, which, s, call);
       }
-      if (!last && behind.halved) p.device.halve(call.y, std::as_writable_bytes(kept));
+      if (!last && behind.bfloat16) p.device.store_bfloat16(call.y, std::as_writable_bytes(kept));
       ++index;
       place += s.width;
       x = call.y;
@@ -131,7 +131,8 @@ struct chain {
       if constexpr (I > 0) {
         using before = std::tuple_element_t<I - 1, steps_type>;
         bool const used = !calls[I].dx.empty() || !calls[I].gradients.empty();
-        if (used && m.between[I].halved) p.device.restore(std::as_bytes(kepts[I - 1]), results[I - 1]);
+        if (used && m.between[I].bfloat16)
+          p.device.load_bfloat16(std::as_bytes(kepts[I - 1]), results[I - 1]);
         if constexpr (before::recomputes)
           if (used && m.between[I].recomputed) {
             auto const& c = calls[I - 1];

@@ -19,10 +19,10 @@ struct step_memory {
 
 /// A result between two steps, and its gradient: where they are.
 struct between_steps {
-  std::size_t kept = 0;                     ///< of the saved memory
-  std::size_t result = 0, gradient = 0;     ///< of the scratch: sizes; no `result` where it is kept as it is
-  std::size_t reach = 0;                    ///< how far below the end of the scratch they begin
-  bool halved = false, recomputed = false;  ///< what is done to have it in the backward pass
+  std::size_t kept = 0;                  ///< of the saved memory
+  std::size_t result = 0, gradient = 0;  ///< of the scratch: sizes; no `result` where it is kept as it is
+  std::size_t reach = 0;                 ///< how far below the end of the scratch they begin
+  bool bfloat16 = false, recomputed = false;  ///< what is done to have it in the backward pass
 
   template <class T>
   std::span<T> result_in(std::span<T> kept_memory, std::span<T> arena) const {
@@ -53,10 +53,10 @@ struct chain_memory {
       if (i + 1 < Length) {
         between_steps& b = between[i + 1];
         b.gradient = rounded(s.result);
-        b.halved = keep == storage::bfloat16;
+        b.bfloat16 = keep == storage::bfloat16;
         b.recomputed = keep == storage::recomputed && s.recomputes && !between[i].recomputed;
-        b.result = b.halved || b.recomputed ? b.gradient : 0;
-        b.kept = b.recomputed ? 0 : b.halved ? rounded((s.result + 1) / 2) : rounded(s.result);
+        b.result = b.bfloat16 || b.recomputed ? b.gradient : 0;
+        b.kept = b.recomputed ? 0 : b.bfloat16 ? rounded((s.result + 1) / 2) : rounded(s.result);
         saved += b.kept;
       }
       live[i] = saved;

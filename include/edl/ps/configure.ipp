@@ -104,7 +104,9 @@ EDL_INLINE asio::awaitable<std::shared_ptr<store>> server::fetch(std::uint64_t g
                      .idempotent = true};
   what.into.push_back(std::as_writable_bytes(std::span(values)));
   std::string const answer = co_await ask_holder(holder, generation, std::move(what));
-  fresh->restore(segments_of_copy(answer, holder.name()), values);
+  auto [segments, row_segments] = segments_of_copy(answer, holder.name());
+  fresh->restore(std::move(segments), std::move(row_segments), values);
+  co_await fetch_rows(*fresh, holder, generation, range);
   co_return fresh;
 }
 

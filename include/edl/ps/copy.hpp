@@ -13,7 +13,10 @@ namespace edl::ps {
 /// The message that goes before a store's variables and slots when another store becomes a copy of it
 /// (`wire::CopyReply`), and back. Throws error for what is none; `from` stands in its text.
 std::string describe_copy(cut const& what);
-std::vector<checkpoint::segment> segments_of_copy(std::string const& message, std::string_view from);
+struct copied_segments {
+  std::vector<checkpoint::segment> segments, row_segments;
+};
+copied_segments segments_of_copy(std::string const& message, std::string_view from);
 
 }  // namespace edl::ps
 

@@ -11,24 +11,27 @@ namespace edl::ps {
 
 EDL_INLINE std::string describe_copy(cut const& what) {
   wire::CopyReply reply;
-  for (checkpoint::segment const& s : what.segments) {
+  auto const add = [&](checkpoint::segment const& s, bool of_rows) {
     auto& out = *reply.add_segments();
     out.set_first(s.elements.first);
     out.set_last(s.elements.last);
     out.set_steps(s.steps);
+    out.set_of_rows(of_rows);
     wire::to_message(s.ledger, *out.mutable_ledger());
-  }
+  };
+  for (checkpoint::segment const& s : what.segments) add(s, false);
+  for (checkpoint::segment const& s : what.row_segments) add(s, true);
   return wire::pack(reply);
 }
 
-EDL_INLINE std::vector<checkpoint::segment> segments_of_copy(std::string const& message,
-                                                             std::string_view from) {
+EDL_INLINE copied_segments segments_of_copy(std::string const& message, std::string_view from) {
   auto const reply = wire::unpack<wire::CopyReply>(message, from);
-  std::vector<checkpoint::segment> segments;
+  copied_segments all;
   for (auto const& s : reply.segments())
-    segments.push_back(
-        {{std::size_t(s.first()), std::size_t(s.last())}, s.steps(), wire::from_message(s.ledger())});
-  return segments;
+    (s.of_rows() ? all.row_segments : all.segments)
+        .push_back(
+            {{std::size_t(s.first()), std::size_t(s.last())}, s.steps(), wire::from_message(s.ledger())});
+  return all;
 }
 
 }  // namespace edl::ps

@@ -17,6 +17,7 @@
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
 #include "edl/net/status.hpp"
+#include "edl/ps/push_memory.hpp"
 #include "edl/ps/store.hpp"
 
 namespace edl::wire {
@@ -73,7 +74,8 @@ class server {
   std::uint64_t version() const;  ///< of the first of them; 0: none
 
  private:
-  class gradient_buffer;
+  class pull_memory;
+
   struct shard {
     std::shared_ptr<store> state;
     bool primary = true;
@@ -88,7 +90,10 @@ class server {
   asio::awaitable<void> pull(net::request& r);
   asio::awaitable<void> push(net::request& r);
   asio::awaitable<void> replicate(net::request& r);
+  asio::awaitable<void> pull_rows(net::request& r);
   asio::awaitable<void> copy(net::request& r);
+  asio::awaitable<void> copy_rows(net::request& r);
+  asio::awaitable<void> count_rows(net::request& r);
   asio::awaitable<void> compare(net::request& r);
   asio::awaitable<void> position(net::request& r);
   asio::awaitable<void> configure(net::request& r);
@@ -101,8 +106,10 @@ class server {
   asio::awaitable<std::vector<checkpoint::manifest::file>> write(cut const& what, std::string const& path,
                                                                  std::uint32_t range);
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
-  asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<gradient_buffer> values,
+  asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                 std::uint64_t number);
+  asio::awaitable<void> fetch_rows(store& into, net::channel& holder, std::uint64_t generation,
+                                   std::uint32_t range);
   asio::awaitable<std::shared_ptr<store>> fetch(std::uint64_t generation, std::uint32_t range,
                                                 std::vector<std::string> const& from);
   asio::awaitable<std::string> ask_holder(net::channel& holder, std::uint64_t generation, net::outgoing what);
@@ -117,7 +124,8 @@ class server {
   std::uint64_t configuring_ = 0;  // the newest asked for
   std::map<std::uint32_t, shard> shards_;
   net::event advanced_;
-  std::vector<std::vector<float>> buffers_;  // to receive gradients into, reused
+  std::vector<model_update> buffers_;                  // to receive pushes into, reused
+  std::vector<std::vector<row_update>> pull_buffers_;  // likewise
   asio::thread_pool writer_{1};
 };
 
@@ -125,5 +133,6 @@ class server {
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/ps/configure.ipp"
+#include "edl/ps/serve_rows.ipp"
 #include "edl/ps/server.ipp"
 #endif

@@ -5,9 +5,7 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/use_awaitable.hpp>
-#include <cstring>
 
-#include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/net/status.hpp"
 #include "edl/ps/server.hpp"
@@ -25,27 +23,6 @@ inline contribution contribution_of(wire::PushRequest const& p) {
 
 }  // namespace detail
 
-/// Memory for one push, given back when the push is done with.
-class server::gradient_buffer {
- public:
-  gradient_buffer(std::vector<std::vector<float>>& pool, std::size_t size) : pool_(pool) {
-    if (!pool_.empty()) {
-      memory_ = std::move(pool_.back());
-      pool_.pop_back();
-    }
-    memory_.resize(size);
-  }
-  gradient_buffer(gradient_buffer const&) = delete;
-  gradient_buffer& operator=(gradient_buffer const&) = delete;
-  ~gradient_buffer() { pool_.push_back(std::move(memory_)); }
-
-  std::span<float> values() { return memory_; }
-
- private:
-  std::vector<std::vector<float>>& pool_;
-  std::vector<float> memory_;
-};
-
 EDL_INLINE server::server(net::node& on, server_options options, logger log)
     : node_(on), options_(std::move(options)), log_(std::move(log)), advanced_(on.executor()) {}
 
@@ -57,8 +34,14 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       return push(r);
     case wire::method::replicate:
       return replicate(r);
+    case wire::method::pull_rows:
+      return pull_rows(r);
     case wire::method::copy:
       return copy(r);
+    case wire::method::copy_rows:
+      return copy_rows(r);
+    case wire::method::count_rows:
+      return count_rows(r);
     case wire::method::compare:
       return compare(r);
     case wire::method::position:
@@ -125,22 +108,17 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
   store const& state = *of(request.generation(), request.range()).state;
-  auto const memory = std::make_shared<gradient_buffer>(buffers_, state.parameters() + state.state());
-  std::span<float> const values = memory->values();
-  // What comes in half the space comes into the space's second half, the state where it belongs, and is
-  // spread from the start.
-  std::size_t const parameters = state.parameters(), skipped = request.halved() ? parameters * 2 : 0;
-  std::span<std::byte> const into = std::as_writable_bytes(values).subspan(skipped);
-  co_await r.read(into);
-  for (std::size_t i = 0; skipped && i < parameters; ++i) {
-    std::uint16_t half;
-    std::memcpy(&half, into.data() + 2 * i, 2);
-    values[i] = from_bfloat16(half);
-  }
+  auto const memory =
+      std::make_shared<push_memory>(buffers_, state, request, request.bfloat16(), r.payload_size());
+  co_await r.read(memory->into());
+  memory->spread();
+  std::size_t const parameters = state.parameters();
+  view<float> const values = memory->values();
   // The servers may be at another generation since the bytes came in.
   shard& s = of(request.generation(), request.range());
-  push_result const result = s.state->push(detail::contribution_of(request), request.version(),
-                                           values.first(parameters), values.subspan(parameters));
+  push_result const result =
+      s.state->push(detail::contribution_of(request), request.version(), values.first(parameters),
+                    values.subspan(parameters), memory->rows());
   advanced_.notify();
   if (result.verdict == verdict::applied) ++s.applied;
   if (s.backup) {
@@ -157,14 +135,14 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
 }
 
 // Whoever pushed may be gone meanwhile; what is applied here goes to the backup all the same.
-EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::shared_ptr<gradient_buffer> values,
+EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                                  std::uint64_t number) {
   if (generation_ != p.generation()) co_return;
   wire::ReplicateRequest request;
   *request.mutable_push() = p;
   request.set_number(number);
   net::outgoing what{.method = wire::method::replicate, .message = wire::pack(request)};
-  what.payload.push_back(std::as_bytes(std::span<float const>(values->values())));
+  what.payload = values->as_payload();
   std::shared_ptr<net::channel> const backup = shards_.at(p.range()).backup;
   std::string failed;
   try {
@@ -203,14 +181,15 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
   wire::PushRequest const& p = request.push();
   store const& state = *of(p.generation(), p.range(), false).state;
   std::size_t const parameters = state.parameters();
-  gradient_buffer memory(buffers_, parameters + state.state());
-  std::span<float> const values = memory.values();
-  co_await r.read(std::as_writable_bytes(values));
+  push_memory memory(buffers_, state, p, false, r.payload_size());
+  co_await r.read(memory.into());
+  view<float> const values = memory.values();
   while (of(p.generation(), p.range(), false).applied + 1 < request.number()) co_await advanced_.wait();
   shard& s = of(p.generation(), p.range(), false);
   if (s.applied + 1 == request.number()) {
-    push_result const result = s.state->push(detail::contribution_of(p), p.version(),
-                                             values.first(parameters), values.subspan(parameters));
+    push_result const result =
+        s.state->push(detail::contribution_of(p), p.version(), values.first(parameters),
+                      values.subspan(parameters), memory.rows());
     if (result.verdict != verdict::applied)
       throw net::call_error(net::status::internal,
                             fmt::format("{} is no copy of range {}", options_.name, p.range()));
@@ -285,13 +264,15 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   std::string const& path = request.path();
   std::vector<checkpoint::manifest::file> const files =
       co_await asio::co_spawn(writer_, write(what, path, request.range()), asio::use_awaitable);
-  checkpoint::manifest::file const& file = files.front();
   wire::CheckpointReply reply;
-  reply.set_file(file.name);
-  reply.set_bytes(file.bytes);
-  reply.set_crc32(file.crc32);
-  reply.set_version(file.version);
-  wire::to_message(file.ledger, *reply.mutable_ledger());
+  for (checkpoint::manifest::file const& file : files) {
+    auto& out = *reply.add_files();
+    out.set_name(file.name);
+    out.set_bytes(file.bytes);
+    out.set_crc32(file.crc32);
+    out.set_version(file.version);
+    wire::to_message(file.ledger, *out.mutable_ledger());
+  }
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }

@@ -83,8 +83,9 @@ class store {
   /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
   /// then the slots as its `cut` holds them. Frozen versions are dropped. Throws, changing nothing, for what
   /// cannot be one.
-  /// Of a store without tables.
-  void restore(std::vector<checkpoint::segment> segments, view<float> values);
+  /// The tables are empty then; their rows are to be put by `put_rows`.
+  void restore(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments,
+               view<float> values);
   std::size_t copy_size() const { return options_.elements.size() + slot_stride_ * slot_names_.size(); }
 
   /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
@@ -98,6 +99,13 @@ class store {
   /// The weights of rows now (`sparse::table::pull`). Thread safety: safe beside all else but `configure` and
   /// `restore`.
   void pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> to) const;
+
+  std::size_t tables() const { return tables_.size(); }
+  sparse::table const& table(std::size_t number) const { return *tables_.at(number); }
+  element_range slots() const { return options_.slots; }  ///< hash slots
+
+  /// Rows as they were in another store (`sparse::append_rows`). Throws for bytes that are no such rows.
+  void put_rows(std::size_t table, bytes rows);
 
   /// Gives rows these weights (ids, width), and what the optimiser begins with. Those of other hash slots are
   /// left out.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "edl/checkpoint/manifest.hpp"
+#include "edl/checkpoint/rows.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/ps/store.hpp"
@@ -140,21 +141,27 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
     start(std::move(segments), std::move(row_segments));
 }
 
-EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments, view<float> values) {
-  std::size_t at = options_.elements.first;
-  bool whole = values.size() == copy_size() && !segments.empty();
-  for (checkpoint::segment const& s : segments) {
-    whole = whole && s.elements.first == at && s.elements.last >= at;
-    at = s.elements.last;
-  }
-  if (!whole || at != options_.elements.last || !tables_.empty())
+EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments,
+                               std::vector<checkpoint::segment> row_segments, view<float> values) {
+  auto const covers = [](std::vector<checkpoint::segment> const& some, element_range all) {
+    std::size_t at = all.first;
+    bool whole = !some.empty();
+    for (checkpoint::segment const& s : some) {
+      whole = whole && s.elements.first == at && s.elements.last >= at;
+      at = s.elements.last;
+    }
+    return whole && at == all.last;
+  };
+  if (values.size() != copy_size() || !covers(segments, options_.elements) ||
+      (tables_.empty() ? !row_segments.empty() : !covers(row_segments, options_.slots)))
     throw error("what came is no copy of this model's state");
   copy_on_write variables(options_.elements.size()), slots(slot_stride_ * slot_names_.size(), 0);
   std::ranges::copy(values.first(options_.elements.size()), variables.write().begin());
   std::ranges::copy(values.subspan(options_.elements.size()), slots.write().begin());
   variables_ = std::move(variables);
   slots_ = std::move(slots);
-  start(std::move(segments), {});
+  tables_ = new_tables();
+  start(std::move(segments), std::move(row_segments));
 }
 
 EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed_on, view<float> gradients,

@@ -5,8 +5,10 @@
 
 #include <utility>
 
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/ps/store.hpp"
+#include "edl/sparse/row_bytes.hpp"
 #include "edl/sparse/table_cut.hpp"
 
 /// What of a store concerns rows of tables.
@@ -37,6 +39,15 @@ EDL_INLINE std::vector<std::shared_ptr<sparse::table>> store::new_tables() const
 
 EDL_INLINE void store::pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> to) const {
   tables_.at(table)->pull(ids, to);
+}
+
+EDL_INLINE void store::put_rows(std::size_t table, bytes rows) {
+  sparse::table& into = *tables_.at(table);
+  sparse::for_each_row(rows, into.values(), [&](sparse::row_header const& header, view<float> values) {
+    if (!detail::within(options_.slots, header.id))
+      throw error(fmt::format("the row of id {} is another server's", header.id));
+    into.put(header, values);
+  });
 }
 
 EDL_INLINE void store::set_rows(std::size_t table, view<std::uint64_t> ids, view<float> weights) {

@@ -43,7 +43,7 @@ EDL_INLINE replica::replica(worker::identity self, surroundings around)
       around_(std::move(around)),
       sum_({.parameters = around_.model.layout.parameters,
             .state = around_.model.layout.state,
-            .halved = around_.what.gradients == gradient_format::bfloat16,
+            .bfloat16 = around_.what.gradients == gradient_format::bfloat16,
             .places = around_.what.fixed_global_batch ? std::size_t(around_.what.num_workers) : 0}),
       gpus_(around_.there, {.parameters = around_.model.layout.parameters,
                             .unwanted = detail::keeps_to_ring(around_.what)}) {}
@@ -202,8 +202,8 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       auto const answer = call.get();
-      auto segments = ps::segments_of_copy(answer.message, members_[from].to->name());
-      on_node([&] { around_.store->restore(std::move(segments), values); });
+      auto segments = ps::segments_of_copy(answer.message, members_[from].to->name()).segments;
+      on_node([&] { around_.store->restore(std::move(segments), {}, values); });
       break;
     } catch (net::call_error const& e) {
       // The source may not have heard of this world yet.

@@ -31,7 +31,7 @@ class step_sum {
  public:
   struct options {
     std::size_t parameters = 0, state = 0;
-    bool halved = false;  ///< gradients travel as bfloat16
+    bool bfloat16 = false;  ///< gradients travel as bfloat16
     /// Places of a step, which are added up in their order, so that sums have the same bits however many
     /// members there are. With 0 there is one place for each member, in whatever order is fast.
     std::size_t places = 0;
@@ -88,7 +88,7 @@ class step_sum {
   std::span<float> term(std::size_t place);
   void start_anew();
   void fill_gaps();
-  void reduce(collective::group& group, range r, bool halved);
+  void reduce(collective::group& group, range r, bool bfloat16);
   void reduce_bucket(collective::group& group, std::size_t index);
   void await_buckets();
   void run();

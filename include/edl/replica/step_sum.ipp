@@ -90,13 +90,13 @@ EDL_INLINE std::span<float> step_sum::bring(std::size_t place, contribution cons
   return to;
 }
 
-EDL_INLINE void step_sum::reduce(collective::group& group, range r, bool halved) {
+EDL_INLINE void step_sum::reduce(collective::group& group, range r, bool bfloat16) {
   auto const of = [&](std::span<float> all) { return all.subspan(r.first, r.last - r.first); };
   if (options_.places > 0) {
     for (std::size_t i = 0; i < own_.count; ++i) views_[i] = of(term(i));
-    group.all_reduce_in_order(views_, places_, of(values_), halved);
+    group.all_reduce_in_order(views_, places_, of(values_), bfloat16);
   } else {
-    halved ? group.all_reduce_halved(of(values_)) : group.all_reduce(of(values_));
+    bfloat16 ? group.all_reduce_bfloat16(of(values_)) : group.all_reduce(of(values_));
   }
 }
 
@@ -106,7 +106,7 @@ EDL_INLINE void step_sum::reduce_bucket(collective::group& group, std::size_t in
     auto const to = term(ahead_->place);
     for (std::size_t i = r.first; i < r.last; ++i) to[i] = ahead_->gradients[i] * ahead_->weight;
   }
-  reduce(group, r, options_.halved);
+  reduce(group, r, options_.bfloat16);
 }
 
 EDL_INLINE void step_sum::run() {
@@ -151,7 +151,7 @@ EDL_INLINE std::vector<contribution> step_sum::sum() {
   std::ranges::fill(identities, 0.0f);
   for (std::size_t i = 0; i < own_.count; ++i)
     if (mine_[i]) detail::write_identity(*mine_[i], identity(own_.first + i));
-  bool const in_order = options_.places > 0, at_once = buckets_.count() == 1 && !options_.halved;
+  bool const in_order = options_.places > 0, at_once = buckets_.count() == 1 && !options_.bfloat16;
   range const rest{at_once ? 0 : options_.parameters, elements()};
   if (ahead_)
     await_buckets();

@@ -30,6 +30,7 @@ class minibatch_rows {
 
   void begin(data::batch const& b);
 
+  std::size_t tables() const { return tables_.size(); }
   view<std::uint64_t> ids(std::size_t table) const { return tables_[table].ids; }
   std::span<float> rows(std::size_t table) { return tables_[table].rows; }  ///< (ids, width)
 

@@ -94,8 +94,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
       std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
   }
 
-  void pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> rows) override {
-    store_.pull_rows(table, ids, rows);
+  void pull_rows(sparse::minibatch_rows& rows) override {
+    for (std::size_t t = 0; t < rows.tables(); ++t) store_.pull_rows(t, rows.ids(t), rows.rows(t));
   }
 
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,

@@ -100,9 +100,9 @@ class parameter_link {
     (void)minibatch, (void)gradients, (void)first;
   }
 
-  /// Copies the weights of rows of a table, as they are now, into `rows` (ids, width). No id comes twice.
-  virtual void pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> rows) {
-    (void)table, (void)ids, (void)rows;
+  /// Fills in the weights of all these rows, as they are now.
+  virtual void pull_rows(sparse::minibatch_rows& rows) {
+    (void)rows;
     throw error("this model's tables of rows are kept nowhere here");
   }
 

@@ -17,6 +17,7 @@
 #include "edl/net/channel.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/status.hpp"
+#include "edl/sparse/divided_rows.hpp"
 #include "edl/worker/links.hpp"
 
 namespace edl::worker {
@@ -45,14 +46,20 @@ net::reply ask_master(net::channel& master, net::outgoing const& what, std::func
 class remote_parameters final : public remote_link {
  public:
   /// `self`: the worker, which must have joined for an answer. `elements`, `parameters`: of the model's
-  /// arena. `halved`: gradients travel as bfloat16.
+  /// arena. `bfloat16`: gradients of parameters travel as bfloat16.
   remote_parameters(net::node& on, net::channel& master, identity self, std::size_t elements,
-                    std::size_t parameters, bool halved = false)
-      : node_(on), master_(master), self_(self), elements_(elements), parameters_(parameters) {
-    if (halved) halves_.resize(parameters);
+                    std::size_t parameters, bool bfloat16 = false, std::vector<table_shape> tables = {})
+      : node_(on),
+        master_(master),
+        self_(self),
+        elements_(elements),
+        parameters_(parameters),
+        tables_(std::move(tables)) {
+    if (bfloat16) rounded_.resize(parameters);
   }
 
   std::uint64_t pull(std::span<float> variables) override;
+  void pull_rows(sparse::minibatch_rows& rows) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
   pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
               view<float> state_change, std::span<sparse::row_gradients const> rows) override;
@@ -87,7 +94,9 @@ class remote_parameters final : public remote_link {
   net::channel& master_;
   identity self_;
   std::size_t elements_, parameters_;
-  std::vector<std::uint16_t> halves_;  // of the gradients that travel; empty: they travel as they are
+  std::vector<table_shape> tables_;
+  std::optional<sparse::divided_rows> rows_;  // among the servers
+  std::vector<std::uint16_t> rounded_;        // of the gradients that travel; empty: they travel as they are
   std::atomic<std::uint64_t> generation_{0};
   std::vector<server> servers_;
   std::function<bool()> stopping_;

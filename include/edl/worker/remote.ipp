@@ -78,6 +78,7 @@ EDL_INLINE bool remote_parameters::refresh() {
                                                        fmt::format("ps-{}", s.server())),
                         range, partition(elements_, count, range)});
   }
+  rows_.emplace(tables_, count);
   generation_ = now.generation();
   return true;
 }
@@ -159,6 +160,29 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
   return oldest;
 }
 
+EDL_INLINE void remote_parameters::pull_rows(sparse::minibatch_rows& rows) {
+  if (generation_ == 0) refresh();
+  bool const one = servers_.size() == 1;  // has all of them
+  for (std::size_t t = 0; t < rows.tables() && !one; ++t) rows_->divide(t, rows.ids(t));
+  ask_all(
+      [&](server const& s) {
+        wire::PullRowsRequest request;
+        request.set_generation(generation_);
+        request.set_range(s.id);
+        net::outgoing what{.method = wire::method::pull_rows, .timeout = detail::transfer_timeout};
+        for (std::size_t t = 0; t < rows.tables(); ++t) {
+          auto const ids = one ? rows.ids(t) : rows_->ids(s.id, t);
+          request.add_rows(std::uint32_t(ids.size()));
+          what.payload.push_back(std::as_bytes(ids));
+          what.into.push_back(std::as_writable_bytes(one ? rows.rows(t) : rows_->values(s.id, t)));
+        }
+        what.message = wire::pack(request);
+        return what;
+      },
+      [](server const&, std::string const&) {});
+  for (std::size_t t = 0; t < rows.tables() && !one; ++t) rows_->gather(t, rows.rows(t));
+}
+
 EDL_INLINE std::uint64_t remote_parameters::pull(std::span<float> variables) {
   return pull_from(variables, std::nullopt);
 }
@@ -168,19 +192,26 @@ EDL_INLINE void remote_parameters::pull_frozen(std::uint64_t version, std::span<
 }
 
 EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t version, view<float> gradients,
-                                          view<float> state_change, std::span<sparse::row_gradients const>) {
+                                          view<float> state_change,
+                                          std::span<sparse::row_gradients const> rows) {
   minibatch_key const& minibatch = c.key;
   pushed result;
-  bool const halved = !halves_.empty();
-  if (halved) std::ranges::transform(gradients, halves_.begin(), to_bfloat16);
+  bool const bfloat16 = !rounded_.empty();
+  if (bfloat16) std::ranges::transform(gradients, rounded_.begin(), to_bfloat16);
+  if (generation_ == 0) refresh();
+  bool const one = servers_.size() == 1;  // has all rows
+  for (std::size_t t = 0; t < rows.size() && !one; ++t) {
+    rows_->divide(t, rows[t].ids);
+    rows_->scatter(t, rows[t].gradients);
+  }
   auto const part = [&](std::size_t first, std::size_t last) {
-    return halved ? std::as_bytes(std::span(halves_).subspan(first, last - first))
-                  : std::as_bytes(gradients.subspan(first, last - first));
+    return bfloat16 ? std::as_bytes(std::span(rounded_).subspan(first, last - first))
+                    : std::as_bytes(gradients.subspan(first, last - first));
   };
   ask_all(
       [&](server const& s) {
         wire::PushRequest request;
-        request.set_halved(halved);
+        request.set_bfloat16(bfloat16);
         request.set_range(s.id);
         request.set_generation(generation_);
         request.mutable_task()->set_epoch(minibatch.task.epoch);
@@ -190,6 +221,8 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
         request.set_version(version);
         request.set_records(c.records);
         request.set_skipped(c.skipped);
+        for (std::size_t t = 0; t < rows.size(); ++t)
+          request.add_rows(std::uint32_t((one ? rows[t].ids : rows_->ids(s.id, t)).size()));
         net::outgoing what{.method = wire::method::push,
                            .message = wire::pack(request),
                            .timeout = detail::transfer_timeout};
@@ -198,6 +231,11 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
         if (s.range.last > middle)
           what.payload.push_back(
               std::as_bytes(state_change.subspan(middle - parameters_, s.range.last - middle)));
+        for (std::size_t t = 0; t < rows.size(); ++t) {
+          what.payload.push_back(std::as_bytes(one ? rows[t].ids : rows_->ids(s.id, t)));
+          what.payload.push_back(
+              std::as_bytes(one ? rows[t].gradients : view<float>(rows_->values(s.id, t))));
+        }
         return what;
       },
       [&](server const& s, std::string const& reply) {

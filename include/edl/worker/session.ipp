@@ -255,10 +255,9 @@ EDL_INLINE void session::pull() {
 }
 
 EDL_INLINE void session::pull_rows(data::batch& b) {
-  std::size_t const tables = model_.embeddings().tables.size();
-  if (tables == 0) return;
+  if (rows_.tables() == 0) return;
   rows_.begin(b);
-  for (std::size_t t = 0; t < tables; ++t) parameters_.pull_rows(t, rows_.ids(t), rows_.rows(t));
+  parameters_.pull_rows(rows_);
   rows_.fill(b);
 }
 

@@ -129,15 +129,15 @@ TEST_CASE("numbers change their precision, and stay what they are") {
       void *const y = g.activations(n, before), *const copy = g.activations(n),
                   *const back = g.activations(n, 1);
       auto* const loaded = g.room<float>(n, before);
-      auto* const halved = g.room<std::uint16_t>(n, before);
+      auto* const bfloat16 = g.room<std::uint16_t>(n, before);
       kernels::store(g.q, g.put(full), y, n);
       CHECK(close(g.get_activations(y, n), kept, false, 0));
       kernels::copy(g.q, y, copy, n);
       CHECK(close(g.get_activations(copy, n), kept, false, 0));
       kernels::load(g.q, copy, loaded, n);
       CHECK(close(g.get(loaded, n), kept, false, 0));
-      kernels::halve(g.q, y, halved, n);
-      kernels::restore(g.q, halved, back, n);
+      kernels::store_bfloat16(g.q, y, bfloat16, n);
+      kernels::load_bfloat16(g.q, bfloat16, back, n);
       CHECK(close(g.get_activations(back, n), rounded, false, 0));
       auto* const master = g.room<std::uint16_t>(n, before);
       kernels::round(g.q, g.put(full), master, n);

@@ -150,8 +150,8 @@ class basic_cpu final : public basic_backend<T> {
   void copy(in x, out y) override;
   void add(activation f, in a, in b, out y) override;
   void add_masked(in a, in b, in x, out y) override;
-  void halve(in x, std::span<std::byte> to) override;
-  void restore(std::span<std::byte const> from, out y) override;
+  void store_bfloat16(in x, std::span<std::byte> to) override;
+  void load_bfloat16(std::span<std::byte const> from, out y) override;
   void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,
                     out y, std::size_t y_first, std::size_t y_stride) override;
   void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) override;

@@ -44,7 +44,7 @@ void basic_cpu<T>::add_masked(view<T> a, view<T> b, view<T> x, std::span<T> y) {
 }
 
 template <class T>
-void basic_cpu<T>::halve(view<T> x, std::span<std::byte> to) {
+void basic_cpu<T>::store_bfloat16(view<T> x, std::span<std::byte> to) {
   T const* const from = x.data();
   auto* __restrict const into = reinterpret_cast<std::uint16_t*>(to.data());
   this->share(x.size(), this->parts(x.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
@@ -53,7 +53,7 @@ void basic_cpu<T>::halve(view<T> x, std::span<std::byte> to) {
 }
 
 template <class T>
-void basic_cpu<T>::restore(std::span<std::byte const> from, std::span<T> y) {
+void basic_cpu<T>::load_bfloat16(std::span<std::byte const> from, std::span<T> y) {
   auto const* const x = reinterpret_cast<std::uint16_t const*>(from.data());
   T* __restrict const into = y.data();
   this->share(y.size(), this->parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
@@ -78,12 +78,12 @@ template void basic_cpu<float>::copy(view<float>, std::span<float>);
 template void basic_cpu<double>::copy(view<double>, std::span<double>);
 template void basic_cpu<float>::add(activation, view<float>, view<float>, std::span<float>);
 template void basic_cpu<double>::add(activation, view<double>, view<double>, std::span<double>);
-template void basic_cpu<float>::halve(view<float>, std::span<std::byte>);
-template void basic_cpu<float>::restore(std::span<std::byte const>, std::span<float>);
+template void basic_cpu<float>::store_bfloat16(view<float>, std::span<std::byte>);
+template void basic_cpu<float>::load_bfloat16(std::span<std::byte const>, std::span<float>);
 template void basic_cpu<float>::copy_columns(std::size_t, std::size_t, view<float>, std::size_t, std::size_t,
                                              std::span<float>, std::size_t, std::size_t);
-template void basic_cpu<double>::halve(view<double>, std::span<std::byte>);
-template void basic_cpu<double>::restore(std::span<std::byte const>, std::span<double>);
+template void basic_cpu<double>::store_bfloat16(view<double>, std::span<std::byte>);
+template void basic_cpu<double>::load_bfloat16(std::span<std::byte const>, std::span<double>);
 template void basic_cpu<double>::copy_columns(std::size_t, std::size_t, view<double>, std::size_t,
                                               std::size_t, std::span<double>, std::size_t, std::size_t);
 #endif

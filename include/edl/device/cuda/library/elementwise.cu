@@ -196,12 +196,12 @@ void copy(queue const& q, void const* x, void* y, std::size_t n) {
   by_type(q.half, [&]<class T>(T) { convert<T, T>(q, "copy", x, y, n); });
 }
 
-void halve(queue const& q, void const* x, void* to, std::size_t n) {
-  by_type(q.half, [&]<class T>(T) { convert<T, bfloat>(q, "halve", x, to, n); });
+void store_bfloat16(queue const& q, void const* x, void* to, std::size_t n) {
+  by_type(q.half, [&]<class T>(T) { convert<T, bfloat>(q, "store_bfloat16", x, to, n); });
 }
 
-void restore(queue const& q, void const* from, void* y, std::size_t n) {
-  by_type(q.half, [&]<class T>(T) { convert<bfloat, T>(q, "restore", from, y, n); });
+void load_bfloat16(queue const& q, void const* from, void* y, std::size_t n) {
+  by_type(q.half, [&]<class T>(T) { convert<bfloat, T>(q, "load_bfloat16", from, y, n); });
 }
 
 void add(queue const& q, activation f, void const* a, void const* b, void* y, std::size_t n) {

@@ -31,8 +31,8 @@ void load(queue const& q, void const* from, float* to, std::size_t n);
 void copy(queue const& q, void const* x, void* y, std::size_t n);
 void add(queue const& q, activation f, void const* a, void const* b, void* y, std::size_t n);
 void add_masked(queue const& q, void const* a, void const* b, void const* x, void* y, std::size_t n);
-void halve(queue const& q, void const* x, void* to, std::size_t n);
-void restore(queue const& q, void const* from, void* y, std::size_t n);
+void store_bfloat16(queue const& q, void const* x, void* to, std::size_t n);
+void load_bfloat16(queue const& q, void const* from, void* y, std::size_t n);
 void copy_columns(queue const& q, std::size_t rows, std::size_t columns, void const* x, std::size_t x_first,
                   std::size_t x_stride, void* y, std::size_t y_first, std::size_t y_stride);
 void forward(queue const& q, elementwise f, float slope, void const* x, void* y, std::size_t n);

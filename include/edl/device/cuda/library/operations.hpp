@@ -125,12 +125,12 @@ class operations : public accelerator {
     cuda_kernels::add_masked(queue_, a.data(), b.data(), x.data(), y.data(), y.size());
   }
 
-  void halve(in x, std::span<std::byte> to) override {
-    cuda_kernels::halve(queue_, x.data(), to.data(), x.size());
+  void store_bfloat16(in x, std::span<std::byte> to) override {
+    cuda_kernels::store_bfloat16(queue_, x.data(), to.data(), x.size());
   }
 
-  void restore(std::span<std::byte const> from, out y) override {
-    cuda_kernels::restore(queue_, from.data(), y.data(), y.size());
+  void load_bfloat16(std::span<std::byte const> from, out y) override {
+    cuda_kernels::load_bfloat16(queue_, from.data(), y.data(), y.size());
   }
 
   void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,
