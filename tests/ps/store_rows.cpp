@@ -161,3 +161,26 @@ TEST_CASE("rows that somebody exported begin with what the optimiser begins with
   CHECK(row(s, both[0]) == 5);
   CHECK(row(s, both[1]) == 0);  // another server's
 }
+
+TEST_CASE("rows that no step needs any more go: each hash slot is looked through in its turn") {
+  auto options = from_zero;
+  options.policy.unused_steps = 5000;
+  auto const with_policy = [&] {
+    return store({.layout = layout,
+                  .elements = {0, 6},
+                  .slots = {0, 4096},
+                  .tables = {options},
+                  .rule = adding,
+                  .when = at_once});
+  };
+  store a = with_policy(), b = with_policy();
+  for (std::uint32_t i = 0; i < 9200; ++i)
+    for (store* s : {&a, &b}) push(*s, of(i), {i % 100 == 0 ? 1u : 1'000'000u + i}, 1, i);
+  CHECK(row(a, 1) == 92);
+  // Rows of the last 5,000 steps are there, and of those before at most what one round of 4,096 steps leaves.
+  CHECK(a.table(0).size() > 4900);
+  CHECK(a.table(0).size() < 9097 - 50);
+  CHECK(row(a, 1'000'001) == 0);
+  CHECK(a.table(0).size() == b.table(0).size());
+  for (std::uint64_t id = 1'000'000; id < 1'009'200; ++id) CHECK(row(a, id) == row(b, id));
+}

@@ -94,6 +94,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings co
       {.name = fmt::format("ps-{}", s.id),
        .ranges = count,
        .layout = p.layout,
+       .delta_checkpoints = j.delta_checkpoints,
        .make =
            [&](std::uint32_t range) {
              return std::make_shared<ps::store>(train::store_options_of(j, p, *when, range, count));

@@ -279,6 +279,12 @@ inline void model(table& t) {
          "write a checkpoint every so many versions of the model, and of the last; 0: of the last only")
       .only({train})
       .elasticdl();
+  t.flag(
+       "delta_checkpoints", &job::delta_checkpoints, "ps",
+       "so many checkpoints in a row have of embedding tables what has changed, before one has all again; 0: "
+       "each has all")
+      .from(0, 1000)
+      .only({train});
   t.flag("keep_checkpoint_max", &job::keep_checkpoint_max, "master", "newest checkpoints that stay; 0: all")
       .from(0, 1'000'000'000)
       .only({train})

@@ -90,6 +90,7 @@ struct job {
   int master_timeout = 900;  ///< seconds that workers and servers wait for a master that is away
 
   std::uint64_t checkpoint_steps = 0;
+  std::uint64_t delta_checkpoints = 8;
   std::string checkpoint_dir, checkpoint_dir_for_init;
   bool ignore_damaged_checkpoints = false;         ///< start anew where none in checkpoint_dir can be used
   int keep_checkpoint_max = 0;                     ///< 0: all

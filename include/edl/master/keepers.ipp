@@ -27,6 +27,7 @@
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/row_copy.hpp"
 
 // What the master asks of those who keep the model: servers, or the workers of a world.
 namespace edl::master {
@@ -258,31 +259,27 @@ EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> server::row_sour
   std::uint64_t const generation = coordinator_.generation();
   auto const ranges = std::uint32_t(from.size());
   for (std::uint32_t t = 0; t < options_.layout.tables.size(); ++t)
-    all.push_back({0, [from, generation, ranges, t, values = std::size_t(options_.layout.tables[t].width)](
+    all.push_back({0, [from, generation, ranges, t, width = std::size_t(options_.layout.tables[t].width)](
                           checkpoint::row_source::sink const& to) {
                      for (keeper const& k : from) {
                        element_range const slots = partition(sparse::hash_slots, ranges, k.range);
-                       wire::CopyRowsRequest request;
-                       request.set_generation(generation);
-                       request.set_range(k.range);
-                       request.set_table(t);
-                       request.set_slot(std::uint32_t(slots.first));
-                       while (request.slot() < slots.last) {
+                       for (wire::row_copy copy(generation, k.range, t, slots); !copy.done();) {
                          net::reply const answer = net::wait(*k.to, {.method = wire::method::copy_rows,
-                                                                     .message = wire::pack(request),
+                                                                     .message = copy.request(),
                                                                      .timeout = disk_timeout,
                                                                      .idempotent = true});
-                         auto const reply = wire::unpack<wire::CopyRowsReply>(answer.message, k.to->name());
-                         std::vector<std::uint64_t> ids;
-                         std::vector<float> weights;
-                         bytes const rows = std::as_bytes(std::span(reply.rows()));
-                         sparse::for_each_row(rows, reply.values(), [&](auto const& header, view<float> row) {
-                           ids.push_back(header.id);
-                           weights.insert(weights.end(), row.begin(), row.begin() + std::ptrdiff_t(values));
+                         copy.take(answer.message, k.to->name(), [&](bytes rows, std::size_t values, bytes) {
+                           std::vector<std::uint64_t> ids;
+                           std::vector<float> weights;
+                           sparse::for_each_row(rows, values, [&](auto const& header, view<float> row) {
+                             if (row.size() < width)
+                               throw error(fmt::format("{} has rows of {} values, the model's have {}",
+                                                       k.to->name(), row.size(), width));
+                             ids.push_back(header.id);
+                             weights.insert(weights.end(), row.begin(), row.begin() + std::ptrdiff_t(width));
+                           });
+                           if (!ids.empty()) to(ids, weights);
                          });
-                         if (!ids.empty()) to(ids, weights);
-                         request.set_slot(reply.slot());
-                         request.set_row(reply.row());
                        }
                      }
                    }});

@@ -4,6 +4,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/nn/combiner.hpp"
 #include "edl/nn/initializer.hpp"
+#include "edl/nn/row_policy.hpp"
 
 namespace edl::nn {
 
@@ -50,6 +51,7 @@ struct served_embedding {
   int count = 1;
   int width = 0;
   initializer initial = uniform{};
+  row_policy rows{};
 
   constexpr shape input() const { return {1, count, width}; }
 };
@@ -63,6 +65,7 @@ struct served_embedding_bag {
   int width = 0;
   nn::combiner combiner = nn::combiner::sum;
   initializer initial = uniform{};
+  row_policy rows{};
 
   constexpr shape input() const { return {1, 1, width}; }
 };

@@ -114,7 +114,7 @@ constexpr int table_ids(input_list<Named...> const& all) {
   return all.ids();
 }
 
-/// Whether inputs that share a table agree on the width of its rows.
+/// Whether inputs that share a table agree on the width and the policy of its rows.
 template <class Start>
 constexpr bool tables_agree(Start const&) {
   return true;
@@ -125,7 +125,7 @@ constexpr bool tables_agree(input_list<Named...> const& all) {
   auto const compare = [&](auto const& a, auto const& b) {
     if constexpr (holds_rows<std::remove_cvref_t<decltype(a.of)>> &&
                   holds_rows<std::remove_cvref_t<decltype(b.of)>>)
-      agree = agree && (a.table != b.table || a.of.width == b.of.width);
+      agree = agree && (a.table != b.table || (a.of.width == b.of.width && a.of.rows == b.of.rows));
   };
   std::apply(
       [&](auto const&... a) {

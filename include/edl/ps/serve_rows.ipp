@@ -10,6 +10,7 @@
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/row_copy.hpp"
 
 /// Calls of a server that concern rows of tables.
 namespace edl::ps {
@@ -88,8 +89,11 @@ EDL_INLINE asio::awaitable<void> server::copy_rows(net::request& r) {
                                                             options_.name, request.slot(), request.table()));
   sparse::row_cursor at{std::max(request.slot(), std::uint32_t(from.slots().first)), request.row()};
   wire::CopyRowsReply reply;
+  sparse::copied_rows some;
   sparse::append_rows(from.table(request.table()), at, std::uint32_t(from.slots().last),
-                      detail::rows_per_reply, *reply.mutable_rows());
+                      detail::rows_per_reply, some);
+  reply.set_rows(std::move(some.rows));
+  reply.set_candidates(std::move(some.candidates));
   reply.set_slot(at.slot);
   reply.set_row(at.row);
   reply.set_values(std::uint32_t(from.table(request.table()).values()));
@@ -108,24 +112,13 @@ EDL_INLINE asio::awaitable<void> server::count_rows(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::fetch_rows(store& into, net::channel& holder,
                                                     std::uint64_t generation, std::uint32_t range) {
-  for (std::uint32_t t = 0; t < into.tables(); ++t) {
-    wire::CopyRowsRequest request;
-    request.set_generation(generation);
-    request.set_range(range);
-    request.set_table(t);
-    while (request.slot() < into.slots().last) {
-      net::outgoing what{
-          .method = wire::method::copy_rows, .message = wire::pack(request), .idempotent = true};
+  for (std::uint32_t t = 0; t < into.tables(); ++t)
+    for (wire::row_copy copy(generation, range, t, into.slots()); !copy.done();) {
+      net::outgoing what{.method = wire::method::copy_rows, .message = copy.request(), .idempotent = true};
       std::string const answer = co_await ask_holder(holder, generation, std::move(what));
-      auto const reply = wire::unpack<wire::CopyRowsReply>(answer, holder.name());
-      if (reply.slot() < request.slot() || (reply.slot() == request.slot() && reply.row() <= request.row()))
-        throw error(
-            fmt::format("{} does not go on with its rows of hash slot {}", holder.name(), reply.slot()));
-      into.put_rows(t, std::as_bytes(std::span(reply.rows())));
-      request.set_slot(reply.slot());
-      request.set_row(reply.row());
+      copy.take(answer, holder.name(),
+                [&](bytes rows, std::size_t, bytes candidates) { into.put_rows(t, rows, candidates); });
     }
-  }
 }
 
 }  // namespace edl::ps

@@ -252,7 +252,7 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
 EDL_INLINE asio::awaitable<std::vector<checkpoint::manifest::file>> server::write(cut const& what,
                                                                                   std::string const& path,
                                                                                   std::uint32_t range) {
-  co_return write_cut(what, path, options_.layout, range, options_.ranges);
+  co_return write_cut(what, path, options_.layout, range, options_.ranges, options_.delta_checkpoints);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {

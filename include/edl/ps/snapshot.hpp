@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edl/checkpoint/checkpoint.hpp"
+#include "edl/checkpoint/rows.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
@@ -42,6 +43,7 @@ struct cut {
   std::vector<std::shared_ptr<sparse::table_cut const>> tables{};
   element_range hash_slots{};                       ///< of the tables' rows
   std::vector<checkpoint::segment> row_segments{};  ///< of these
+  std::shared_ptr<checkpoint::row_chain> chain{};   ///< what was written of the store's rows
 
   std::uint64_t version() const { return variables.version(); }
 
@@ -50,10 +52,11 @@ struct cut {
 };
 
 /// Writes a server's files of the checkpoint in `path` (`checkpoint::write_part`, and
-/// `checkpoint::write_rows` where it has tables); may run on a thread of its own.
+/// `checkpoint::write_rows` where it has tables: up to `most_changes` times in a row what has changed). It
+/// may run on a thread of its own, but for one store on one thread at a time.
 std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
                                                   parameter_layout const& layout, std::uint32_t server,
-                                                  std::uint32_t servers);
+                                                  std::uint32_t servers, std::size_t most_changes = 0);
 
 }  // namespace edl::ps
 

@@ -20,7 +20,8 @@ EDL_INLINE edl::ledger cut::ledger() const {
 
 EDL_INLINE std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
                                                              parameter_layout const& layout,
-                                                             std::uint32_t server, std::uint32_t servers) {
+                                                             std::uint32_t server, std::uint32_t servers,
+                                                             std::size_t most_changes) {
   std::vector<view<float>> slots;
   for (std::size_t i = 0; i < what.slot_names.size(); ++i)
     slots.push_back(what.slots.values().subspan(i * what.slot_stride, what.parameters));
@@ -34,15 +35,17 @@ EDL_INLINE std::vector<checkpoint::manifest::file> write_cut(cut const& what, st
                               .slot_names = what.slot_names,
                               .slots = slots,
                               .segments = what.segments})};
-  if (!what.tables.empty())
-    files.push_back(checkpoint::write_rows(path, layout,
+  if (what.tables.empty()) return files;
+  auto const rows = checkpoint::write_rows(path, layout,
                                            {.server = server,
                                             .servers = servers,
                                             .version = what.version(),
                                             .slots = what.hash_slots,
                                             .tables = what.tables,
                                             .slot_names = what.slot_names,
-                                            .segments = what.row_segments}));
+                                            .segments = what.row_segments},
+                                           *what.chain, most_changes);
+  files.insert(files.end(), rows.begin(), rows.end());
   return files;
 }
 

@@ -104,8 +104,9 @@ class store {
   sparse::table const& table(std::size_t number) const { return *tables_.at(number); }
   element_range slots() const { return options_.slots; }  ///< hash slots
 
-  /// Rows as they were in another store (`sparse::append_rows`). Throws for bytes that are no such rows.
-  void put_rows(std::size_t table, bytes rows);
+  /// Rows and candidates as they were in another store (`sparse::copied_rows`). Throws for bytes that are
+  /// none.
+  void put_rows(std::size_t table, bytes rows, bytes candidates);
 
   /// Gives rows these weights (ids, width), and what the optimiser begins with. Those of other hash slots are
   /// left out.
@@ -231,6 +232,7 @@ class store {
   mutable bool behind_ = false;              // what is here is older than what is there
   mutable copy_on_write variables_, slots_;  // here
   std::vector<std::shared_ptr<sparse::table>> tables_;
+  std::shared_ptr<checkpoint::row_chain> chain_;  // of these tables
   std::vector<segment> segments_;
   std::vector<float> sums_;  // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;

@@ -78,6 +78,7 @@ EDL_INLINE void store::start(std::vector<checkpoint::segment> segments,
     for (checkpoint::segment& s : row_segments) add(s, true);
   evaluations_.clear();
   checkpoints_.clear();
+  chain_ = std::make_shared<checkpoint::row_chain>();
   place();
 }
 
@@ -128,9 +129,11 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
   auto tables = new_tables();
   std::vector<checkpoint::segment> row_segments;
   if (!tables.empty())
-    row_segments = checkpoint::read_rows(path, options_.layout, options_.slots, slot_names_,
-                                         [&](std::size_t t, sparse::row_header const& header,
-                                             view<float> row) { tables[t]->put(header, row); });
+    row_segments =
+        checkpoint::read_rows(path, options_.layout, options_.slots, slot_names_,
+                              {.remove = [&](std::size_t t, std::uint64_t id) { tables[t]->remove(id); },
+                               .put = [&](std::size_t t, sparse::row_header const& h,
+                                          view<float> row) { tables[t]->put(h, row); }});
   variables_ = std::move(variables);
   slots_ = std::move(slots);
   tables_ = std::move(tables);

@@ -41,13 +41,15 @@ EDL_INLINE void store::pull_rows(std::size_t table, view<std::uint64_t> ids, std
   tables_.at(table)->pull(ids, to);
 }
 
-EDL_INLINE void store::put_rows(std::size_t table, bytes rows) {
+EDL_INLINE void store::put_rows(std::size_t table, bytes rows, bytes candidates) {
   sparse::table& into = *tables_.at(table);
-  sparse::for_each_row(rows, into.values(), [&](sparse::row_header const& header, view<float> values) {
+  auto const put = [&](sparse::row_header const& header, view<float> values) {
     if (!detail::within(options_.slots, header.id))
       throw error(fmt::format("the row of id {} is another server's", header.id));
     into.put(header, values);
-  });
+  };
+  sparse::for_each_row(rows, into.values(), put);
+  sparse::for_each_row(candidates, 0, put);
 }
 
 EDL_INLINE void store::set_rows(std::size_t table, view<std::uint64_t> ids, view<float> weights) {
@@ -87,6 +89,10 @@ EDL_INLINE void store::step_rows(segment& s, std::span<sparse::row_gradients con
     add_rows(own, s, rows[t], t);
     push(own.ids, own.gradients);
   }
+  // A hash slot a step: as little as it takes to come to each in turn, and the same whoever keeps it.
+  auto const slot = std::uint32_t(s.steps % sparse::hash_slots);
+  if (slot >= s.elements.first && slot < s.elements.last)
+    for (auto const& t : tables_) t->sweep(slot, std::uint32_t(s.steps));
   ++s.steps;
 }
 
@@ -122,6 +128,7 @@ EDL_INLINE void store::apply_waiting_rows(segment& s) {
 
 EDL_INLINE void store::cut_rows(ps::cut& into) const {
   into.hash_slots = options_.slots;
+  into.chain = chain_;
   for (auto const& of : tables_) {
     auto const both = std::make_shared<detail::held_cut>(of);
     into.tables.emplace_back(both, &both->cut);

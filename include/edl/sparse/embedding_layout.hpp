@@ -11,6 +11,7 @@
 #include "edl/nn/combiner.hpp"
 #include "edl/nn/initializer.hpp"
 #include "edl/nn/inputs.hpp"
+#include "edl/nn/row_policy.hpp"
 
 namespace edl::sparse {
 
@@ -26,6 +27,7 @@ struct embedded_input {
 struct embedding_layout {
   std::vector<table_shape> tables;
   std::vector<nn::initializer> initials;  ///< of the rows of each
+  std::vector<nn::row_policy> policies;   ///< of each
   std::vector<embedded_input> inputs;
   std::size_t ids = 0;  ///< of a sample
 };
@@ -48,6 +50,7 @@ embedding_layout embedding_layout_of(nn::input_list<Named...> const& all) {
       if (table == out.tables.size()) {
         out.tables.push_back({std::string(n.table), kind.width});
         out.initials.push_back(kind.initial);
+        out.policies.push_back(kind.rows);
       }
       auto const ids = std::size_t(nn::ids_of_sample(kind));
       out.inputs.push_back({.table = table, .first_id = out.ids, .ids = ids, .first_feature = feature});

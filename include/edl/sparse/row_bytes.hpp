@@ -20,9 +20,14 @@ struct row_cursor {
   std::uint32_t slot = 0, row = 0;
 };
 
+/// Rows and candidates of a table, on their way to another one.
+struct copied_rows {
+  std::string rows, candidates;
+};
+
 /// Appends rows from the cursor on, about `most` bytes of them, and moves the cursor. It stops before hash
-/// slot `last`. The table must not change between two calls.
-void append_rows(table const& from, row_cursor& at, std::uint32_t last, std::size_t most, std::string& to);
+/// slot `last`. Candidates of a hash slot go with its last row. The table must not change between two calls.
+void append_rows(table const& from, row_cursor& at, std::uint32_t last, std::size_t most, copied_rows& to);
 
 /// Calls visit(header, weights and slots) for each row of a hash slot of a table or cut, by id. So equal
 /// tables are visited alike, in whatever order their rows were made. It takes a copy of the hash slot.
@@ -36,8 +41,8 @@ void for_each_by_id(Rows const& from, std::uint32_t slot, Visit const& visit) {
   for (auto const& [header, values] : rows) visit(header, view<float>(values));
 }
 
-/// Calls visit(header, weights and slots) for each row of `values` floats. Throws edl::error for a part of a
-/// row.
+/// Calls visit(header, weights and slots) for each row of `values` floats; of none, for each candidate.
+/// Throws edl::error for a part of a row.
 void for_each_row(bytes rows, std::size_t values,
                   std::function<void(row_header const&, view<float> values)> const& visit);
 

@@ -19,6 +19,12 @@ namespace edl::sparse {
 
 namespace detail {
 
+inline std::uint32_t most_of_slot(std::uint64_t most_rows) {
+  std::uint64_t const most = (most_rows + hash_slots - 1) / hash_slots;
+  return most == 0 ? std::numeric_limits<std::uint32_t>::max()
+                   : std::uint32_t(std::min<std::uint64_t>(most, std::numeric_limits<std::uint32_t>::max()));
+}
+
 /// How many ids ahead memory is asked for: the hash slot first, then its index, then the row. A fetch takes
 /// about as long as a dozen rows are copied.
 inline constexpr std::size_t slot_ahead = 48, index_ahead = 32, row_ahead = 16;
@@ -87,33 +93,35 @@ EDL_INLINE table::table(table_options o, update_rule const& rule)
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = rule.initial(i);
         return all;
       }()),
-      values_(std::size_t(std::max(options_.width, 0)) * (1 + slot_initials_.size())),
+      format_(std::size_t(std::max(options_.width, 0)), slot_initials_.size(), options_.policy.values),
+      most_(detail::most_of_slot(options_.policy.most_rows)),
       stripes_(std::make_unique<stripe[]>(stripes)),
-      rows_(values_) {
+      rows_(format_.memory()),
+      candidates_(0),
+      removed_(options_.remembers_removed) {
   if (options_.width < 1 || options_.width > 65536)
     throw usage_error(fmt::format("a table of width {}: rows have 1 to 65,536 values", options_.width));
+  if (options_.policy.admission < 1)
+    throw usage_error(
+        fmt::format("a table of admission {}: an id gets its row by the first minibatch that has it, or a "
+                    "later one",
+                    options_.policy.admission));
 }
 
-EDL_INLINE void table::draw(std::uint64_t id, std::span<float> to) const {
-  nn::fill<float>(options_.initial, {options_.width}, random_stream{options_.seed, 0}.child(id), 0, to);
+EDL_INLINE void table::draw(std::uint64_t id, float* to) const {
+  std::span<float> const all(to, std::size_t(options_.width));
+  nn::fill<float>(options_.initial, {options_.width}, random_stream{options_.seed, 0}.child(id), 0, all);
+  if (options_.policy.values == nn::row_values::bfloat16)
+    for (float& x : all) x = from_bfloat16(to_bfloat16(x));
 }
 
 EDL_INLINE void table::initialise(row r) const {
   auto const w = std::size_t(options_.width);
-  draw(r.header->id, {r.values(), w});
+  std::vector<float> weights(w);
+  draw(r.header->id, weights.data());
+  format_.write_weights(r, weights.data());
   for (std::size_t s = 0; s < slot_initials_.size(); ++s)
-    std::fill_n(r.values() + w * (s + 1), w, slot_initials_[s]);
-}
-
-EDL_INLINE row table::found_or_new(stripe& s, std::uint64_t id, row guess) {
-  if (guess && guess.header->id == id) return guess;
-  id_hash const h(id);
-  hash_slot& own = s.slots[h.slot() % slots_per_stripe];
-  row r = own.find(id, h, rows_);
-  if (r) return r;
-  initialise(r = own.insert(id, h, rows_));
-  keep(s, r, true);
-  return r;
+    std::fill_n(format_.slot(r, s), w, slot_initials_[s]);
 }
 
 EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const {
@@ -122,15 +130,13 @@ EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const 
   for (std::size_t s = 0; s < stripes; ++s) {
     stripe const& own = stripes_[s];
     std::lock_guard const lock(own.mutex);
-    auto const slot_of = [&](id_hash h) -> hash_slot const& {
-      return own.slots[h.slot() % slots_per_stripe];
-    };
-    batch::each(all.of(s), slot_of, rows_, sizeof(row_header) + w * sizeof(float),
+    auto const slot_of = [&](id_hash h) -> hash_slot const& { return own.slots[within(h)]; };
+    batch::each(all.of(s), slot_of, rows_, sizeof(row_header) + format_.weight_bytes(),
                 [&](batch::item const& i, row r) {
-                  auto const out = to.subspan(i.place * w, w);
+                  float* const out = &to[i.place * w];
                   if (!r || r.header->id != i.id) r = slot_of(id_hash(i.id)).find(i.id, id_hash(i.id), rows_);
                   if (r)
-                    std::memcpy(out.data(), r.values(), w * sizeof(float));
+                    format_.read_weights(r, out);
                   else
                     draw(i.id, out);
                 });
@@ -141,19 +147,22 @@ EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const 
 // apart are brought together for it: a call each would cost more than the step.
 EDL_INLINE void table::apply(std::span<row const> rows, view<float> gradients, float learning_rate,
                              std::uint64_t step, std::vector<float>& scratch) const {
-  auto const w = std::size_t(options_.width), parts = 1 + slot_initials_.size(), n = rows.size() * w;
-  scratch.resize(parts * n);
+  auto const w = std::size_t(options_.width), n = rows.size() * w;
+  scratch.resize((1 + slot_initials_.size()) * n);
   std::vector<std::span<float>> slots;
-  for (std::size_t p = 0; p < parts; ++p) {
-    float* const to = &scratch[p * n];
+  for (std::size_t i = 0; i < rows.size(); ++i) format_.read_weights(rows[i], &scratch[i * w]);
+  for (std::size_t p = 0; p < slot_initials_.size(); ++p) {
+    float* const to = &scratch[(p + 1) * n];
     for (std::size_t i = 0; i < rows.size(); ++i)
-      std::memcpy(to + i * w, rows[i].values() + p * w, w * sizeof(float));
-    if (p > 0) slots.emplace_back(to, n);
+      std::memcpy(to + i * w, format_.slot(rows[i], p), w * sizeof(float));
+    slots.emplace_back(to, n);
   }
   rule_.apply({scratch.data(), n}, gradients, slots, learning_rate, step);
-  for (std::size_t p = 0; p < parts; ++p)
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    format_.write_weights_by_chance(rows[i], &scratch[i * w], options_.seed);
+  for (std::size_t p = 0; p < slot_initials_.size(); ++p)
     for (std::size_t i = 0; i < rows.size(); ++i)
-      std::memcpy(rows[i].values() + p * w, &scratch[p * n + i * w], w * sizeof(float));
+      std::memcpy(format_.slot(rows[i], p), &scratch[(p + 1) * n + i * w], w * sizeof(float));
 }
 
 EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, float learning_rate,
@@ -165,15 +174,33 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
   for (std::size_t s = 0; s < stripes; ++s) {
     stripe& own = stripes_[s];
     std::lock_guard const lock(own.mutex);
-    auto const slot_of = [&](id_hash h) -> hash_slot& { return own.slots[h.slot() % slots_per_stripe]; };
+    bool moved = false;  // rows, so that guesses are worth nothing
+    auto const slot_of = [&](id_hash h) -> hash_slot& { return own.slots[within(h)]; };
     auto const flush = [&] {
       if (rows.empty()) return;
       apply(rows, together, learning_rate, step, scratch);
       rows.clear();
       together.clear();
     };
+    auto const row_of = [&](std::uint64_t id, row guess) {
+      if (guess && !moved && guess.header->id == id) return guess;
+      hash_slot& slot = slot_of(id_hash(id));
+      if (row const found = slot.find(id, id_hash(id), rows_)) return found;
+      std::uint32_t const uses = admit(own, id, clock);
+      if (uses == 0) return row{};
+      if (is_full(slot)) {
+        flush();
+        make_room(own, slot, true);
+        moved = true;
+      }
+      row const fresh = create(own, id);
+      initialise(fresh);
+      fresh.header->uses = uses - 1;
+      return fresh;
+    };
     batch::each(all.of(s), slot_of, rows_, rows_.row_bytes(), [&](batch::item const& i, row guess) {
-      row const r = found_or_new(own, i.id, guess);
+      row const r = row_of(i.id, guess);
+      if (!r) return;
       keep(own, r);
       r.header->last_use = clock;
       r.header->uses += r.header->uses != std::numeric_limits<std::uint32_t>::max();
@@ -189,78 +216,49 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
   }
 }
 
-EDL_INLINE void table::put(row_header const& header, view<float> values) {
-  if (values.size() != values_)
-    throw error(fmt::format("a row of {} values for a table of {}", values.size(), values_));
-  id_hash const h(header.id);
-  stripe& own = stripes_[h.slot() / slots_per_stripe];
-  std::lock_guard const lock(own.mutex);
-  hash_slot& slot = own.slots[h.slot() % slots_per_stripe];
-  row r = slot.find(header.id, h, rows_);
-  bool const fresh = !r;
-  if (fresh) r = slot.insert(header.id, h, rows_);
-  keep(own, r, fresh);
-  *r.header = header;
-  std::ranges::copy(values, r.values());
-}
-
 EDL_INLINE void table::assign(std::uint64_t id, view<float> weights) {
   std::vector<float> values(weights.begin(), weights.end());
   for (float const initial : slot_initials_) values.insert(values.end(), weights.size(), initial);
   put({.id = id, .last_use = 0, .uses = 0}, values);
 }
 
-EDL_INLINE void table::clear() {
-  remove_if([](row_header const&) { return true; });
-}
-
-EDL_INLINE std::size_t table::remove_if(std::function<bool(row_header const&)> const& goes,
-                                        std::function<void(std::uint64_t id)> const& removed) {
-  std::size_t n = 0;
-  std::vector<std::uint64_t> out;
-  for (std::size_t s = 0; s < stripes; ++s) {
-    std::lock_guard const lock(stripes_[s].mutex);
-    for (hash_slot& slot : stripes_[s].slots) {
-      out.clear();
-      slot.for_each(rows_, [&](row r) {
-        if (goes(*r.header)) out.push_back(r.header->id);
-      });
-      for (std::uint64_t id : out) {
-        if (!stripes_[s].cuts.empty()) keep(stripes_[s], slot.find(id, id_hash(id), rows_));
-        slot.remove(id, id_hash(id), rows_);
-        if (removed) removed(id);
-      }
-      n += out.size();
-    }
-  }
-  return n;
-}
-
 EDL_INLINE void table::for_each(std::uint32_t number,
                                 std::function<void(row_header const&, view<float>)> const& visit) const {
+  std::vector<float> values(format_.values());
   std::lock_guard const lock(stripes_[number / slots_per_stripe].mutex);
-  slot(number).for_each(rows_, [&](row r) { visit(*r.header, {r.values(), values_}); });
+  slot(number).for_each(rows_, [&](row r) {
+    format_.read(r, values);
+    visit(*r.header, values);
+  });
 }
 
-EDL_INLINE std::uint64_t table::size() const {
-  std::uint64_t n = 0;
+EDL_INLINE void table::for_each_candidate(std::uint32_t number,
+                                          std::function<void(row_header const&)> const& visit) const {
+  std::lock_guard const lock(stripes_[number / slots_per_stripe].mutex);
+  candidates(number).for_each(candidates_, [&](row r) { visit(*r.header); });
+}
+
+EDL_INLINE table_counts table::counts() const {
+  table_counts n{.evicted = evicted_};
   for (std::size_t s = 0; s < stripes; ++s) {
     std::lock_guard const lock(stripes_[s].mutex);
-    for (hash_slot const& slot : stripes_[s].slots) n += slot.size();
+    for (hash_slot const& slot : stripes_[s].slots) n.rows += slot.size();
+    for (hash_slot const& slot : stripes_[s].candidates) n.candidates += slot.size();
   }
   return n;
 }
 
 EDL_INLINE std::size_t table::bytes() const {
-  std::size_t n = rows_.bytes() + stripes * sizeof(stripe);
+  std::size_t n = rows_.bytes() + candidates_.bytes() + stripes * sizeof(stripe);
   for (std::size_t s = 0; s < stripes; ++s) {
     std::lock_guard const lock(stripes_[s].mutex);
     for (hash_slot const& slot : stripes_[s].slots) n += slot.index_bytes();
+    for (hash_slot const& slot : stripes_[s].candidates) n += slot.index_bytes();
   }
   return n;
 }
 
-EDL_INLINE std::size_t table::payload() const { return size() * values_ * sizeof(float); }
+EDL_INLINE std::size_t table::payload() const { return size() * format_.memory() * sizeof(float); }
 
 EDL_INLINE summed_gradients sum_duplicates(view<std::uint64_t> ids, view<float> gradients, int width) {
   auto const w = std::size_t(width);

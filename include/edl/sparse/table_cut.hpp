@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -28,11 +29,15 @@ class table_cut {
   table const& of() const { return of_; }
   std::uint64_t size() const { return rows_; }                           ///< rows
   std::uint32_t size(std::uint32_t slot) const { return sizes_[slot]; }  ///< rows of a hash slot
+  std::uint64_t removed() const { return removed_; }                     ///< the place among `removals`
 
   /// Calls visit(header, weights and then slots) for each row of a hash slot. The table's rows of it, and of
   /// its neighbours, wait meanwhile.
   void for_each(std::uint32_t slot,
                 std::function<void(row_header const&, view<float> values)> const& visit) const;
+
+  /// The same for candidates.
+  void for_each_candidate(std::uint32_t slot, std::function<void(row_header const&)> const& visit) const;
 
  private:
   friend class table;
@@ -45,11 +50,13 @@ class table_cut {
 
   /// Told, under the lock of its stripe, before a row changes; `fresh`: it was made just now.
   void keep(row r, bool fresh);
+  void keep_candidate(row_header const& was, bool fresh);
 
   table& of_;
   std::vector<std::uint32_t> sizes_;
-  std::uint64_t rows_ = 0;
+  std::uint64_t rows_ = 0, removed_ = 0;
   std::vector<std::unordered_map<std::uint64_t, kept_row>> kept_;  // by hash slot, then id
+  std::vector<std::unordered_map<std::uint64_t, std::optional<row_header>>> kept_candidates_;  // likewise
 };
 
 }  // namespace edl::sparse

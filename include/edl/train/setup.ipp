@@ -127,7 +127,10 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
   for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t)
     tables.push_back({.width = p.embeddings.tables[t].width,
                       .initial = p.embeddings.initials[t],
-                      .seed = mix(mix(j.seed, 4), t)});
+                      .seed = mix(mix(j.seed, 4), t),
+                      .policy = p.embeddings.policies[t],
+                      .remembers_removed =
+                          j.what == command::train && !j.checkpoint_dir.empty() && j.delta_checkpoints > 0});
   return {.layout = p.layout,
           .elements = partition(p.layout.size(), parts, part),
           .slots = partition(sparse::hash_slots, parts, part),
