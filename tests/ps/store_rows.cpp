@@ -184,3 +184,35 @@ TEST_CASE("rows that no step needs any more go: each hash slot is looked through
   CHECK(a.table(0).size() == b.table(0).size());
   for (std::uint64_t id = 1'000'000; id < 1'009'200; ++id) CHECK(row(a, id) == row(b, id));
 }
+
+TEST_CASE("a step of several minibatches gives each row the mean over all of their records") {
+  scratch const dir;
+  store s = make();
+  ids const first{1, 2}, second{2, 3};
+  std::vector<float> const a{4, 8}, b{12, 16};  // gradients times 4 records
+  using rows = std::vector<edl::sparse::row_gradients>;
+  std::vector<rows> const both{{{first, a}}, {{second, b}}};
+  std::vector<edl::contribution> const minibatches{of(0), of(1)};
+  std::vector<float> sums(6);
+  CHECK(s.step(minibatches, sums, both).version == 1);
+  CHECK(row(s, 1) == 0.5f);
+  CHECK(row(s, 2) == 2.5f);
+  CHECK(row(s, 3) == 2);
+  CHECK_THROWS_WITH_AS(s.step(std::vector{of(2)}, sums), doctest::Contains("a step of 1 minibatches"),
+                       edl::error);
+
+  // Where one half of the hash slots has counted a minibatch, the other half alone takes its rows.
+  ids const low{id_of(false)}, high{id_of(true)}, ends{low[0], high[0]};
+  store left = make(at_once, {0, 2048}, {0, 4}), right = make(at_once, {2048, 4096}, {4, 6});
+  push(left, of(0), low, 3), push(right, of(0), high, 3);
+  push(left, of(1), low, 5);
+  store all = make();
+  all.restore(save(dir, layout, 1, {left.cut(), right.cut()}));
+  std::vector<float> const slopes{20, 20}, more{8, 8};
+  all.step(minibatches, sums, std::vector<rows>{{{ends, slopes}}, {{ends, slopes}}});
+  CHECK(row(all, low[0]) == 8);
+  CHECK(row(all, high[0]) == 8);
+  all.step(std::vector{of(2)}, sums, std::vector<rows>{{{ends, more}}});
+  CHECK(row(all, low[0]) == 10);
+  CHECK(row(all, high[0]) == 10);
+}

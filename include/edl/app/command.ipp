@@ -92,11 +92,6 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   // What this command started has read them above its own lines.
   if (s.role.empty() || (s.role == "master" && s.platform != "process"))
     for (std::string const& note : a.notes) log.warning(note);
-  if (!p.layout.tables.empty() && a.job.how == strategy::allreduce)
-    throw usage_error(
-        fmt::format("--distribution_strategy={}: tables of rows are kept by servers; "
-                    "give --distribution_strategy=ParameterServerStrategy, or Local",
-                    name_of(a.job.how)));
   if (s.role == "master") return run_master(p, a, s, log, stop);
   try {
     if (s.role == "ps") return run_server(p, a, s, log, stop);

@@ -312,6 +312,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
   std::vector<checkpoint::row_source> tables;
   if (options_.job.replicas) {
     version = co_await pull_copy(variables);
+    tables = co_await row_sources(keepers(true));
   } else {
     auto const from = keepers();
     tables = co_await row_sources(from);

@@ -118,7 +118,9 @@ class store {
   /// stores whose copies, all over a job, make the same step: what is accumulated must be nothing. Throws as
   /// `push` does, and for one minibatch twice. Where variables are elsewhere, so are the sums, and `sums` is
   /// empty.
-  push_result step(std::span<contribution const> minibatches, std::span<float> sums);
+  /// `rows`: of each minibatch, those of each table, gradients times the minibatch's records.
+  push_result step(std::span<contribution const> minibatches, std::span<float> sums,
+                   std::span<std::vector<sparse::row_gradients> const> rows = {});
 
   /// From now on variables and slots are in `there`, which outlives this, and steps are made there. A push
   /// brings a minibatch's identity, and its spans are not looked at. Throws edl::error where that cannot be:
@@ -213,6 +215,7 @@ class store {
   void accumulate_rows(segment& s, std::span<sparse::row_gradients const> rows);
   void apply_waiting_rows(segment& s);
   void step_rows(segment& s, std::span<sparse::row_gradients const> rows, float rate);
+  void step_mean_rows(segment& s, std::vector<row_sums> const& sums, float divisor, float rate);
   void cut_rows(ps::cut& into) const;
   void place();
   void fetch() const;

@@ -244,11 +244,15 @@ EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values)
       std::ranges::fill(values.subspan(s.elements.first - options_.elements.first, s.elements.size()), 0.0f);
 }
 
-EDL_INLINE push_result store::step(std::span<contribution const> minibatches, std::span<float> sums) {
+EDL_INLINE push_result store::step(std::span<contribution const> minibatches, std::span<float> sums,
+                                   std::span<std::vector<sparse::row_gradients> const> rows) {
   if (sums.size() != (there_ ? 0 : options_.elements.size()))
     throw error(
         fmt::format("a step with {} sums, this store keeps {}", sums.size(), options_.elements.size()));
-  if (!tables_.empty()) throw error("a step of several minibatches brings no rows of tables");
+  if (rows.size() != (tables_.empty() ? 0 : minibatches.size()))
+    throw error(fmt::format("a step of {} minibatches with rows of {}", minibatches.size(), rows.size()));
+  for (auto const& of_minibatch : rows)
+    check_rows(of_minibatch, [](std::string const& what) { throw error("a step: " + what); });
   // Its forerunner may be counted already, or by this step.
   auto const follows = [&](std::size_t i) {
     minibatch_key const& m = minibatches[i].key;
@@ -271,14 +275,21 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
                                 minibatches[i].key.task.epoch));
   for (segment& s : segments_) {
     std::uint64_t records = 0, counted = 0;
-    for (contribution const& c : minibatches) {
+    std::vector<row_sums> own_rows(s.of_rows ? tables_.size() : 0);
+    for (std::size_t i = 0; i < minibatches.size(); ++i) {
+      contribution const& c = minibatches[i];
       if (s.counted.check(c.key) != edl::ledger::verdict::next) continue;
       s.counted.apply(c);
       s.applied.apply(c);
       records += c.records;
       ++counted;
+      for (std::size_t t = 0; t < own_rows.size(); ++t) add_rows(own_rows[t], s, rows[i][t], t);
     }
     if (counted == 0) continue;
+    if (s.of_rows) {
+      step_mean_rows(s, own_rows, float(std::max<std::uint64_t>(records, 1)), 1);
+      continue;
+    }
     if (there_) {
       there_->average(records);
       there_->step(options_.rule.learning_rate(s.steps), s.steps);

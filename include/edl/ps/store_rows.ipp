@@ -113,17 +113,20 @@ EDL_INLINE void store::accumulate_rows(segment& s, std::span<sparse::row_gradien
   for (std::size_t t = 0; t < rows.size(); ++t) add_rows(s.rows[t], s, rows[t], t);
 }
 
-EDL_INLINE void store::apply_waiting_rows(segment& s) {
-  auto const n = float(s.waiting.size());
-  std::vector<sparse::summed_gradients> sums;
+EDL_INLINE void store::step_mean_rows(segment& s, std::vector<row_sums> const& sums, float divisor,
+                                      float rate) {
+  std::vector<sparse::summed_gradients> each;
   std::vector<sparse::row_gradients> means;
-  for (std::size_t t = 0; t < s.rows.size(); ++t) {
-    sums.push_back(sparse::sum_duplicates(s.rows[t].ids, s.rows[t].gradients, tables_[t]->width()));
-    for (float& sum : sums.back().gradients) sum /= n;
+  for (std::size_t t = 0; t < sums.size(); ++t) {
+    each.push_back(sparse::sum_duplicates(sums[t].ids, sums[t].gradients, tables_[t]->width()));
+    for (float& sum : each.back().gradients) sum /= divisor;
   }
-  for (auto const& sum : sums) means.push_back({sum.ids, sum.gradients});
-  s.rows.clear();
-  step_rows(s, means, s.rate);
+  for (auto const& sum : each) means.push_back({sum.ids, sum.gradients});
+  step_rows(s, means, rate);
+}
+
+EDL_INLINE void store::apply_waiting_rows(segment& s) {
+  step_mean_rows(s, std::exchange(s.rows, {}), float(s.waiting.size()), s.rate);
 }
 
 EDL_INLINE void store::cut_rows(ps::cut& into) const {

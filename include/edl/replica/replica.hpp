@@ -21,6 +21,7 @@
 #include "edl/ps/server.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/replica/gpu_sum.hpp"
+#include "edl/replica/row_exchange.hpp"
 #include "edl/replica/step_sum.hpp"
 #include "edl/train/program.hpp"
 #include "edl/worker/remote.hpp"
@@ -66,6 +67,7 @@ class replica final : public worker::remote_link {
   ~replica() override;
 
   std::uint64_t pull(std::span<float> variables) override;
+  void pull_rows(sparse::minibatch_rows& rows) override;
   std::optional<std::uint64_t> in_place() const override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
   void ready(contribution const& minibatch, view<float> gradients, std::size_t first) override;
@@ -103,13 +105,17 @@ class replica final : public worker::remote_link {
   void join_gpus(std::shared_ptr<collective::group> const& group);
   void leave();
   void step();
-  ps::push_result apply(std::vector<contribution> const& all);
+  ps::push_result apply(std::vector<contribution> const& all,
+                        std::vector<std::vector<sparse::row_gradients>> const& rows);
+  std::string call_source(std::size_t member, std::uint64_t world, std::uint16_t method,
+                          std::string const& message, std::span<float> into);
   template <class F>
   auto on_node(F work);
 
   worker::identity self_;
   surroundings around_;
   step_sum sum_;
+  row_exchange rows_;
   gpu_sum gpus_;
 
   std::atomic<std::uint64_t> number_{0};

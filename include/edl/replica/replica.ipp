@@ -18,6 +18,7 @@
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/row_copy.hpp"
 
 namespace edl::replica {
 namespace detail {
@@ -36,6 +37,10 @@ EDL_INLINE std::string keeps_to_ring(job const& j) {
   return {};
 }
 
+EDL_INLINE std::size_t fixed_places(job const& j) {
+  return j.fixed_global_batch ? std::size_t(j.num_workers) : 0;
+}
+
 }  // namespace detail
 
 EDL_INLINE replica::replica(worker::identity self, surroundings around)
@@ -44,7 +49,8 @@ EDL_INLINE replica::replica(worker::identity self, surroundings around)
       sum_({.parameters = around_.model.layout.parameters,
             .state = around_.model.layout.state,
             .bfloat16 = around_.what.gradients == gradient_format::bfloat16,
-            .places = around_.what.fixed_global_batch ? std::size_t(around_.what.num_workers) : 0}),
+            .places = detail::fixed_places(around_.what)}),
+      rows_(around_.model.layout.tables, detail::fixed_places(around_.what)),
       gpus_(around_.there, {.parameters = around_.model.layout.parameters,
                             .unwanted = detail::keeps_to_ring(around_.what)}) {}
 
@@ -151,6 +157,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
       group_ = formed;
     }
     sum_.enter(formed);
+    rows_.enter(formed->size(), formed->rank());
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
     begin(w);
@@ -176,6 +183,28 @@ EDL_INLINE void replica::begin(wire::World const& w) {
   });
 }
 
+// Until the world is over; throws `broken` then, and where the member is what was lost.
+EDL_INLINE std::string replica::call_source(std::size_t member, std::uint64_t world, std::uint16_t method,
+                                            std::string const& message, std::span<float> into) {
+  for (;;) {
+    net::outgoing what{.method = method, .message = message, .timeout = detail::copy_in};
+    if (!into.empty()) what.into.push_back(std::as_writable_bytes(into));
+    try {
+      net::started_call call = net::start(*members_[member].to, std::move(what));
+      while (!call.ready()) {
+        if (over_ > world) call.cancel();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      return call.get().message;
+    } catch (net::call_error const& e) {
+      // The source may not have heard of this world yet.
+      if (e.code() != net::status::not_ready || over_ > world)
+        throw collective::broken(e.what(), int(member));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+}
+
 // Makes the store what the world starts from.
 EDL_INLINE void replica::copy_from(wire::World const& w) {
   if (members_[std::size_t(rank_)].current) return;
@@ -191,29 +220,16 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   std::vector<float> values(around_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
-  for (;;) {
-    net::outgoing what{
-        .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
-    what.into.push_back(std::as_writable_bytes(std::span(values)));
-    try {
-      net::started_call call = net::start(*members_[from].to, std::move(what));
-      while (!call.ready()) {
-        if (over_ > w.number()) call.cancel();  // the source may be what was lost
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      auto const answer = call.get();
-      auto segments = ps::segments_of_copy(answer.message, members_[from].to->name()).segments;
-      on_node([&] { around_.store->restore(std::move(segments), {}, values); });
-      break;
-    } catch (net::call_error const& e) {
-      // The source may not have heard of this world yet.
-      if (e.code() == net::status::not_ready && over_ <= w.number()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        continue;
-      }
-      throw collective::broken(e.what(), int(from));
-    }
-  }
+  std::string const answer = call_source(from, w.number(), wire::method::copy, wire::pack(request), values);
+  std::string const& source = members_[from].to->name();
+  auto [segments, row_segments] = ps::segments_of_copy(answer, source);
+  on_node([&] { around_.store->restore(std::move(segments), std::move(row_segments), values); });
+  for (std::uint32_t t = 0; t < around_.store->tables(); ++t)
+    for (wire::row_copy copy(w.number(), 0, t, around_.store->slots()); !copy.done();)
+      copy.take(call_source(from, w.number(), wire::method::copy_rows, copy.request(), {}), source,
+                [&](bytes rows, std::size_t, bytes candidates) {
+                  on_node([&] { around_.store->put_rows(t, rows, candidates); });
+                });
   around_.log.info(fmt::format(
       "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
       values.size() * sizeof(float),
@@ -254,6 +270,8 @@ EDL_INLINE void replica::step() {
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
     std::vector<contribution> const all = gpus_.joined() ? gpus_.sum() : sum_.sum();
+    std::vector<std::vector<sparse::row_gradients>> rows;
+    if (around_.store->tables() > 0) rows = rows_.exchange(*group);
     // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
     // world leases it once.
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -261,7 +279,7 @@ EDL_INLINE void replica::step() {
                       [&](contribution const& c) { return c.key == all[i].key; }))
         throw collective::broken(
             fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
-    if (!all.empty()) last_ = on_node([&] { return apply(all); });
+    if (!all.empty()) last_ = on_node([&] { return apply(all, rows); });
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     refresh();
@@ -269,8 +287,9 @@ EDL_INLINE void replica::step() {
   }
 }
 
-EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all) {
-  ps::push_result const r = around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums());
+EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
+                                          std::vector<std::vector<sparse::row_gradients>> const& rows) {
+  ps::push_result const r = around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
   here_ = r.version;
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
@@ -294,12 +313,14 @@ EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradie
 }
 
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
-                                        view<float> state_change, std::span<sparse::row_gradients const>) {
+                                        view<float> state_change,
+                                        std::span<sparse::row_gradients const> rows) {
   if (gpus_.joined()) {
     gpus_.bring(minibatch, around_.store->lacks(minibatch));
   } else if (place_ < sum_.own().count) {
     auto const added = sum_.bring(place_, minibatch, gradients, state_change);
     if (!sum_.begun()) around_.store->leave_out(minibatch, added);
+    if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
   }
   if (last_turn_) step();
   return {.stale = false, .version = last_.version};
@@ -328,6 +349,11 @@ EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
     std::ranges::copy(around_.store->current(), variables.begin());
     return around_.store->version();
   });
+}
+
+// Steps are made by this thread's word alone, so no row changes meanwhile.
+EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
+  for (std::size_t t = 0; t < rows.tables(); ++t) around_.store->pull_rows(t, rows.ids(t), rows.rows(t));
 }
 
 EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {

@@ -37,6 +37,7 @@ EDL_INLINE void append_rows(table const& from, row_cursor& at, std::uint32_t las
 
 EDL_INLINE void for_each_row(bytes rows, std::size_t values,
                              std::function<void(row_header const&, view<float>)> const& visit) {
+  if (rows.empty()) return;
   std::size_t const each = sizeof(row_header) + values * sizeof(float);
   if (rows.size() % each != 0)
     throw error(fmt::format("{} bytes are no rows of {} bytes each", rows.size(), each));
