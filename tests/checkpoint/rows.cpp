@@ -277,7 +277,7 @@ TEST_CASE("changes that are missing, cut off or of another job are told by name,
   with([](auto&) {});
   read(path, {0, 4096}, got);
   std::filesystem::resize_file(path + "/" + first[1].name, first[1].bytes - 1);
-  refused("its manifest says");
+  refused("claims bytes");
   std::filesystem::remove(path + "/" + first[1].name);
   refused(first[1].name.c_str());
 }

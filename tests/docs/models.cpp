@@ -15,7 +15,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 13, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 14, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -32,12 +32,13 @@ constexpr auto block =
 #include "models-2.inc"
     ;
 
-#include "models-10.inc"
 #include "models-11.inc"
+#include "models-12.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
-#include "models-7.inc"
+#include "models-6.inc"
+#include "models-8.inc"
 
 struct picture {
   static constexpr auto network =
@@ -45,15 +46,15 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-8.inc"
+#include "models-10.inc"
 #include "models-9.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-12.inc"
-#include "models-6.inc"
+#include "models-13.inc"
+#include "models-7.inc"
 };
 
 void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
@@ -62,7 +63,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-13.inc"
+#include "models-14.inc"
 
 }  // namespace
 

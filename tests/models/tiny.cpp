@@ -88,11 +88,17 @@ struct prepared {
   }
 };
 
-/// With TINY_TABLES: what it knows is in rows of two tables, one of lists with weights; there is no bias.
+/// With TINY_TABLES: what it knows is in rows of two tables, one of lists with weights, whose rows come and
+/// go; there is no bias.
 struct tabled : tiny {
   static constexpr auto in = nn::inputs(
       nn::input<"coarse">(nn::served_embedding{.count = 8, .width = 3}),
-      nn::input<"fine">(nn::served_embedding_bag{.most = 8, .width = 3, .combiner = nn::combiner::mean}));
+      nn::input<"fine">(nn::served_embedding_bag{
+          .most = 8,
+          .width = 3,
+          .combiner = nn::combiner::mean,
+          .rows = {
+              .admission = 2, .unused_steps = 300, .most_rows = 4096, .values = nn::row_values::bfloat16}}));
   static constexpr auto network =
       nn::sequential(in, nn::concat(in.from<"coarse">(nn::flatten{}), in.from<"fine">(nn::flatten{})),
                      nn::dense{.units = 16}, nn::relu{}, nn::dense{.units = 3});

@@ -46,7 +46,7 @@ std::vector<flag> flags() {
                "newcomers and masters; root for squatters of another user",
        .what = truth},
       {.name = "tables",
-       .help = "of the small model that is rows of tables; with --strategy=ps",
+       .help = "of the small model that is rows of tables, which come and go",
        .what = truth},
       {.name = "networks", .help = "workers behind networks that are cut; needs root and ip", .what = truth},
       {.name = "bare", .help = "do not compare with undisturbed jobs", .what = truth}};
@@ -59,11 +59,7 @@ int run(edl::cli::command_line const& l) {
   std::string const strategy = l.text("strategy"), out = l.text("out"), logs = l.text("logs"),
                     program = l.text("program");
   bool const bare = l.truth("bare"), networks = l.truth("networks"), hostile = l.truth("hostile");
-  if (l.truth("tables")) {
-    if (strategy != "ps")
-      throw edl::usage_error("--tables: rows of tables are kept by servers; give --strategy=ps");
-    ::setenv("TINY_TABLES", "1", 1);  // for the programs that are started
-  }
+  if (l.truth("tables")) ::setenv("TINY_TABLES", "1", 1);  // for the programs that are started
   if (!logs.empty()) std::filesystem::create_directories(logs);
   chaos::report all;
   chaos::reference undisturbed;

@@ -163,7 +163,7 @@ EDL_INLINE std::vector<segment> read_rows(std::string const& path, parameter_lay
       throw error(
           fmt::format("cannot read {}: it tells what has changed since {}, which is not the file before "
                       "it in the manifest; use an older checkpoint",
-                      part.file.path(), shown(follows)));
+                      part.file.path(), detail::shown(follows)));
     if (follows.empty() && part.elements.first != at)
       throw error(
           fmt::format("cannot read {}: hash slot {} is in none of its files, or in several", path, at));

@@ -243,7 +243,10 @@ EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   auto const request = wire::unpack<wire::SettleRequest>(r.message(), r.peer());
   wire::SettleReply reply;
-  reply.set_version(of(request.generation(), request.range()).state->flush().version);
+  store& state = *of(request.generation(), request.range()).state;
+  reply.set_version(state.flush().version);
+  if (std::string const tables = state.describe_tables(); !tables.empty())
+    log_.info(fmt::format("version {}, range {}: {}", reply.version(), request.range(), tables));
   advanced_.notify();
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
@@ -264,6 +267,9 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   std::string const& path = request.path();
   std::vector<checkpoint::manifest::file> const files =
       co_await asio::co_spawn(writer_, write(what, path, request.range()), asio::use_awaitable);
+  if (!what.tables.empty() && !request.final())
+    log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(),
+                          of(request.generation(), request.range()).state->describe_tables()));
   wire::CheckpointReply reply;
   for (checkpoint::manifest::file const& file : files) {
     auto& out = *reply.add_files();

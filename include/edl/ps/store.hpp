@@ -104,6 +104,9 @@ class store {
   sparse::table const& table(std::size_t number) const { return *tables_.at(number); }
   element_range slots() const { return options_.slots; }  ///< hash slots
 
+  /// What its tables have, for a log; empty where there are none.
+  std::string describe_tables() const;
+
   /// Rows and candidates as they were in another store (`sparse::copied_rows`). Throws for bytes that are
   /// none.
   void put_rows(std::size_t table, bytes rows, bytes candidates);

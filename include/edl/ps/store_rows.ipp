@@ -52,6 +52,17 @@ EDL_INLINE void store::put_rows(std::size_t table, bytes rows, bytes candidates)
   sparse::for_each_row(candidates, 0, put);
 }
 
+EDL_INLINE std::string store::describe_tables() const {
+  std::string all;
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    sparse::table_counts const n = tables_[t]->counts();
+    all += fmt::format("{}table '{}': {} rows", t == 0 ? "" : "; ", options_.layout.tables[t].name, n.rows);
+    if (n.candidates > 0) all += fmt::format(", {} ids wait for theirs", n.candidates);
+    if (n.evicted > 0) all += fmt::format(", {} are gone", n.evicted);
+  }
+  return all;
+}
+
 EDL_INLINE void store::set_rows(std::size_t table, view<std::uint64_t> ids, view<float> weights) {
   auto const width = std::size_t(tables_.at(table)->width());
   for (std::size_t i = 0; i < ids.size(); ++i)

@@ -130,6 +130,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
       log_.info(fmt::format("model written to {}", path));
     }
     view_.clear();
+    if (std::string const line = store_.describe_tables(); !line.empty()) log_.info(line);
     for (std::string const& line : account_lines(master_)) log_.info(line);
     if (!complete) log_.warning(fmt::format("stopped; {}", way_on(job_)));
     if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
@@ -170,6 +171,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
     finish_writing(true);
     writing_ = c;
     ps::cut const what = c.final ? store_.cut() : store_.checkpoint(c.version);
+    if (std::string const line = store_.describe_tables(); !line.empty() && !c.final) {
+      view_.clear();
+      log_.info(fmt::format("version {}: {}", what.version(), line));
+    }
     written_ = std::async(std::launch::async, [this, what] {
       try {
         write(what);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs whose model is rows of tables, which come and go (models/tiny.cpp).
+#include <filesystem>
+#include <memory>
+
+#include "app/tiny_job.hpp"
+
+using namespace tiny;
+
+namespace {
+
+job::options const tabled{.env = {{"TINY_TABLES", "1"}, {"TINY_DELAY_US", "900"}}};
+
+/// A job of one order: what it comes to does not depend on who is fast.
+lines in_order(job::scratch const& dir, std::string const& name, lines more) {
+  more.insert(more.end(), {"--deterministic", "--num_threads=1", "--num_epochs=2", "--checkpoint_steps=40",
+                           "--checkpoint_dir=" + dir / name + "-c", "--output=" + dir / name});
+  return more;
+}
+
+std::string model(job::scratch const& dir, std::string const& name) {
+  return slurp(dir / name + "/model.safetensors");
+}
+
+std::size_t row_files(std::string const& checkpoint) {
+  std::size_t n = 0;
+  for (auto const& f : edl::checkpoint::read_manifest(checkpoint).files) n += f.name.starts_with("rows-");
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("rows are the same bits with servers as in one process, and when a server is killed") {
+  job::scratch const dir;
+  job::run alone(train(in_order(dir, "alone", {})), tabled);
+  CHECK(alone.wait() == 0);
+  CHECK(has(alone.log(), "table 'fine': "));
+  CHECK(has(alone.log(), " are gone"));
+  std::string const undisturbed = model(dir, "alone");
+  CHECK(undisturbed.size() > 10'000);
+  // The second checkpoint has a file of changes, and the job goes on from it by itself.
+  CHECK(row_files(dir / "alone-c/version-40") == 1);
+  CHECK(row_files(dir / "alone-c/version-80") == 2);
+
+  job::run served(cluster(2, 1, in_order(dir, "served", {"--ps_replicas=2"})), tabled);
+  reach_middle(served, 8);
+  pid_t const victim = served.find("ps", 1);
+  REQUIRE(victim);
+  ::kill(victim, SIGKILL);
+  CHECK(served.wait() == 0);
+  CHECK(served.nothing_left());
+  CAPTURE(served.log());
+  check_account(served.log(), 2);
+  // Rows lie by server in the file, and so in another order. Predictions are those of the same rows.
+  CHECK(model(dir, "served").size() == undisturbed.size());
+  std::string predicted;
+  for (std::string const name : {"alone", "served"}) {
+    job::run p({"predict", "--prediction_data=" + job::data().validation,
+                "--prediction_outputs=" + dir / name + "-p",
+                "--checkpoint_dir_for_init=" + dir / name + "/model.safetensors"},
+               tabled);
+    CHECK(p.wait() == 0);
+    std::string const found = predictions(dir / name + "-p");
+    if (predicted.empty()) predicted = found;
+    CHECK(found == predicted);
+  }
+  CHECK(count(predicted, "\n") == 512);
+}
+
+TEST_CASE("a job with tables goes on from changes, with another number of servers") {
+  job::scratch const dir;
+  auto const flags = [&](lines more) {
+    more.insert(more.end(), {"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=30"});
+    return more;
+  };
+  CHECK(job::run(cluster(3, 2, flags({"--num_epochs=1"})), tabled).wait() == 0);
+  job::run second(cluster(2, 2, flags({"--num_epochs=3", "--validation_data=" + job::data().validation})),
+                  tabled);
+  CHECK(second.wait() == 0);
+  CAPTURE(second.log());
+  CHECK(has(second.log(), "going on from " + dir / "c/version-64"));
+  CHECK_FALSE(has(second.log(), "Epoch 0: 2048 records in the data set, 0 counted once"));
+  CHECK(last_accuracy(second.log()) > 0.65);
+  check_ledgers(dir / "c", 3, 2);
+  job::run third(
+      train(flags({"--num_epochs=4", "--distribution_strategy=AllreduceStrategy", "--num_workers=2"})),
+      tabled);
+  CHECK(third.wait() == 0);
+  CHECK(has(third.log(), "going on from " + dir / "c/version-192"));
+}
+
+TEST_CASE("by all-reduce each worker has the rows: the same bits, whoever is lost") {
+  job::scratch const dir;
+  auto const start = [&](std::string const& name) {
+    return std::make_unique<job::run>(replicas(3, in_order(dir, name, {"--fixed_global_batch"})), tabled);
+  };
+  auto const whole = start("whole");
+  check_end(*whole, dir / "whole-c", 2);
+  for (int const victim : {0, 1}) {
+    CAPTURE(victim);
+    std::string const name = "lost-" + std::to_string(victim);
+    auto const j = start(name);
+    reach_middle(*j, 6);
+    pid_t const process = j->find("worker", victim);
+    REQUIRE(process);
+    ::kill(process, SIGKILL);
+    CHECK(j->says("worker 3 joined"));
+    check_end(*j, dir / name + "-c", 2);
+    CHECK(model(dir, name) == model(dir, "whole"));
+  }
+}
