@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks of bench/train/networks.hpp for PyTorch: name → (what makes it, a sample's extents)."""
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -47,10 +48,37 @@ def resnet(first, stages):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 10))
 
 
+class DeepFM(nn.Module):
+    """A sample is ids of 26 columns, each with its own part of a million rows."""
+
+    columns, rows = 26, 1_000_000
+
+    def __init__(self):
+        super().__init__()
+        self.vectors = nn.Embedding(self.rows, 16, sparse=True)
+        self.weights = nn.Embedding(self.rows, 1, sparse=True)
+        self.deep = nn.Sequential(
+            nn.Linear(26 * 16, 400), nn.ReLU(), nn.Linear(400, 400), nn.ReLU(), nn.Linear(400, 1))
+        nn.init.uniform_(self.vectors.weight, -0.05, 0.05)
+        nn.init.uniform_(self.weights.weight, -0.05, 0.05)
+
+    def forward(self, ids):
+        v = self.vectors(ids)
+        together = v.sum(1)
+        pairs = 0.5 * (together * together - (v * v).sum(1)).sum(1)
+        return self.deep(v.flatten(1)).squeeze(1) + self.weights(ids).sum((1, 2)) + pairs
+
+    @classmethod
+    def draw(cls, batch):
+        own = cls.rows // cls.columns
+        return torch.randint(0, own, (batch, cls.columns)) + torch.arange(cls.columns) * own
+
+
 networks = {
     "mnist": (mnist, (1, 28, 28)),
     "mlp": (mlp, (784,)),
     "cifar": (cifar, (3, 32, 32)),
     "resnet20": (lambda: resnet(16, [(16, 3, 1), (32, 3, 2), (64, 3, 2)]), (3, 32, 32)),
     "resnet18": (lambda: resnet(64, [(64, 2, 1), (128, 2, 2), (256, 2, 2), (512, 2, 2)]), (3, 32, 32)),
+    "deepfm": (DeepFM, (26,)),
 }

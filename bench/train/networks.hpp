@@ -33,6 +33,20 @@ inline constexpr auto cifar = nn::sequential(
     nn::batch_norm{.epsilon = 1e-6f}, nn::relu{}, nn::max_pool{.window = 2}, nn::dropout{.rate = 0.4f},
     nn::dense{.units = 10});
 
+/// DeepFM with 26 columns of ids: a vector of 16 and a weight for each of a million, in one row.
+inline constexpr int deepfm_columns = 26, deepfm_ids = 1'000'000;
+inline constexpr auto deepfm_inputs =
+    nn::inputs(nn::input<"ids">(nn::served_embedding{.count = deepfm_columns, .width = 17}));
+inline constexpr auto deepfm_weights =
+    nn::sequential(nn::slice{.first = 16}, nn::global_average_pool{}, nn::scale{deepfm_columns});
+inline constexpr auto deepfm_deep =
+    nn::sequential(nn::flatten{}, nn::dense{.units = 400}, nn::relu{}, nn::dense{.units = 400}, nn::relu{},
+                   nn::dense{.units = 1});
+inline constexpr auto deepfm_vectors =
+    nn::sequential(nn::slice{.count = 16}, nn::sum(nn::factorization_machine{}, deepfm_deep));
+inline constexpr auto deepfm = nn::sequential(
+    deepfm_inputs, nn::concat(deepfm_inputs.from<"ids">(nn::sum(deepfm_weights, deepfm_vectors))));
+
 /// Multiplications of a forward pass over one sample.
 template <edl::nn::layer L>
 constexpr double forward_of(L const& l, edl::shape in) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/replica/replica.hpp.
 // Whole jobs by all-reduce: a master and workers with a copy of the model each, each a process.
 #include <memory>
 

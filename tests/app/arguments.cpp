@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/version.hpp.
 #include "edl/app/arguments.hpp"
 
 #include <doctest/doctest.h>

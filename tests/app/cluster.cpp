@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/app/master_role.hpp, edl/app/command.hpp, edl/app/running.hpp, edl/app/roles.hpp,
+// edl/worker/remote.hpp.
 // Whole jobs of a master, servers and workers, each a process.
 #include <memory>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/author/run.hpp.
 // The examples train: short runs that must reach a mark far below that of the whole recipe.
 #include <string>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/core/mode.hpp.
 #include "edl/author/prepare.hpp"
 
 #include "app/job.hpp"

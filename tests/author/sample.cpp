@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/author/id_list.hpp, edl/author/served_id_list.hpp.
 #include "edl/author/sample.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/checkpoint/part.hpp.
 #include "edl/checkpoint/checkpoint.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/controller/controller.hpp, edl/controller/api_discovery.hpp.
 // The controller as a cluster runs it: replicas that share a lease, and what they tell of themselves.
 #include <httplib.h>
 

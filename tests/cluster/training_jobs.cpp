@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/controller/execute.hpp, edl/controller/limited_requests.hpp.
 // Jobs that share a cluster: the controller and all pods are real processes beside a double of the API
 // server.
 #include <memory>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/collective/numbers.hpp, edl/collective/broken.hpp.
 #include "edl/collective/group.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/controller/admission.hpp, edl/controller/shrinking.hpp, edl/controller/packing.hpp,
+// edl/controller/plan.hpp, edl/controller/decision.hpp, edl/controller/cluster_view.hpp.
 #include "edl/controller/autoscaler.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/controller/allocation.hpp.
 // Workers that the autoscaler puts together.
 #include <doctest/doctest.h>
 

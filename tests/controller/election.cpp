@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/controller/leader.hpp.
 #include "edl/controller/election.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/controller/kueue_objects.hpp.
 #include "edl/controller/kueue.hpp"
 
 #include <doctest/doctest.h>

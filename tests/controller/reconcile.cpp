@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/controller/job_status.hpp, edl/controller/exchange.hpp, edl/controller/job_memo.hpp,
+// edl/controller/job_objects.hpp, edl/controller/outcome.hpp, edl/controller/shared.hpp.
 #include "edl/controller/reconcile.hpp"
 
 #include <doctest/doctest.h>

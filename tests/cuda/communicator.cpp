@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/cuda/library/nccl_communicator.hpp.
 // GPUs that sum among themselves: members are threads of the test, each with a GPU of its own.
 #include "edl/device/communicator.hpp"
 

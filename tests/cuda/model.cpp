@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/cuda/library/claim.hpp, edl/device/cuda/library/operations.hpp,
+// edl/device/cuda/library/engine.hpp, edl/device/cuda/library/check.hpp, edl/device/cuda/options.hpp,
+// edl/device/cuda/open.hpp.
 // Whole networks: what a GPU computes beside what the processor does.
 #include "edl/nn/model.hpp"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/cuda/library/products.hpp, edl/device/cuda/library/matrix.hpp,
+// edl/device/cuda/library/dense.hpp.
 // Convolutions and dense layers: what a GPU's libraries compute beside what the processor does.
 #include "cuda/gpu.hpp"
 #include "device/draw.hpp"

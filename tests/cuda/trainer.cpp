@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/train/gpu_samples.hpp, edl/train/accelerator_trainer.hpp, edl/device/accelerator.hpp,
+// edl/device/pinned.hpp.
 #include <algorithm>
 #include <limits>
 #include <memory>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/device.hpp, edl/device/backend.hpp.
 #include "edl/device/any_device.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/cpu/onednn.hpp, edl/device/cpu/onednn_conv2d.hpp, edl/device/cpu/onednn_kernel.hpp,
+// edl/device/cpu/onednn_work.hpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/cpu/options.hpp.
 #include <doctest/doctest.h>
 
 #include <type_traits>

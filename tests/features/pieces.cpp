@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/features/features.hpp.
 #include "edl/features/pieces.hpp"
 
 #include <doctest/doctest.h>

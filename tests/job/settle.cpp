@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/job/job.hpp.
 #include "edl/job/settle.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/master/time.hpp, edl/master/command.hpp, edl/master/job.hpp.
 #include "edl/master/coordinator.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/core/task_kind.hpp.
 #include "edl/master/evaluation.hpp"
 
 #include <doctest/doctest.h>

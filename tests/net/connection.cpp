@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/net/time_limit.hpp, edl/net/byte_stream.hpp, edl/net/call.hpp, edl/net/transport.hpp.
 #include "edl/net/connection.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/nn/storage.hpp, edl/nn/chain_memory.hpp.
 #include "edl/nn/chain.hpp"
 
 #include "edl/nn/layers.hpp"

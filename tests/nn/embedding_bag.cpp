@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/nn/combiner.hpp.
 #include "edl/nn/embedding_bag.hpp"
 
 #include "nn/harness.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/nn/input_slice.hpp.
 #include "edl/nn/inputs.hpp"
 
 #include "edl/nn/layers.hpp"

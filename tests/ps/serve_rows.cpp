@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/ps/push_memory.hpp, edl/wire/row_copy.hpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>

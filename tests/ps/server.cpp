@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/ps/copy.hpp.
 #include "edl/ps/server.hpp"
 
 #include <doctest/doctest.h>

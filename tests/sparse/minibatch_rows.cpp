@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/sparse/embedding_layout.hpp.
 #include "edl/sparse/minibatch_rows.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/sparse/hash_slot.hpp, edl/sparse/row_memory.hpp.
 #include "edl/sparse/table.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/nn/row_policy.hpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/train/program.hpp.
 #include "edl/train/local.hpp"
 
 #include "app/job.hpp"

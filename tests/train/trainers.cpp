@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/worker/trainer_options.hpp, edl/train/learner.hpp, edl/train/learning_trainer.hpp.
 #include "edl/train/trainers.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/worker/links.hpp.
 #include "edl/worker/session.hpp"
 
 #include <doctest/doctest.h>

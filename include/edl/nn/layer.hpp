@@ -153,6 +153,7 @@ template <layer L>
 constexpr bool is_portable(L const& l, shape in) {
   if constexpr (container<L>) {
     bool all = true;
+    if constexpr (requires { L::portable; }) all = L::portable;  // what it does to its children's results
     l.children(
         in, [&](auto const& child, shape s, std::string_view) { return all = all && is_portable(child, s); });
     return all;

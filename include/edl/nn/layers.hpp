@@ -26,6 +26,7 @@
 #include "edl/nn/scale.hpp"
 #include "edl/nn/sequential.hpp"
 #include "edl/nn/sigmoid.hpp"
+#include "edl/nn/slice.hpp"
 #include "edl/nn/softmax.hpp"
 #include "edl/nn/tanh.hpp"
 #include "edl/nn/whitening.hpp"

@@ -9,14 +9,17 @@
 namespace edl::nn {
 
 /// How the results of branches become one.
-enum class merge { concat, sum };
+enum class merge { concat, sum, product };
 
-/// Layers side by side on one input. Write it as `concat(…)` or `sum(…)`.
+/// Layers side by side on one input. Write it as `concat(…)`, `sum(…)` or `product(…)`.
 template <merge How, layer... Branches>
 struct parallel {
   std::tuple<Branches...> branches;
 
-  static constexpr std::string_view name = How == merge::concat ? "concat" : "sum";
+  static constexpr std::string_view name = How == merge::concat ? "concat"
+                                           : How == merge::sum  ? "sum"
+                                                                : "product";
+  static constexpr bool portable = How != merge::product;
   template <std::size_t I>
   using child = std::tuple_element_t<I, std::tuple<Branches...>>;
 
@@ -33,7 +36,7 @@ struct parallel {
   }
   constexpr shape output(shape in) const {
     shape all = std::get<0>(branches).output(in);
-    if (How == merge::sum) return all;
+    if (How != merge::concat) return all;
     all.channels = 0;
     each_output(in, [&](shape s) { all.channels += s.channels; });
     return all;
@@ -66,6 +69,8 @@ struct parallel {
         channel += c;
       } else if (index == 0) {
         p.device.copy(y, a.y);
+      } else if constexpr (How == merge::product) {
+        for (std::size_t i = 0; i < y.size(); ++i) a.y[i] *= y[i];
       } else {
         p.device.add(activation::none, a.y, y, a.y);
       }
@@ -91,6 +96,10 @@ struct parallel {
         p.device.copy_columns(y.size() / c, c, a.dy, channel, std::size_t(a.out.channels), slice, 0, c);
         call.dy = slice.first(y.size());
         channel += c;
+      } else if constexpr (How == merge::product) {
+        p.device.copy(a.dy, slice);
+        times_others(a, index, slice);
+        call.dy = slice;
       } else if (nn::spends_dy<std::remove_cvref_t<decltype(b)>>) {
         call.dy = slice;
         p.device.copy(a.dy, slice);
@@ -98,6 +107,20 @@ struct parallel {
       call.dx = index == 0 ? a.dx : other.first(a.dx.size());
       backward_child(own, child_of{*this, a.in, index}, b, call, scratch.rest());
       if (index > 0 && !a.dx.empty()) p.device.add(activation::none, a.dx, other, a.dx);
+      ++index;
+    };
+    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+  }
+
+  /// Multiplies `to` by the outputs of all branches but one.
+  template <class T>
+  void times_others(backward_args<T> const& a, std::size_t left_out, std::span<T> to) const {
+    backward_shares shares(a);
+    std::size_t index = 0;
+    auto const one = [&](auto const& b) {
+      auto const y = shares.kept(b.output(a.in));
+      (void)shares.next(b, a.in, a.x, y);
+      for (std::size_t i = 0; index != left_out && i < to.size(); ++i) to[i] *= y[i];
       ++index;
     };
     std::apply([&](auto const&... b) { (one(b), ...); }, branches);
@@ -120,6 +143,13 @@ constexpr parallel<merge::concat, Branches...> concat(Branches... branches) {
 template <layer... Branches>
   requires(sizeof...(Branches) > 0)
 constexpr parallel<merge::sum, Branches...> sum(Branches... branches) {
+  return {{branches...}};
+}
+
+/// Branches that are multiplied, element by element. Shapes are equal. It runs on the processor.
+template <layer... Branches>
+  requires(sizeof...(Branches) > 0)
+constexpr parallel<merge::product, Branches...> product(Branches... branches) {
   return {{branches...}};
 }
 

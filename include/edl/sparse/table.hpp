@@ -30,6 +30,8 @@ struct table_options {
   std::uint64_t seed = 0;
   nn::row_policy policy{};
   bool remembers_removed = false;  ///< for files of what has changed (`removals`)
+  /// Calls work(0), work(1), … side by side, and waits for all; none: a call's work is its own thread's.
+  std::function<void(std::function<void(int)> const& work)> share = {};
 };
 
 /// What a table has, and what it has had.
@@ -123,6 +125,8 @@ class table {
     return stripes_[slot / slots_per_stripe].candidates[slot % slots_per_stripe];
   }
 
+  template <class Work>
+  void each_stripe(std::size_t ids, Work const& work) const;
   void initialise(row r) const;
   void draw(std::uint64_t id, float* to) const;
   static void keep(stripe const& s, row r, bool fresh = false);

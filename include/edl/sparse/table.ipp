@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <unordered_map>
 #include <utility>
@@ -28,6 +30,7 @@ inline std::uint32_t most_of_slot(std::uint64_t most_rows) {
 /// How many ids ahead memory is asked for: the hash slot first, then its index, then the row. A fetch takes
 /// about as long as a dozen rows are copied.
 inline constexpr std::size_t slot_ahead = 48, index_ahead = 32, row_ahead = 16;
+inline constexpr std::size_t ids_worth_sharing = 1000;
 inline constexpr std::size_t rows_at_once = 32;  // of a step: few enough for the nearest cache
 
 inline void prefetch(row r, std::size_t bytes) {
@@ -108,6 +111,27 @@ EDL_INLINE table::table(table_options o, update_rule const& rule)
                     options_.policy.admission));
 }
 
+/// Calls work(stripe number) for each, on several threads where that is worth it.
+template <class Work>
+void table::each_stripe(std::size_t ids, Work const& work) const {
+  if (!options_.share || ids < detail::ids_worth_sharing) {
+    for (std::uint32_t s = 0; s < stripes; ++s) work(s);
+    return;
+  }
+  std::atomic<std::uint32_t> next{0};
+  std::exception_ptr failed;
+  std::mutex of_failed;
+  options_.share([&](int) {
+    try {
+      for (std::uint32_t s = next++; s < stripes; s = next++) work(s);
+    } catch (...) {
+      std::lock_guard const lock(of_failed);
+      failed = std::current_exception();
+    }
+  });
+  if (failed) std::rethrow_exception(failed);
+}
+
 EDL_INLINE void table::draw(std::uint64_t id, float* to) const {
   std::span<float> const all(to, std::size_t(options_.width));
   nn::fill<float>(options_.initial, {options_.width}, random_stream{options_.seed, 0}.child(id), 0, all);
@@ -127,7 +151,7 @@ EDL_INLINE void table::initialise(row r) const {
 EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const {
   auto const w = std::size_t(options_.width);
   batch const all(ids);
-  for (std::size_t s = 0; s < stripes; ++s) {
+  each_stripe(ids.size(), [&](std::uint32_t s) {
     stripe const& own = stripes_[s];
     std::lock_guard const lock(own.mutex);
     auto const slot_of = [&](id_hash h) -> hash_slot const& { return own.slots[within(h)]; };
@@ -140,7 +164,7 @@ EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const 
                   else
                     draw(i.id, out);
                 });
-  }
+  });
 }
 
 // The optimiser's step gives the same bits however its span is cut (optim/optimizer.hpp), so rows that lie
@@ -169,9 +193,9 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
                             std::uint64_t step, std::uint32_t clock) {
   auto const w = std::size_t(options_.width);
   batch const all(ids);
-  std::vector<row> rows;
-  std::vector<float> together, scratch;
-  for (std::size_t s = 0; s < stripes; ++s) {
+  each_stripe(ids.size(), [&](std::uint32_t s) {
+    std::vector<row> rows;
+    std::vector<float> together, scratch;
     stripe& own = stripes_[s];
     std::lock_guard const lock(own.mutex);
     bool moved = false;  // rows, so that guesses are worth nothing
@@ -213,7 +237,7 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
       together.insert(together.end(), g.begin(), g.end());
     });
     flush();
-  }
+  });
 }
 
 EDL_INLINE void table::assign(std::uint64_t id, view<float> weights) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <optional>
 
@@ -25,6 +26,13 @@
 namespace edl::train {
 namespace detail {
 
+/// Threads that compute have nothing to do while rows come and go.
+inline ps::store_options shared_by(ps::store_options o, worker::trainer& trainer) {
+  for (sparse::table_options& t : o.tables)
+    t.share = [&trainer](std::function<void(int)> const& work) { trainer.share(work); };
+  return o;
+}
+
 /// The master's decisions and the only store, as the worker of this process sees them.
 class local_links final : public worker::master_link, public worker::parameter_link {
  public:
@@ -36,7 +44,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
         allowed_(std::move(allowed)),
         log_(std::move(log)),
         policy_(policy_of(j)),
-        store_(store_options_of(j, p, *policy_, 0, 1)),
+        store_(detail::shared_by(store_options_of(j, p, *policy_, 0, 1), trainer)),
         options_(master_options(j, r, log_)),
         master_(options_, now()),
         view_(log_, ::isatty(2) == 1) {

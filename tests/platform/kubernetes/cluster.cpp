@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/platform/kubernetes/annotations.hpp, edl/platform/platform.hpp.
 #include "edl/platform/kubernetes/cluster.hpp"
 
 #include <doctest/doctest.h>

@@ -40,8 +40,11 @@ void relu_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
 
 template <class T>
 void relu_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
-  each_element<T>(
-      cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) { return out[i] > T(0) ? from[i] : T(0); });
+  // Both are read before the choice: a load that depends on it would be a jump, at random, and no vector.
+  each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
+    T const slope = from[i];
+    return out[i] > T(0) ? slope : T(0);
+  });
 }
 
 template <class T>

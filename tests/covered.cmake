@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DROOT=DIR -P covered.cmake: every header has a test of its name, or a test that names it: by an include, or by a
+# line `// Covers also edl/folder/name.hpp`.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB_RECURSE tests ${ROOT}/tests/*.cpp ${ROOT}/tests/*.cu ${ROOT}/tests/*.hpp ${ROOT}/tests/CMakeLists.txt)
+set(named "")
+foreach(test IN LISTS tests)
+  file(STRINGS ${test} lines REGEX "edl/[a-z0-9_/]+\\.hpp")
+  string(APPEND named "${lines}\n")
+endforeach()
+set(without "")
+file(GLOB_RECURSE headers RELATIVE ${ROOT}/include/edl ${ROOT}/include/edl/*.hpp)
+foreach(header IN LISTS headers)
+  string(REGEX REPLACE "\\.hpp$" ".cpp" own ${header})
+  string(FIND "${named}" "edl/${header}" at)
+  if(at EQUAL -1 AND NOT EXISTS ${ROOT}/tests/${own})
+    string(APPEND without "  include/edl/${header}\n")
+  endif()
+endforeach()
+if(without)
+  message(FATAL_ERROR "headers that no test names:\n${without}")
+endif()
