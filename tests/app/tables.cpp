@@ -35,7 +35,7 @@ TEST_CASE("rows are the same bits with servers as in one process, and when a ser
   job::run alone(train(in_order(dir, "alone", {})), tabled);
   CHECK(alone.wait() == 0);
   CHECK(has(alone.log(), "table 'fine': "));
-  CHECK(has(alone.log(), " are gone"));
+  CHECK(has(alone.log(), " are gone since this process began"));
   std::string const undisturbed = model(dir, "alone");
   CHECK(undisturbed.size() > 10'000);
   // The second checkpoint has a file of changes, and the job goes on from it by itself.
@@ -51,6 +51,8 @@ TEST_CASE("rows are the same bits with servers as in one process, and when a ser
   CHECK(served.nothing_left());
   CAPTURE(served.log());
   check_account(served.log(), 2);
+  job::run audit({"audit", dir / "served-c"});
+  CHECK(audit.wait() == 0);
   // Rows lie by server in the file, and so in another order. Predictions are those of the same rows.
   CHECK(model(dir, "served").size() == undisturbed.size());
   std::string predicted;

@@ -228,6 +228,10 @@ TEST_CASE("what has changed is written, and each checkpoint is whole by itself")
     CHECK(got == then[version]);
     CHECK(segments.front().steps == version);
     CHECK(segments.back().steps == version + 1);
+    auto const histories = read_histories(checkpoint_path(dir.path, version));
+    CHECK(histories.size() ==
+          4);  // of two servers' variables and rows, as they are at the end of their files
+    for (segment const& h : histories) CHECK(h.steps >= version);
     std::filesystem::remove_all(checkpoint_path(dir.path, version));  // the next one does not need it
   }
 }

@@ -31,6 +31,32 @@ TEST_CASE("the set is MNIST-like, and a pure function of seed and index") {
   CHECK(has(failure([&] { synthetic_source({.records = 0}); }), "at least one"));
 }
 
+TEST_CASE("pictures are the same digits in colours, and of CIFAR-10's size") {
+  synthetic_source const s{{.records = 200, .seed = 3, .records_per_shard = 100, .pictures = true}};
+  auto const in = s.open();
+  edl::example e;
+  std::array<float, 784> digit{};
+  std::array<float, 3072> before{};
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    in->read(1, i, e);
+    auto const values = e.float_values("image");
+    REQUIRE(values.size() == before.size());
+    CHECK(e.integer("label") == draw_digit(3, 100 + i, digit));
+    CHECK_FALSE(std::ranges::equal(values, before));
+    std::ranges::copy(values, before.begin());
+    // Where there is much ink, the colour is another one than beside it.
+    auto const ink = std::size_t(std::ranges::max_element(digit) - digit.begin());
+    std::size_t const y = ink / 28 + 2, x = ink % 28 + 2;
+    float apart = 0;
+    for (std::size_t c = 0; c < 3; ++c) apart += std::abs(values[(y * 32 + x) * 3 + c] - values[c]);
+    CHECK(apart > 60);
+    for (float p : values) REQUIRE((p >= 0 && p <= 255 && p == float(int(p))));
+  }
+  std::array<float, 100> small{};
+  CHECK(has(failure([&] { draw_picture(1, 1, small); }), "3072 values"));
+  CHECK(s.digest(0) != synthetic_source({.records = 200, .seed = 3, .records_per_shard = 100}).digest(0));
+}
+
 TEST_CASE("the digits can be told apart, but not by the mean image of their class") {
   constexpr int n = 2000;
   std::vector<std::array<float, 784>> images(2 * n);

@@ -5,8 +5,8 @@
 namespace nn = edl::nn;
 
 struct net {
-  static constexpr auto in = nn::inputs(nn::input<"a">(nn::served_embedding{.width = 3}),
-                                        nn::input<"b", "a">(nn::served_embedding{.width = 4}));
+  static constexpr auto in = nn::inputs(nn::input<"a">(nn::served_embedding{.count = 1, .width = 3}),
+                                        nn::input<"b", "a">(nn::served_embedding{.count = 1, .width = 4}));
 
   static constexpr auto network = nn::sequential(in, in.from<"a">(nn::flatten{}, nn::dense{.units = 2}));
   static constexpr nn::softmax_cross_entropy loss{};

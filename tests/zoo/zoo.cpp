@@ -61,7 +61,8 @@ TEST_CASE("a new zoo has the models that are asked for") {
   CHECK(w.exists("iris/iris_dnn.cpp"));
   CHECK(w.exists("frappe/frappe_deepfm_test.sh"));
   CHECK_FALSE(w.exists("mnist/mnist_functional_api.cpp"));
-  CHECK(has(refusal(w, {"init", "--models=iris,rose"}), "'rose' is none of census, criteo, frappe,"));
+  CHECK(
+      has(refusal(w, {"init", "--models=iris,rose"}), "'rose' is none of census, cifar10, criteo, frappe,"));
 }
 
 // So that what the example's tests show, such as predictions of records without labels, holds for it, too.

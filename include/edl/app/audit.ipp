@@ -87,9 +87,8 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
   master::task_plan const plan(shards,
                                {.records_per_task = m.records_per_task, .minibatch_size = m.minibatch_size});
   std::vector<std::map<std::uint32_t, epoch_account>> histories;
-  for (auto const& file : m.files)
-    for (checkpoint::segment const& s : checkpoint::read_segments(a.path, file))
-      if (s.elements.size() > 0) histories.push_back(detail::account_of(s.ledger, plan, m.minibatch_size));
+  for (checkpoint::segment const& s : checkpoint::read_histories(a.path))
+    if (s.elements.size() > 0) histories.push_back(detail::account_of(s.ledger, plan, m.minibatch_size));
   epoch_account const untouched{.records = plan.records(), .left = plan.records()};
   for (std::uint32_t e = 0; e < m.epochs; ++e) a.epochs[e];
   for (auto const& h : histories)

@@ -175,6 +175,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& 
   ps::server server(node,
                     {.name = fmt::format("worker-{}", s.id),
                      .layout = p.layout,
+                     .delta_checkpoints = j.delta_checkpoints,
                      .make = [](std::uint32_t) -> std::shared_ptr<ps::store> {
                        throw error("a worker's copy of the model is not made by a call");
                      },

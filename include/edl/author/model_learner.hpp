@@ -69,8 +69,12 @@ class model_learner final : public train::learner {
   static_assert(!nn::holds_rows<std::remove_cvref_t<decltype(Model::network.start)>>,
                 "edl: a served embedding is a named input of the network: "
                 "`edl::nn::inputs(edl::nn::input<\"words\">(...))`");
+  static_assert(
+      nn::table_options_fit(Model::network.start),
+      "edl: a served embedding of the network lacks `count` (`most` of a bag) or `width`, or has an "
+      "`admission` below 1");
   static_assert(nn::tables_agree(Model::network.start),
-                "edl: inputs of the network share a table of rows, and differ in the rows' width");
+                "edl: inputs of the network share a table of rows, and differ in `width` or `rows`");
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
  public:

@@ -14,6 +14,7 @@
 #include "edl/author/id_list.hpp"
 #include "edl/author/model_traits.hpp"
 #include "edl/author/served_id_list.hpp"
+#include "edl/author/served_ids.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/nn/inputs.hpp"
 
@@ -52,7 +53,7 @@ auto label_of() {
 ///
 /// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
-/// `edl::id_list` for `nn::weighted_ids`. For `nn::served_embedding` it is a span of the ids, and for
+/// `edl::id_list` for `nn::weighted_ids`. For `nn::served_embedding` it is an `edl::served_ids`, and for
 /// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
 /// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. Where
 /// the loss has `nn::heads`, `head<"name">()` is the label of one of them. In prediction labels may be left
@@ -89,7 +90,8 @@ struct sample {
     if constexpr (std::same_as<decltype(kind), nn::weighted_ids const>)
       return id_list(row_.subspan(first, kind.input().size()), Name.view());
     else if constexpr (std::same_as<decltype(kind), nn::served_embedding const>)
-      return ids_.subspan(std::size_t(all.template first_id_of<Name>()), std::size_t(kind.count));
+      return served_ids(ids_.subspan(std::size_t(all.template first_id_of<Name>()), std::size_t(kind.count)),
+                        Name.view());
     else if constexpr (std::same_as<decltype(kind), nn::served_embedding_bag const>)
       return served_id_list(
           ids_.subspan(std::size_t(all.template first_id_of<Name>()), std::size_t(kind.most)),

@@ -82,6 +82,10 @@ std::vector<segment> read_range(std::string const& path, parameter_layout const&
 /// The histories of the elements in one file of a checkpoint, whatever the model; the file is checked first.
 std::vector<segment> read_segments(std::string const& path, manifest::file const& listed);
 
+/// The histories of everything in a checkpoint, each element and each hash slot once. Of rows that several
+/// files hold, whole and changes, the last one speaks.
+std::vector<segment> read_histories(std::string const& path);
+
 /// What a checkpoint holds beside its variables, for who wants to see: names of the slots.
 std::vector<std::string> slots_of(std::string const& path);
 

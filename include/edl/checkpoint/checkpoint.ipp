@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -107,6 +108,9 @@ EDL_INLINE void read_pieces(opened_part const& part, parameter_layout const& lay
     if (both.first >= both.last) continue;
     std::string const name = slot ? slot_tensor(*slot, p.name) : p.name;
     tensor const* const t = part.file.find(name);
+    if (!t && slot)
+      throw error(fmt::format("{} is of another optimizer: it lacks the slot '{}' of '{}' (tensor '{}')",
+                              part.file.path(), *slot, p.name, name));
     if (!t) throw error(fmt::format("{} lacks tensor '{}'", part.file.path(), name));
     if (t->dtype != "F32" || t->dims != p.dims)
       throw error(fmt::format("tensor '{}' of {} is {} [{}], the model has F32 [{}]", name, part.file.path(),
@@ -279,6 +283,19 @@ EDL_INLINE std::vector<segment> read_segments(std::string const& path, manifest:
       detail::open_part(path, listed, is_rows(listed.name) ? detail::rows_format : detail::part_format);
   detail::check_content(part.file, listed);
   return detail::segments_of(part);
+}
+
+EDL_INLINE std::vector<segment> read_histories(std::string const& path) {
+  auto const files = read_manifest(path).files;
+  std::vector<segment> all;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (is_rows(files[i].name) && i + 1 < files.size() && is_rows(files[i + 1].name) &&
+        !detail::followed_by(detail::open_part(path, files[i + 1], detail::rows_format)).empty())
+      continue;
+    auto own = read_segments(path, files[i]);
+    all.insert(all.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  }
+  return all;
 }
 
 EDL_INLINE std::vector<std::string> slots_of(std::string const& path) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,12 +25,17 @@ struct row_source {
 /// The rows of a cut, which outlives this, while nobody trains.
 row_source rows_of(sparse::table_cut const& cut);
 
+/// What the metadata say of the rows' order as `row_order`. `model_reader` needs it.
+inline constexpr char const* rows_by_slot = "hash slot, then id";
+
 /// Writes a model for serving: one safetensors file, parameters and state by name in their own extents, which
 /// exists whole or not at all. `variables` is the whole arena. `tables`: of the layout, in order; each
 /// becomes `tables/<name>/ids` (rows) and `tables/<name>/embeddings` (rows, width), a part of it at a time.
-/// The model's version stands in the metadata as `version`.
+/// Sources give rows by hash slot, and by id within one. The metadata have the model's version as
+/// `version`, and its job's seed as `seed`: rows that a table lacks follow from it.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
-                  std::span<row_source const> tables, std::uint64_t version);
+                  std::span<row_source const> tables, std::uint64_t version,
+                  std::optional<std::uint64_t> seed = {});
 
 /// Reads such a file, or anybody's with these names, extents and F32. More tensors than the layout has are
 /// ignored. Errors name the variable.
@@ -42,6 +48,9 @@ void import_rows(
 
 /// The version that stands in such a file; 0 where none does, as in others' files.
 std::uint64_t model_version(std::string const& path);
+
+/// The seed of the job that trained it, if it stands there.
+std::optional<std::uint64_t> model_seed(std::string const& path);
 
 }  // namespace edl::checkpoint
 

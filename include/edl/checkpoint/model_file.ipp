@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,8 @@ EDL_INLINE row_source rows_of(sparse::table_cut const& cut) {
 }
 
 EDL_INLINE void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
-                             std::span<row_source const> tables, std::uint64_t version) {
+                             std::span<row_source const> tables, std::uint64_t version,
+                             std::optional<std::uint64_t> seed) {
   if (variables.size() != layout.size())
     throw error(
         fmt::format("cannot write {}: {} values for a model of {}", path, variables.size(), layout.size()));
@@ -74,11 +76,14 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
                          from.each([&](view<std::uint64_t>, view<float> rows) { to(std::as_bytes(rows)); });
                        }});
   }
+  std::map<std::string, std::string> metadata{
+      {"edl", "model 1"},
+      {"version", std::to_string(version)},
+      {"layout_digest", fmt::format("{:016x}", layout_digest(layout))}};
+  if (!tables.empty()) metadata["row_order"] = rows_by_slot;
+  if (seed) metadata["seed"] = std::to_string(*seed);
   durable_file file(path);
-  write_safetensors(file, tensors,
-                    {{"edl", "model 1"},
-                     {"version", std::to_string(version)},
-                     {"layout_digest", fmt::format("{:016x}", layout_digest(layout))}});
+  write_safetensors(file, tensors, metadata);
   file.commit();
 }
 
@@ -130,13 +135,26 @@ EDL_INLINE void import_rows(
   }
 }
 
-EDL_INLINE std::uint64_t model_version(std::string const& path) {
+namespace detail {
+
+EDL_INLINE std::optional<std::uint64_t> number_in(std::string const& path, std::string const& name) {
   safetensors_file const file(path);
-  auto const it = file.metadata().find("version");
-  std::uint64_t version = 0;
-  if (it != file.metadata().end())
-    std::from_chars(it->second.data(), it->second.data() + it->second.size(), version);
-  return version;
+  auto const it = file.metadata().find(name);
+  std::uint64_t number = 0;
+  if (it == file.metadata().end()) return std::nullopt;
+  char const* const end = it->second.data() + it->second.size();
+  auto const read = std::from_chars(it->second.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::uint64_t model_version(std::string const& path) {
+  return detail::number_in(path, "version").value_or(0);
+}
+
+EDL_INLINE std::optional<std::uint64_t> model_seed(std::string const& path) {
+  return detail::number_in(path, "seed");
 }
 
 }  // namespace edl::checkpoint

@@ -73,6 +73,9 @@ void check_content(safetensors_file const& file, manifest::file const& listed);
 /// Opens a file of this format, whose size is as the manifest says.
 opened_part open_part(std::string const& path, manifest::file const& listed, std::string_view format);
 
+/// The name of the file that this one tells the changes since; empty: it is whole.
+std::string followed_by(opened_part const& part);
+
 /// The histories of a file's elements, or of its hash slots. They cover them in order.
 std::vector<segment> segments_of(opened_part const& part);
 

@@ -32,6 +32,11 @@ EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& 
   return part;
 }
 
+EDL_INLINE std::string followed_by(opened_part const& part) {
+  auto const it = part.file.metadata().find("follows");
+  return it == part.file.metadata().end() ? std::string() : it->second;
+}
+
 EDL_INLINE std::vector<segment> segments_of(opened_part const& part) {
   part_facts const facts(part.file);
   std::vector<segment> segments;

@@ -125,12 +125,6 @@ EDL_INLINE void read_removed(opened_part const& part, tensor const& of, element_
   }
 }
 
-/// The name of the file that this one tells the changes since; empty: it is whole.
-EDL_INLINE std::string followed_by(opened_part const& part) {
-  auto const it = part.file.metadata().find("follows");
-  return it == part.file.metadata().end() ? std::string() : it->second;
-}
-
 EDL_INLINE void append_clipped(std::vector<segment>& to, std::vector<segment> from, element_range wanted) {
   for (segment& s : from) {
     element_range const clipped{std::max(s.elements.first, wanted.first),

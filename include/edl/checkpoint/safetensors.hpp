@@ -68,6 +68,9 @@ class safetensors_file {
   /// The tensor of that name, or null.
   tensor const* find(std::string_view name) const;
 
+  /// Where a tensor of this file begins, in bytes.
+  std::uint64_t position(tensor const& t) const { return data_ + t.begin; }
+
   /// Bytes [offset, offset + into.size()) of a tensor of this file.
   void read(tensor const& t, std::uint64_t offset, std::span<std::byte> into) const;
 

@@ -18,6 +18,7 @@ namespace edl::data {
 ///   files (.md .txt .json .yaml .yml .html .log .md5 .sha256 .crc .tmp .partial);
 /// - a `.csv` file; a `.libfm` or `.libsvm` file; any other file is RecordIO, unless the options say else;
 /// - `synthetic:train`, `synthetic:test`: drawn digits that need no file (data/synthetic.hpp).
+/// - `synthetic:pictures`, `synthetic:pictures-test`: drawn pictures of CIFAR-10's size (data/synthetic.hpp).
 /// - `synthetic:clicks`, `synthetic:clicks-test`: drawn click logs (data/synthetic_clicks.hpp).
 /// An edl::error names the path and what is wrong with it: missing, unreadable, empty, ambiguous.
 std::unique_ptr<source> open_source(std::string const& path, source_options const& options = {});

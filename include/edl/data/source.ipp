@@ -125,6 +125,11 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
   if (given == "synthetic:train") return std::make_unique<synthetic_source>();
   if (given == "synthetic:test")
     return std::make_unique<synthetic_source>(synthetic_options{.records = 10'000, .seed = 1});
+  if (given == "synthetic:pictures")
+    return std::make_unique<synthetic_source>(synthetic_options{.records = 50'000, .pictures = true});
+  if (given == "synthetic:pictures-test")
+    return std::make_unique<synthetic_source>(
+        synthetic_options{.records = 10'000, .seed = 1, .pictures = true});
   if (given == "synthetic:clicks")
     return std::make_unique<synthetic_clicks>(synthetic_options{.records = 200'000});
   if (given == "synthetic:clicks-test")
@@ -137,8 +142,8 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
     if (auto part = detail::open_part(path)) return part;
     if (path.starts_with("synthetic:"))
       throw error(
-          fmt::format("{}: drawn records are synthetic:train, synthetic:test (digits), synthetic:clicks or "
-                      "synthetic:clicks-test",
+          fmt::format("{}: drawn records are synthetic:train, synthetic:test (digits), synthetic:pictures, "
+                      "synthetic:pictures-test, synthetic:clicks or synthetic:clicks-test",
                       path));
     throw error(fmt::format("{}: there is no such file or directory", path));
   }

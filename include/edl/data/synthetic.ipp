@@ -119,7 +119,7 @@ inline float squared_distance(point p, point a, point b) {
   return x * x + y * y;
 }
 
-inline constexpr std::size_t digit_side = 28;
+inline constexpr std::size_t digit_side = 28, picture_side = 32, colours = 3;
 
 class synthetic_reader final : public reader {
  public:
@@ -130,8 +130,13 @@ class synthetic_reader final : public reader {
     if (shard >= shards_.size() || record >= shards_[shard].records)
       throw data_error(fmt::format("there is no record {} in shard {} of the synthetic set", record, shard));
     example_builder build{into};
-    auto const image = build.floats("image", digit_side * digit_side);
-    build.integer("label", draw_digit(options_.seed, shard * options_.records_per_shard + record, image));
+    std::uint64_t const index = shard * options_.records_per_shard + record;
+    if (options_.pictures)
+      build.integer("label", draw_picture(options_.seed, index,
+                                          build.floats("image", picture_side * picture_side * colours)));
+    else
+      build.integer("label",
+                    draw_digit(options_.seed, index, build.floats("image", digit_side * digit_side)));
   }
 
  private:
@@ -195,6 +200,34 @@ EDL_INLINE int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<flo
   return label;
 }
 
+EDL_INLINE int draw_picture(std::uint64_t seed, std::uint64_t index, std::span<float> picture) {
+  constexpr std::size_t side = detail::picture_side, inner = detail::digit_side, edge = (side - inner) / 2;
+  if (picture.size() < side * side * detail::colours)
+    throw error(fmt::format("a picture has {} values, room is for {}", side * side * detail::colours,
+                            picture.size()));
+  std::array<float, inner * inner> digit{};
+  int const label = draw_digit(seed, index, digit);
+  random_stream const random = random_stream{seed, 0}.child(0x636f6c6f7572).child(index);
+  std::array<float, detail::colours> ink{}, ground{}, far{};
+  for (std::size_t c = 0; c < detail::colours; ++c) {
+    ground[c] = 255 * random.uniform(3 * c);
+    far[c] = std::clamp(ground[c] + 60 * (random.uniform(3 * c + 1) - 0.5f), 0.0f, 255.0f);
+    // Half of the range away from what it stands on, so that it can be seen.
+    ink[c] = std::fmod(ground[c] + 90 + 75 * random.uniform(3 * c + 2), 255.0f);
+  }
+  for (std::size_t y = 0; y < side; ++y)
+    for (std::size_t x = 0; x < side; ++x) {
+      bool const within = y >= edge && y < edge + inner && x >= edge && x < edge + inner;
+      float const shade = within ? digit[(y - edge) * inner + x - edge] / 255 : 0;
+      float const across = float(x + y) / float(2 * side - 2);
+      for (std::size_t c = 0; c < detail::colours; ++c) {
+        float const behind = ground[c] + across * (far[c] - ground[c]);
+        picture[(y * side + x) * detail::colours + c] = std::floor(behind + shade * (ink[c] - behind));
+      }
+    }
+  return label;
+}
+
 EDL_INLINE synthetic_source::synthetic_source(synthetic_options const& options) : options_(options) {
   if (options_.records < 1 || options_.records_per_shard < 1)
     throw usage_error("a synthetic data set needs at least one record, and one per shard");
@@ -211,6 +244,7 @@ EDL_INLINE std::uint64_t synthetic_source::digest(std::size_t shard) const {
   detail::content_digest sum;
   for (std::uint64_t const number : {options_.seed, options_.records_per_shard, std::uint64_t(shard)})
     sum.add(number);
+  if (options_.pictures) sum.add(std::uint64_t{1});
   return sum.value();
 }
 

@@ -280,7 +280,7 @@ inline void model(table& t) {
       .only({train})
       .elasticdl();
   t.flag(
-       "delta_checkpoints", &job::delta_checkpoints, "ps",
+       "delta_checkpoints", &job::delta_checkpoints, "all",
        "so many checkpoints in a row have of embedding tables what has changed, before one has all again; 0: "
        "each has all")
       .from(0, 1000)

@@ -48,7 +48,7 @@ struct weighted_ids {
 struct served_embedding {
   static constexpr bool of_table = true;
 
-  int count = 1;
+  int count = 0;
   int width = 0;
   initializer initial = uniform{};
   row_policy rows{};
@@ -61,7 +61,7 @@ struct served_embedding {
 struct served_embedding_bag {
   static constexpr bool of_table = true;
 
-  int most = 1;
+  int most = 0;
   int width = 0;
   nn::combiner combiner = nn::combiner::sum;
   initializer initial = uniform{};
@@ -83,6 +83,15 @@ constexpr int ids_of_sample(Kind const& kind) {
     return kind.count;
   else
     return 0;
+}
+
+/// Whether the options of an input are ones that it can have; of those that are no rows of a table they are.
+template <class Kind>
+constexpr bool table_options_fit(Kind const& kind) {
+  if constexpr (holds_rows<Kind>)
+    return ids_of_sample(kind) >= 1 && kind.width >= 1 && kind.width <= 65'536 && kind.rows.admission >= 1;
+  else
+    return true;
 }
 
 /// Whether an input of this kind holds ids.

@@ -114,6 +114,12 @@ constexpr int table_ids(input_list<Named...> const& all) {
   return all.ids();
 }
 
+/// Whether the options of all inputs that are rows of tables are ones that they can have.
+template <class... Named>
+constexpr bool table_options_fit(input_list<Named...> const& all) {
+  return std::apply([](auto const&... n) { return (true && ... && table_options_fit(n.of)); }, all.all);
+}
+
 /// Whether inputs that share a table agree on the width and the policy of its rows.
 template <class Start>
 constexpr bool tables_agree(Start const&) {

@@ -104,6 +104,9 @@ class store {
   sparse::table const& table(std::size_t number) const { return *tables_.at(number); }
   element_range slots() const { return options_.slots; }  ///< hash slots
 
+  /// From now on rows that are made follow from these seeds, one for each table. The rows that are there go.
+  void seed_tables(std::span<std::uint64_t const> seeds);
+
   /// What its tables have, for a log; empty where there are none.
   std::string describe_tables() const;
 

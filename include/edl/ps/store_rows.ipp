@@ -52,13 +52,19 @@ EDL_INLINE void store::put_rows(std::size_t table, bytes rows, bytes candidates)
   sparse::for_each_row(candidates, 0, put);
 }
 
+EDL_INLINE void store::seed_tables(std::span<std::uint64_t const> seeds) {
+  for (std::size_t t = 0; t < options_.tables.size(); ++t) options_.tables[t].seed = seeds[t];
+  tables_ = new_tables();
+  chain_ = std::make_shared<checkpoint::row_chain>();
+}
+
 EDL_INLINE std::string store::describe_tables() const {
   std::string all;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     sparse::table_counts const n = tables_[t]->counts();
     all += fmt::format("{}table '{}': {} rows", t == 0 ? "" : "; ", options_.layout.tables[t].name, n.rows);
     if (n.candidates > 0) all += fmt::format(", {} ids wait for theirs", n.candidates);
-    if (n.evicted > 0) all += fmt::format(", {} are gone", n.evicted);
+    if (n.evicted > 0) all += fmt::format(", {} are gone since this process began", n.evicted);
   }
   return all;
 }

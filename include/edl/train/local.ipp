@@ -134,7 +134,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
       ps::cut const what = store_.cut();
       std::vector<checkpoint::row_source> tables;
       for (auto const& cut : what.tables) tables.push_back(checkpoint::rows_of(*cut));
-      checkpoint::export_model(path, program_.layout, what.variables.variables(), tables, what.version());
+      checkpoint::export_model(path, program_.layout, what.variables.variables(), tables, what.version(),
+                               job_.seed);
       log_.info(fmt::format("model written to {}", path));
     }
     view_.clear();

@@ -121,13 +121,17 @@ EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
                                            j.sync_version_tolerance.value_or(0));
 }
 
+EDL_INLINE std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table) {
+  return mix(mix(job_seed, 4), table);
+}
+
 EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
                                               std::uint32_t part, std::uint32_t parts) {
   std::vector<sparse::table_options> tables;
   for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t)
     tables.push_back({.width = p.embeddings.tables[t].width,
                       .initial = p.embeddings.initials[t],
-                      .seed = mix(mix(j.seed, 4), t),
+                      .seed = table_seed(j.seed, t),
                       .policy = p.embeddings.policies[t],
                       .remembers_removed =
                           j.what == command::train && !j.checkpoint_dir.empty() && j.delta_checkpoints > 0});

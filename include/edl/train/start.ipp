@@ -14,6 +14,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
+#include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
 
 namespace edl::train {
@@ -200,7 +201,22 @@ EDL_INLINE master::restore_point start_of(job const& j, records const& r, logger
   return beginning(j, log);
 }
 
+namespace detail {
+
+/// Rows that a trained table lacks are what its job would have made of them, whoever asks with what seed.
+inline void take_seed(ps::store& s, job const& j, std::string const& from) {
+  if (j.what == command::train || s.tables() == 0) return;
+  std::uint64_t const seed = is_model_file(from) ? checkpoint::model_seed(from).value_or(j.seed)
+                                                 : checkpoint::read_manifest(from).seed;
+  std::vector<std::uint64_t> seeds;
+  for (std::size_t t = 0; t < s.tables(); ++t) seeds.push_back(table_seed(seed, t));
+  s.seed_tables(seeds);
+}
+
+}  // namespace detail
+
 EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
+  if (!directory.empty()) detail::take_seed(s, j, directory);
   if (directory.empty())
     s.configure([&](std::size_t first, std::span<float> values) {
       p.initialise(j.seed, first, values);
