@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/author/id_list.hpp, edl/author/served_id_list.hpp.
+// Covers also edl/author/id_list.hpp, edl/author/served_id_list.hpp, edl/author/served_ids.hpp.
 #include "edl/author/sample.hpp"
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <vector>
 #include <xtensor/xview.hpp>
 
@@ -129,4 +130,13 @@ TEST_CASE("what does not fit a named input is refused") {
   CHECK_THROWS_AS(feed(of_several({7, 8}, 3, {6})), edl::data_error);  // the embedding has rows 0 to 5
   CHECK_THROWS_WITH_AS(feed(of_several({7, 8}, 3, {-1})),
                        "input 'tags': -1 is no id: ids are from 0 to 16777215", edl::data_error);
+}
+
+TEST_CASE("ids of a table beyond those that the input has are an error that names it") {
+  std::array<std::uint64_t, 3> memory{};
+  edl::served_ids const ids(memory, "words");
+  ids[2] = 7, ids(0) = 5;
+  CHECK(memory == std::array<std::uint64_t, 3>{5, 0, 7});
+  CHECK_THROWS_WITH_AS(ids[3], doctest::Contains("input 'words' has ids 0 to 2 of a record"),
+                       edl::data_error);
 }
