@@ -14,8 +14,8 @@
 #include "edl/sparse/table_cut.hpp"
 
 /// The rows of tables in a checkpoint: safetensors files per server beside its variables,
-/// `rows-<i>-of-<M>-<16 hex digits>.safetensors`. The first of a server holds hash slots [first, last) whole,
-/// and each of those that follow what has changed since the one before, whose name it has. So a checkpoint
+/// `rows-<i>-of-<M>-<16 hex digits>.safetensors`. The first of a server holds hash slots [first, last) whole.
+/// Each of those that follow holds what has changed since the one before, whose name it has. A checkpoint
 /// needs no other one: files of the one before are linked into its directory. Any number of servers' files
 /// are read by any number of servers.
 ///
@@ -57,10 +57,10 @@ constexpr std::size_t row_bytes(int width, std::size_t slots) {
 bool is_rows(std::string_view name);
 
 /// Writes a server's rows as `write_part` writes variables, and returns all files that the manifest is to
-/// name. It writes what has changed where the chain allows it, and else all: when the chain has
-/// `most_changes` files of changes or as many bytes of them as the whole has, when its files cannot be
-/// linked, and when it is not known what has changed. Then the chain ends with what was written. What it
-/// takes of memory does not grow with the tables.
+/// name. It writes what has changed, where the chain allows it. It writes all where the chain has
+/// `most_changes` files of changes, or as many bytes of them as the whole has. It writes all, too, where the
+/// chain's files cannot be linked, and where it is not known what has changed. Then the chain ends with what
+/// was written. What it takes of memory does not grow with the tables.
 std::vector<manifest::file> write_rows(std::string const& path, parameter_layout const& layout,
                                        rows_part const& part, row_chain& chain, std::size_t most_changes);
 

@@ -5,9 +5,9 @@
 
 namespace edl::nn {
 
-/// How the weights of a row are kept. As bfloat16 they take half the memory; a step rounds them up or down by
-/// chance, so that small steps are not lost (Gupta et al., "Deep Learning with Limited Numerical Precision",
-/// 2015). The optimiser's slots are float32 always.
+/// How the weights of a row are kept. As bfloat16 they take half the memory. A step rounds them up or down by
+/// chance, so that small steps are not lost. Source: Gupta et al., "Deep Learning with Limited Numerical
+/// Precision", 2015. The optimiser's slots are float32 always.
 enum class row_values { float32, bfloat16 };
 
 /// Which rows go when a table is full.

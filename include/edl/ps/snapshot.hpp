@@ -51,9 +51,9 @@ struct cut {
   edl::ledger ledger() const;
 };
 
-/// Writes a server's files of the checkpoint in `path` (`checkpoint::write_part`, and
-/// `checkpoint::write_rows` where it has tables: up to `most_changes` times in a row what has changed). It
-/// may run on a thread of its own, but for one store on one thread at a time.
+/// Writes a server's files of the checkpoint in `path`: `checkpoint::write_part`, and
+/// `checkpoint::write_rows` where it has tables. Of these it writes what has changed up to `most_changes`
+/// times in a row. It may run on a thread of its own, but for one store on one thread at a time.
 std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
                                                   parameter_layout const& layout, std::uint32_t server,
                                                   std::uint32_t servers, std::size_t most_changes = 0);

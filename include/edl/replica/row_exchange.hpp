@@ -15,7 +15,7 @@ namespace edl::replica {
 
 /// The rows' gradients that all members of a group bring to a step, of every place (`step_sum`). Each member
 /// has all of them afterwards, in the order of the places. They travel in sums with zeros, an id as four
-/// floats of 16 bits: a member's share of the traffic is twice what all members bring.
+/// floats of 16 bits. A member sends about twice what all members bring.
 ///
 /// Errors are collective::broken. Thread safety: one thread.
 class row_exchange {
