@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <map>
 #include <optional>
@@ -215,4 +218,53 @@ TEST_CASE("a step of several minibatches gives each row the mean over all of the
   all.step(std::vector{of(2)}, sums, std::vector<rows>{{{ends, more}}});
   CHECK(row(all, low[0]) == 10);
   CHECK(row(all, high[0]) == 10);
+}
+
+TEST_CASE("where memory ends, a store says so once and for all, and is cut no more") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  MESSAGE("skipped: sanitizers need more address space than this test leaves");
+  return;
+#endif
+  // In a process of its own, whose memory is bounded.
+  pid_t const child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    auto options = from_zero;
+    options.width = 4096;
+    auto wide = layout;
+    wide.tables = {{"words", 4096}};
+    store s({.layout = wide,
+             .elements = {0, 6},
+             .slots = {0, 4096},
+             .tables = {options},
+             .rule = adding,
+             .when = at_once});
+    // Less than a region of such rows.
+    rlimit const most{std::size_t{1} << 31, std::size_t{1} << 31};
+    if (::setrlimit(RLIMIT_AS, &most) != 0) ::_exit(2);
+    std::vector<float> const slopes(4096, 1), zeros(6);
+    ids const one{1};
+    edl::sparse::row_gradients const rows{one, slopes};
+    auto const refused = [](auto const& what, std::string const& why) {
+      try {
+        what();
+      } catch (store_failure const& e) {
+        return std::string(e.what()).find(why) != std::string::npos;
+      } catch (...) {
+      }
+      return false;
+    };
+    auto const again = [&](std::uint32_t task) {
+      s.push(of(task), 0, std::span(zeros).first(4), std::span(zeros).first(2), {&rows, 1});
+    };
+    std::string const why =
+        "a step was made in part, and cannot be taken back: no room for more rows of a table";
+    bool const good = refused([&] { again(0); }, why) && refused([&] { again(0); }, why) &&
+                      refused([&] { again(1); }, why) && refused([&] { s.cut(); }, why);
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }

@@ -109,6 +109,12 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings co
              request.set_generation(generation);
              request.set_range(range);
              tell(node, master, wire::method::cut_off, wire::pack(request));
+           },
+       .failed =
+           [&](std::string const& why) {
+             log.log(severity::critical,
+                     fmt::format("{}; this server ends, and another takes its place", why));
+             std::_Exit(1);  // at once: nobody may be told what this store holds
            }},
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });

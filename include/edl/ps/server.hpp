@@ -44,6 +44,10 @@ struct server_options {
 
   /// Told when the backup of a range cannot be reached.
   std::function<void(std::uint64_t generation, std::uint32_t range)> cut_off;
+
+  /// Told when a store has failed (`store_failure`): it is of no use any more, and the process had better
+  /// end.
+  std::function<void(std::string const& why)> failed = {};
 };
 
 /// Stores behind the net: serves pulls, pushes and what the master asks. Pulls are sent from a store's own
@@ -106,6 +110,8 @@ class server {
                               std::uint64_t version);
   asio::awaitable<std::vector<checkpoint::manifest::file>> write(cut const& what, std::string const& path,
                                                                  std::uint32_t range);
+  template <class... Arguments>
+  push_result apply(shard& to, Arguments const&... of_push);
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
   asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                 std::uint64_t number);

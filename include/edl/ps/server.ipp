@@ -105,6 +105,16 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   co_await r.reply(message, {&range, 1});
 }
 
+template <class... Arguments>
+push_result server::apply(shard& to, Arguments const&... of_push) {
+  try {
+    return to.state->push(of_push...);
+  } catch (store_failure const& e) {
+    if (options_.failed) options_.failed(e.what());
+    throw;
+  }
+}
+
 EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
   store const& state = *of(request.generation(), request.range()).state;
@@ -116,9 +126,8 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   view<float> const values = memory->values();
   // The servers may be at another generation since the bytes came in.
   shard& s = of(request.generation(), request.range());
-  push_result const result =
-      s.state->push(detail::contribution_of(request), request.version(), values.first(parameters),
-                    values.subspan(parameters), memory->rows());
+  push_result const result = apply(s, detail::contribution_of(request), request.version(),
+                                   values.first(parameters), values.subspan(parameters), memory->rows());
   advanced_.notify();
   if (result.verdict == verdict::applied) ++s.applied;
   if (s.backup) {
@@ -187,9 +196,8 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
   while (of(p.generation(), p.range(), false).applied + 1 < request.number()) co_await advanced_.wait();
   shard& s = of(p.generation(), p.range(), false);
   if (s.applied + 1 == request.number()) {
-    push_result const result =
-        s.state->push(detail::contribution_of(p), p.version(), values.first(parameters),
-                      values.subspan(parameters), memory.rows());
+    push_result const result = apply(s, detail::contribution_of(p), p.version(), values.first(parameters),
+                                     values.subspan(parameters), memory.rows());
     if (result.verdict != verdict::applied)
       throw net::call_error(net::status::internal,
                             fmt::format("{} is no copy of range {}", options_.name, p.range()));
@@ -263,13 +271,12 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   co_await reach(r, request.generation(), request.range(), request.version());
   store& from = *of(request.generation(), request.range()).state;
   cut what = request.final() ? from.cut() : from.checkpoint(request.version());
+  if (std::string const tables = from.describe_tables(); !tables.empty() && !request.final())
+    log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   // On a thread of its own: training goes on while the disk works. This coroutine stays on the node's thread.
   std::string const& path = request.path();
   std::vector<checkpoint::manifest::file> const files =
       co_await asio::co_spawn(writer_, write(what, path, request.range()), asio::use_awaitable);
-  if (!what.tables.empty() && !request.final())
-    log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(),
-                          of(request.generation(), request.range()).state->describe_tables()));
   wire::CheckpointReply reply;
   for (checkpoint::manifest::file const& file : files) {
     auto& out = *reply.add_files();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/checkpoint/checkpoint.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
@@ -54,6 +55,12 @@ struct push_result {
 struct task_position {
   std::uint32_t applied = 0;
   bool closed = false;
+};
+
+/// A step was made in part, because memory ended. The store refuses everything from then on: what it holds is
+/// no version, and nobody may count on it.
+struct store_failure : error {
+  using error::error;
 };
 
 /// The state of one server, or of a process that trains alone. It is a range of the arena with the slots of
@@ -214,6 +221,9 @@ class store {
 
   void start(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments);
   void start_anew(std::uint64_t version);
+  template <class Work>
+  void whole(Work const& work);
+  void check_whole() const;
   std::vector<std::shared_ptr<sparse::table>> new_tables() const;
   void check_rows(std::span<sparse::row_gradients const> rows,
                   std::function<void(std::string const&)> const& fail) const;
@@ -247,6 +257,7 @@ class store {
   std::vector<std::span<float>> slot_views_;
   std::uint64_t version_ = 0;
   bool freezes_ = true;
+  std::string failure_;  // why it is no version any more
   frozen<ps::snapshot> evaluations_;
   frozen<ps::cut> checkpoints_;
 };

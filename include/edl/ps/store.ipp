@@ -76,6 +76,7 @@ EDL_INLINE void store::start(std::vector<checkpoint::segment> segments,
   for (checkpoint::segment& s : segments) add(s, false);
   if (!tables_.empty())
     for (checkpoint::segment& s : row_segments) add(s, true);
+  failure_.clear();
   evaluations_.clear();
   checkpoints_.clear();
   chain_ = std::make_shared<checkpoint::row_chain>();
@@ -167,8 +168,25 @@ EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments,
   start(std::move(segments), std::move(row_segments));
 }
 
+EDL_INLINE void store::check_whole() const {
+  if (!failure_.empty()) throw store_failure(failure_);
+}
+
+/// Work that counts minibatches. Where it ends in its midst, what is counted is not what was applied.
+template <class Work>
+void store::whole(Work const& work) {
+  if (there_) return work();  // what fails there is told by who is there
+  try {
+    work();
+  } catch (std::exception const& e) {
+    failure_ = fmt::format("a step was made in part, and cannot be taken back: {}", e.what());
+    throw store_failure(failure_);
+  }
+}
+
 EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
                                    view<float> state_change, std::span<sparse::row_gradients const> rows) {
+  check_whole();
   minibatch_key const& key = c.key;
   auto const fail = [&](std::string_view what) {
     throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
@@ -191,34 +209,36 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   if (when.stale(version_, computed_on)) return {verdict::stale, version_};
 
   float const rate = when.rate(version_, computed_on);
-  for (segment& s : segments_) {
-    if (s.counted.check(key) != edl::ledger::verdict::next) continue;
-    if (there_) {
-      there_->step(rate * options_.rule.learning_rate(s.steps), s.steps);
-      behind_ = true;
+  whole([&] {
+    for (segment& s : segments_) {
+      if (s.counted.check(key) != edl::ledger::verdict::next) continue;
+      if (there_) {
+        there_->step(rate * options_.rule.learning_rate(s.steps), s.steps);
+        behind_ = true;
+        s.counted.apply(c);
+        s.applied.apply(c);
+        ++s.steps;
+        continue;
+      }
       s.counted.apply(c);
-      s.applied.apply(c);
-      ++s.steps;
-      continue;
-    }
-    s.counted.apply(c);
-    if (when.group() <= 1) {
+      if (when.group() <= 1) {
+        if (s.of_rows)
+          step_rows(s, rows, rate);
+        else
+          step(s, gradients_of(s, gradients), change_of(s, state_change), rate);
+        s.applied.apply(c);
+        continue;
+      }
+      bool const first = s.waiting.empty();
       if (s.of_rows)
-        step_rows(s, rows, rate);
+        accumulate_rows(s, rows);
       else
-        step(s, gradients_of(s, gradients), change_of(s, state_change), rate);
-      s.applied.apply(c);
-      continue;
+        accumulate(s, gradients_of(s, gradients), change_of(s, state_change));
+      s.rate = first ? rate : std::min(s.rate, rate);
+      s.waiting.push_back(c);
+      if (s.waiting.size() >= when.group()) apply_waiting(s);
     }
-    bool const first = s.waiting.empty();
-    if (s.of_rows)
-      accumulate_rows(s, rows);
-    else
-      accumulate(s, gradients_of(s, gradients), change_of(s, state_change));
-    s.rate = first ? rate : std::min(s.rate, rate);
-    s.waiting.push_back(c);
-    if (s.waiting.size() >= when.group()) apply_waiting(s);
-  }
+  });
   merge();
   return advanced();
 }
@@ -246,6 +266,7 @@ EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values)
 
 EDL_INLINE push_result store::step(std::span<contribution const> minibatches, std::span<float> sums,
                                    std::span<std::vector<sparse::row_gradients> const> rows) {
+  check_whole();
   if (sums.size() != (there_ ? 0 : options_.elements.size()))
     throw error(
         fmt::format("a step with {} sums, this store keeps {}", sums.size(), options_.elements.size()));
@@ -273,43 +294,48 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
         throw error(fmt::format("a step with minibatch {} of task {} in epoch {} twice",
                                 minibatches[i].key.index, minibatches[i].key.task.index,
                                 minibatches[i].key.task.epoch));
-  for (segment& s : segments_) {
-    std::uint64_t records = 0, counted = 0;
-    std::vector<row_sums> own_rows(s.of_rows ? tables_.size() : 0);
-    for (std::size_t i = 0; i < minibatches.size(); ++i) {
-      contribution const& c = minibatches[i];
-      if (s.counted.check(c.key) != edl::ledger::verdict::next) continue;
-      s.counted.apply(c);
-      s.applied.apply(c);
-      records += c.records;
-      ++counted;
-      for (std::size_t t = 0; t < own_rows.size(); ++t) add_rows(own_rows[t], s, rows[i][t], t);
+  whole([&] {
+    for (segment& s : segments_) {
+      std::uint64_t records = 0, counted = 0;
+      std::vector<row_sums> own_rows(s.of_rows ? tables_.size() : 0);
+      for (std::size_t i = 0; i < minibatches.size(); ++i) {
+        contribution const& c = minibatches[i];
+        if (s.counted.check(c.key) != edl::ledger::verdict::next) continue;
+        s.counted.apply(c);
+        s.applied.apply(c);
+        records += c.records;
+        ++counted;
+        for (std::size_t t = 0; t < own_rows.size(); ++t) add_rows(own_rows[t], s, rows[i][t], t);
+      }
+      if (counted == 0) continue;
+      if (s.of_rows) {
+        step_mean_rows(s, own_rows, float(std::max<std::uint64_t>(records, 1)), 1);
+        continue;
+      }
+      if (there_) {
+        there_->average(records);
+        there_->step(options_.rule.learning_rate(s.steps), s.steps);
+        behind_ = true;
+        ++s.steps;
+        continue;
+      }
+      auto const own = sums.subspan(s.elements.first - options_.elements.first, s.elements.size());
+      if (records > 0)
+        for (float& x : own) x /= float(records);
+      std::size_t const slopes = gradients_of(s, view<float>(sums).first(parameters_)).size();
+      step(s, own.first(slopes), own.subspan(slopes), 1);
     }
-    if (counted == 0) continue;
-    if (s.of_rows) {
-      step_mean_rows(s, own_rows, float(std::max<std::uint64_t>(records, 1)), 1);
-      continue;
-    }
-    if (there_) {
-      there_->average(records);
-      there_->step(options_.rule.learning_rate(s.steps), s.steps);
-      behind_ = true;
-      ++s.steps;
-      continue;
-    }
-    auto const own = sums.subspan(s.elements.first - options_.elements.first, s.elements.size());
-    if (records > 0)
-      for (float& x : own) x /= float(records);
-    std::size_t const slopes = gradients_of(s, view<float>(sums).first(parameters_)).size();
-    step(s, own.first(slopes), own.subspan(slopes), 1);
-  }
+  });
   merge();
   return advanced();
 }
 
 EDL_INLINE push_result store::flush() {
-  for (segment& s : segments_)
-    if (!s.waiting.empty()) apply_waiting(s);
+  check_whole();
+  whole([&] {
+    for (segment& s : segments_)
+      if (!s.waiting.empty()) apply_waiting(s);
+  });
   merge();
   return advanced();
 }
@@ -339,6 +365,7 @@ EDL_INLINE task_position store::position(task_key const& task) const {
 }
 
 EDL_INLINE ps::cut store::cut() const {
+  check_whole();
   fetch();
   ps::cut all{.variables = snapshot(),
               .slots = slots_.hold(),

@@ -36,7 +36,8 @@ EDL_INLINE std::uint32_t row_memory::take() {
   if (used_ == most_rows) throw refuse("more have no numbers");
   if (used_ % rows_per_region == 0) {
     std::size_t const bytes = row_bytes_ * rows_per_region;
-    void* const region = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const region =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (region == MAP_FAILED) throw refuse(std::strerror(errno));
     ::madvise(region, bytes, MADV_HUGEPAGE);  // where this is refused, pages are small
     regions_[used_ / rows_per_region].store(static_cast<std::byte*>(region), std::memory_order_release);
