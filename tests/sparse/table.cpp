@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -184,6 +185,24 @@ TEST_CASE("threads that train the same ids lose nothing, and no row is seen half
   }
   CHECK_FALSE(torn);
   for (float v : pulled(t, some)) CHECK(v == float(threads / 2 * rounds));
+}
+
+TEST_CASE("a call whose work several threads share gives the same bits") {
+  auto const share = [](std::function<void(int)> const& work) {
+    std::vector<std::jthread> all;
+    for (int i = 0; i < 4; ++i) all.emplace_back([&work, i] { work(i); });
+  };
+  table alone({.width = 3, .seed = 5}, adagrad), shared({.width = 3, .seed = 5, .share = share}, adagrad);
+  std::mt19937_64 random(1);
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    ids some(3000);
+    for (auto& id : some) id = random() % 20'000;
+    std::vector<float> g(some.size() * 3);
+    for (float& v : g) v = float(random() % 100) / 50 - 1;
+    alone.push(some, g, 0.1f, round, round), shared.push(some, g, 0.1f, round, round);
+    CHECK(pulled(alone, some) == pulled(shared, some));
+  }
+  CHECK(content(alone) == content(shared));
 }
 
 TEST_CASE("a width that no row can have is refused") {
