@@ -14,7 +14,9 @@ template <class T, class F>
 void each_element(basic_cpu<T>& cpu, std::span<T> y, F&& f) {
   cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
     T* const to = y.data();
-#pragma GCC ivdep  // what is read may be what is written, at the same index
+    // What is read may be what is written, at the same index.
+    // NOLINTNEXTLINE(clang-diagnostic-unknown-pragmas)
+#pragma GCC ivdep
     for (std::size_t i = begin; i < end; ++i) to[i] = f(i);
   });
 }
