@@ -137,8 +137,7 @@ EDL_INLINE void import_rows(
 
 namespace detail {
 
-EDL_INLINE std::optional<std::uint64_t> number_in(std::string const& path, std::string const& name) {
-  safetensors_file const file(path);
+EDL_INLINE std::optional<std::uint64_t> number_in(safetensors_file const& file, std::string const& name) {
   auto const it = file.metadata().find(name);
   std::uint64_t number = 0;
   if (it == file.metadata().end()) return std::nullopt;
@@ -150,11 +149,11 @@ EDL_INLINE std::optional<std::uint64_t> number_in(std::string const& path, std::
 }  // namespace detail
 
 EDL_INLINE std::uint64_t model_version(std::string const& path) {
-  return detail::number_in(path, "version").value_or(0);
+  return detail::number_in(safetensors_file(path), "version").value_or(0);
 }
 
 EDL_INLINE std::optional<std::uint64_t> model_seed(std::string const& path) {
-  return detail::number_in(path, "seed");
+  return detail::number_in(safetensors_file(path), "seed");
 }
 
 }  // namespace edl::checkpoint

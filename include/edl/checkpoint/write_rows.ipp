@@ -40,17 +40,18 @@ struct written_rows {
   tensor_source tensor;
 };
 
-/// each(slot, visit(header, values)): of the cut.
+/// each(slot, visit(header, values)): of the cut. `counts`: of each hash slot, where it is known what all of
+/// them are; else they are counted.
 template <class Each>
 written_rows rows_to_write(std::string name, std::size_t row_bytes, element_range slots,
-                           row_changes const* changes, Each const& each) {
+                           row_changes const* changes, std::vector<std::uint64_t> counts, Each const& each) {
   auto const chosen = [each, changes](std::uint32_t slot, auto const& visit) {
     each(slot, [&](sparse::row_header const& header, view<float> values) {
       if (!changes || changes->has(header, slot)) visit(header, values);
     });
   };
-  written_rows w;
-  for (auto s = std::uint32_t(slots.first); s < slots.last; ++s) {
+  written_rows w{.counts = changes ? std::vector<std::uint64_t>() : std::move(counts), .tensor = {}};
+  for (auto s = std::uint32_t(slots.first); s < slots.last && w.counts.size() < slots.size(); ++s) {
     w.counts.push_back(0);
     chosen(s, [&](auto const&, auto) { ++w.counts.back(); });
   }
@@ -89,15 +90,16 @@ EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_lay
   std::vector<tensor_source> tensors;
   for (std::size_t i = 0; i < part.tables.size(); ++i) {
     sparse::table_cut const& cut = *part.tables[i];
-    std::uint64_t own = 0;
-    for (auto s = std::uint32_t(part.slots.first); s < part.slots.last; ++s) own += cut.size(s);
-    if (own != cut.size()) throw error(where + ": it has rows of other hash slots");
+    std::vector<std::uint64_t> counts;
+    for (auto s = std::uint32_t(part.slots.first); s < part.slots.last; ++s) counts.push_back(cut.size(s));
+    if (std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}) != cut.size())
+      throw error(where + ": it has rows of other hash slots");
     std::string const name = "tables/" + layout.tables[i].name;
-    written_rows rows =
-        rows_to_write(name, row_bytes(layout.tables[i].width, part.slot_names.size()), part.slots, changes,
-                      [&cut](std::uint32_t slot, auto const& visit) { cut.for_each(slot, visit); });
+    written_rows rows = rows_to_write(
+        name, row_bytes(layout.tables[i].width, part.slot_names.size()), part.slots, changes,
+        std::move(counts), [&cut](std::uint32_t slot, auto const& visit) { cut.for_each(slot, visit); });
     written_rows candidates =
-        rows_to_write(name + "/candidates", sizeof(sparse::row_header), part.slots, changes,
+        rows_to_write(name + "/candidates", sizeof(sparse::row_header), part.slots, changes, {},
                       [&cut](std::uint32_t slot, auto const& visit) {
                         cut.for_each_candidate(
                             slot, [&](sparse::row_header const& header) { visit(header, view<float>()); });

@@ -207,12 +207,13 @@ EDL_INLINE int draw_picture(std::uint64_t seed, std::uint64_t index, std::span<f
                             picture.size()));
   std::array<float, inner * inner> digit{};
   int const label = draw_digit(seed, index, digit);
-  random_stream const random = random_stream{seed, 0}.child(0x636f6c6f7572).child(index);
+  constexpr std::uint64_t purpose = 0x636f6c6f7572;  // keeps these draws apart from the digits'
+  random_stream const random = random_stream{seed, 0}.child(purpose).child(index);
   std::array<float, detail::colours> ink{}, ground{}, far{};
   for (std::size_t c = 0; c < detail::colours; ++c) {
     ground[c] = 255 * random.uniform(3 * c);
     far[c] = std::clamp(ground[c] + 60 * (random.uniform(3 * c + 1) - 0.5f), 0.0f, 255.0f);
-    // Half of the range away from what it stands on, so that it can be seen.
+    // About half of the range away from what it stands on, so that it can be seen.
     ink[c] = std::fmod(ground[c] + 90 + 75 * random.uniform(3 * c + 2), 255.0f);
   }
   for (std::size_t y = 0; y < side; ++y)

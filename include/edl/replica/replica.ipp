@@ -183,7 +183,7 @@ EDL_INLINE void replica::begin(wire::World const& w) {
   });
 }
 
-// Until the world is over; throws `broken` then, and where the member is what was lost.
+// Asks another member until it answers. Throws `broken` when the world is over, and where the member is lost.
 EDL_INLINE std::string replica::call_source(std::size_t member, std::uint64_t world, std::uint16_t method,
                                             std::string const& message, std::span<float> into) {
   for (;;) {

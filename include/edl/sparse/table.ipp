@@ -141,9 +141,13 @@ EDL_INLINE void table::draw(std::uint64_t id, float* to) const {
 
 EDL_INLINE void table::initialise(row r) const {
   auto const w = std::size_t(options_.width);
-  std::vector<float> weights(w);
-  draw(r.header->id, weights.data());
-  format_.write_weights(r, weights.data());
+  if (options_.policy.values == nn::row_values::float32) {
+    draw(r.header->id, r.values());
+  } else {
+    std::vector<float> weights(w);
+    draw(r.header->id, weights.data());
+    format_.write_weights(r, weights.data());
+  }
   for (std::size_t s = 0; s < slot_initials_.size(); ++s)
     std::fill_n(format_.slot(r, s), w, slot_initials_[s]);
 }
