@@ -222,8 +222,8 @@ class store {
   void start(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments);
   void start_anew(std::uint64_t version);
   template <class Work>
-  void whole(Work const& work);
-  void check_whole() const;
+  void apply_or_fail(Work const& work);
+  void check_usable() const;
   std::vector<std::shared_ptr<sparse::table>> new_tables() const;
   void check_rows(std::span<sparse::row_gradients const> rows,
                   std::function<void(std::string const&)> const& fail) const;

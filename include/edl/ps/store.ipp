@@ -168,13 +168,13 @@ EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments,
   start(std::move(segments), std::move(row_segments));
 }
 
-EDL_INLINE void store::check_whole() const {
+EDL_INLINE void store::check_usable() const {
   if (!failure_.empty()) throw store_failure(failure_);
 }
 
 /// Work that counts minibatches. Where it ends in its midst, what is counted is not what was applied.
 template <class Work>
-void store::whole(Work const& work) {
+void store::apply_or_fail(Work const& work) {
   if (there_) return work();  // what fails there is told by who is there
   try {
     work();
@@ -186,7 +186,7 @@ void store::whole(Work const& work) {
 
 EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
                                    view<float> state_change, std::span<sparse::row_gradients const> rows) {
-  check_whole();
+  check_usable();
   minibatch_key const& key = c.key;
   auto const fail = [&](std::string_view what) {
     throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
@@ -209,7 +209,7 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   if (when.stale(version_, computed_on)) return {verdict::stale, version_};
 
   float const rate = when.rate(version_, computed_on);
-  whole([&] {
+  apply_or_fail([&] {
     for (segment& s : segments_) {
       if (s.counted.check(key) != edl::ledger::verdict::next) continue;
       if (there_) {
@@ -266,7 +266,7 @@ EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values)
 
 EDL_INLINE push_result store::step(std::span<contribution const> minibatches, std::span<float> sums,
                                    std::span<std::vector<sparse::row_gradients> const> rows) {
-  check_whole();
+  check_usable();
   if (sums.size() != (there_ ? 0 : options_.elements.size()))
     throw error(
         fmt::format("a step with {} sums, this store keeps {}", sums.size(), options_.elements.size()));
@@ -294,7 +294,7 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
         throw error(fmt::format("a step with minibatch {} of task {} in epoch {} twice",
                                 minibatches[i].key.index, minibatches[i].key.task.index,
                                 minibatches[i].key.task.epoch));
-  whole([&] {
+  apply_or_fail([&] {
     for (segment& s : segments_) {
       std::uint64_t records = 0, counted = 0;
       std::vector<row_sums> own_rows(s.of_rows ? tables_.size() : 0);
@@ -331,8 +331,8 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
 }
 
 EDL_INLINE push_result store::flush() {
-  check_whole();
-  whole([&] {
+  check_usable();
+  apply_or_fail([&] {
     for (segment& s : segments_)
       if (!s.waiting.empty()) apply_waiting(s);
   });
@@ -365,7 +365,7 @@ EDL_INLINE task_position store::position(task_key const& task) const {
 }
 
 EDL_INLINE ps::cut store::cut() const {
-  check_whole();
+  check_usable();
   fetch();
   ps::cut all{.variables = snapshot(),
               .slots = slots_.hold(),

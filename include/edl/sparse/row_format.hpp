@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -65,6 +66,12 @@ class row_format {
   void read(row r, std::span<float> to) const {
     read_weights(r, to.data());
     std::copy_n(slot(r, 0), width_ * slots_, to.data() + width_);
+  }
+  /// The row's values where they lie, or in `room` where they have to be unpacked.
+  view<float> look(row r, std::span<float> room) const {
+    if (!rounded_) return {r.values(), values()};
+    read(r, room);
+    return room;
   }
   void write(row r, view<float> from) const {
     write_weights(r, from.data());

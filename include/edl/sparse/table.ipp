@@ -254,10 +254,7 @@ EDL_INLINE void table::for_each(std::uint32_t number,
                                 std::function<void(row_header const&, view<float>)> const& visit) const {
   std::vector<float> values(format_.values());
   std::lock_guard const lock(stripes_[number / slots_per_stripe].mutex);
-  slot(number).for_each(rows_, [&](row r) {
-    format_.read(r, values);
-    visit(*r.header, values);
-  });
+  slot(number).for_each(rows_, [&](row r) { visit(*r.header, format_.look(r, values)); });
 }
 
 EDL_INLINE void table::for_each_candidate(std::uint32_t number,

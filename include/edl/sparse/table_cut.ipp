@@ -52,9 +52,7 @@ EDL_INLINE void table_cut::for_each(std::uint32_t slot,
   std::lock_guard const lock(of_.stripes_[slot / table::slots_per_stripe].mutex);
   auto const& kept = kept_[slot];
   of_.slot(slot).for_each(of_.rows_, [&](row r) {
-    if (kept.contains(r.header->id)) return;
-    of_.format_.read(r, values);
-    visit(*r.header, values);
+    if (!kept.contains(r.header->id)) visit(*r.header, of_.format_.look(r, values));
   });
   for (auto const& [id, was] : kept)
     if (!was.values.empty()) visit(was.header, was.values);
