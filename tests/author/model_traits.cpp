@@ -88,7 +88,7 @@ static_assert(std::same_as<traits<regression>::label, float>);
 static_assert(std::same_as<traits<regression>::metrics, edl::metrics<edl::mean_loss>>);
 static_assert(std::same_as<traits<everything>::metrics, edl::metrics<edl::accuracy, edl::auc>>);
 static_assert(traits<everything>::takes_predictions);
-static_assert(traits<schedule_is_a_function>::loss.label_smoothing == 0.1f);
+static_assert(edl::detail::loss_of<schedule_is_a_function>({}).label_smoothing == 0.1f);
 static_assert(std::same_as<traits<own_parts>::loss_type, own_loss>);
 
 // Two labels in one place: what needs classes does not take quantities, and the other way round.

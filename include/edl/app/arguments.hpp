@@ -8,6 +8,7 @@
 
 #include "edl/data/recordio.hpp"
 #include "edl/job/job.hpp"
+#include "edl/train/hyperparameters.hpp"
 
 namespace edl::app {
 
@@ -42,9 +43,10 @@ struct parsed {
 };
 
 /// Reads a command line. `program` is the binary's name, in the help and as the default job name.
-/// Throws usage_error: an unknown flag (with the nearest known name), a value out of range, a flag that is
-/// missing or contradicts another.
-parsed parse(std::string const& program, std::vector<std::string> const& line);
+/// `set`: what the model declares, for the help. Throws usage_error: an unknown flag (with the nearest known
+/// name), a value out of range, a flag that is missing or contradicts another.
+parsed parse(std::string const& program, std::vector<std::string> const& line,
+             train::hyperparameters const& set = {});
 
 }  // namespace edl::app
 

@@ -136,14 +136,18 @@ inline described_command const& command_of(std::string const& program, cli::word
 
 }  // namespace detail
 
-EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> const& line) {
+EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> const& line,
+                        train::hyperparameters const& set) {
   if (!line.empty() && line.front() == "--version")
     return {.run = {}, .text = fmt::format("edl {}\n", package_version)};
   if (!line.empty() && (line.front() == "--help" || line.front() == "-h"))
     return {.run = {}, .text = detail::help(program)};
   detail::described_command const& c = detail::command_of(program, line);
   cli::words const rest(line.begin() + 1, line.end());
-  if (cli::asks_for_help(rest)) return {.run = {}, .text = detail::help(program, c)};
+  if (cli::asks_for_help(rest)) {
+    std::string const of_model = value_of<command>(std::string(c.name)) ? train::help_text(set) : "";
+    return {.run = {}, .text = detail::help(program, c) + (of_model.empty() ? "" : "\n" + of_model)};
+  }
   std::string const name = c.name;
   bool const has_argument = *c.arguments;
   cli::command_line const l({.command = program + " " + name,
@@ -164,7 +168,9 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     settled s = settle(*value_of<command>(name), l);
     a.job = std::move(s.job);
     a.notes = std::move(s.notes);
-    for (cli::flag const& f : detail::flags_of(name, program)) a.given.emplace_back(f.name, l.text(f.name));
+    for (cli::flag const& f : detail::flags_of(name, program))
+      a.given.emplace_back(f.name,
+                           f.repeats ? fmt::format("{}", fmt::join(l.all(f.name), ";")) : l.text(f.name));
   }
   return {.run = std::move(a)};
 }

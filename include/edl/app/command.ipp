@@ -61,7 +61,7 @@ inline logger open_log(job const& j, surroundings const& s) {
 }
 
 inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
-  parsed const command = parse(name, line);
+  parsed const command = parse(name, line, p.set);
   if (!command.run) {
     fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
     return command.code;
@@ -77,6 +77,12 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     write(std::cout, found);
     return found.exact() ? 0 : 1;
   }
+  if (train::settings const given = train::read_settings(a.job.set); !given.empty()) {
+    train::hyperparameters all = p.set;
+    train::set(all, given);
+    p = p.with(all);
+  }
+  a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   if (a.job.explain_plan) {
     p.explain(std::cout, train::trainer_options_of(a.job, std::max(1, a.job.num_workers), 0));
     return 0;

@@ -78,7 +78,10 @@ class model_learner final : public train::learner {
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
  public:
-  model_learner(std::shared_ptr<backend> on, worker::trainer_options const& o)
+  using hyperparameters = typename traits::hyperparameters;
+
+  model_learner(std::shared_ptr<backend> on, worker::trainer_options const& o,
+                hyperparameters const& set = {})
       : train::learner({.input = input,
                         .output = output,
                         .parameters = network::parameter_count,
@@ -94,7 +97,12 @@ class model_learner final : public train::learner {
                         .views = traits::evaluation.views,
                         .loss_on_gpu = loss_on_gpu,
                         .optimizer_on_gpu = optimizer_on_gpu}),
-        net_({.max_batch = o.max_batch, .seed = o.seed, .device = std::move(on), .keep = o.keep}) {}
+        set_(set),
+        net_({.max_batch = o.max_batch,
+              .seed = o.seed,
+              .device = std::move(on),
+              .keep = o.keep,
+              .set = hyperparameter_view(set_)}) {}
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
     sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row));
@@ -121,10 +129,10 @@ class model_learner final : public train::learner {
   }
 
   void augment([[maybe_unused]] out features, [[maybe_unused]] record_stream const& random) const override {
-    if constexpr (traits::augments) Model::augmentation(input, features, random);
+    if constexpr (traits::augments) augmentation_(input, features, random);
   }
   void place([[maybe_unused]] record_stream const& random, [[maybe_unused]] placement& at) const override {
-    if constexpr (traits::places) Model::augmentation.place(input, random, at);
+    if constexpr (traits::places) augmentation_.place(input, random, at);
   }
 
   out variables() override { return net_.variables(); }
@@ -140,7 +148,7 @@ class model_learner final : public train::learner {
   void set_trace(nn::trace* to) override { net_.set_trace(to); }
 
   double loss(int rows, in outputs, data::batch const& b, out gradients) const override {
-    return traits::loss(output, rows, outputs, truth(b), gradients);
+    return loss_(output, rows, outputs, truth(b), gradients);
   }
   void measure(std::span<double> totals, int rows, in outputs, data::batch const& b,
                double loss) const override {
@@ -150,13 +158,12 @@ class model_learner final : public train::learner {
   void compute_loss([[maybe_unused]] accelerator& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
                     [[maybe_unused]] in labels_there, [[maybe_unused]] out gradients,
                     [[maybe_unused]] out loss) const override {
-    if constexpr (loss_on_gpu)
-      nn::loss_on(gpu, traits::loss, output, rows, outputs, labels_there, gradients, loss);
+    if constexpr (loss_on_gpu) nn::loss_on(gpu, loss_, output, rows, outputs, labels_there, gradients, loss);
   }
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
-    if constexpr (optimizer_on_gpu) step_on(gpu, traits::optimizer, weights, gradients, slots, rate, step);
+    if constexpr (optimizer_on_gpu) step_on(gpu, optimizer_, weights, gradients, slots, rate, step);
   }
 
  private:
@@ -167,6 +174,10 @@ class model_learner final : public train::learner {
       return view<float>(b.targets).first(std::size_t(b.rows) * labels);
   }
 
+  hyperparameters set_;
+  typename traits::loss_type loss_ = edl::detail::loss_of<Model>(set_);
+  typename traits::optimizer_type optimizer_ = edl::detail::optimizer_of<Model>(set_);
+  typename traits::augmentation_type augmentation_ = edl::detail::augmentation_of<Model>(set_);
   network net_;
 };
 
@@ -175,9 +186,10 @@ constexpr bool is_portable = nn::is_portable(Model::network.body, Model::network
 
 /// A model's trainer, on the device that the options want.
 template <class Model>
-std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o) try {
+std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o,
+                                              hyperparameters_of<Model> const& set = {}) try {
   return train::make_trainer(o, is_portable<Model>, [&](std::shared_ptr<backend> on) {
-    return std::make_unique<model_learner<Model>>(std::move(on), o);
+    return std::make_unique<model_learner<Model>>(std::move(on), o, set);
   });
 } catch (std::bad_alloc const&) {
   using network = model<Model::network, any_device>;

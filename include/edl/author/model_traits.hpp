@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "edl/author/hyperparameters.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
@@ -84,16 +85,28 @@ template <class Model>
 concept good_network = requires { requires constant<Model::network>; };
 
 template <class Model>
-concept good_loss = requires {
+concept constant_loss = requires {
   requires constant<Model::loss>;
   requires nn::loss_function<std::remove_cvref_t<decltype(Model::loss)>>;
 };
+template <class Model>
+concept set_loss = requires(author::hyperparameters_of<Model> const& h) {
+  requires nn::loss_function<std::remove_cvref_t<decltype(Model::loss(h))>>;
+};
+template <class Model>
+concept good_loss = constant_loss<Model> || set_loss<Model>;
 
 template <class Model>
-concept good_optimizer = requires {
+concept constant_optimizer = requires {
   requires constant<Model::optimizer>;
   requires optimizer<std::remove_cvref_t<decltype(Model::optimizer)>>;
 };
+template <class Model>
+concept set_optimizer = requires(author::hyperparameters_of<Model> const& h) {
+  requires optimizer<std::remove_cvref_t<decltype(Model::optimizer(h))>>;
+};
+template <class Model>
+concept good_optimizer = constant_optimizer<Model> || set_optimizer<Model>;
 
 template <class>
 inline constexpr bool is_metrics = false;
@@ -103,15 +116,27 @@ template <class Model>
 concept good_metrics = is_metrics<typename Model::metrics>;
 
 template <class Model>
-concept good_schedule = requires {
+concept set_schedule = requires(author::hyperparameters_of<Model> const& h) {
+  requires learning_rate_schedule<std::remove_cvref_t<decltype(Model::schedule(h))>>;
+};
+template <class Model>
+concept constant_schedule = requires {
   requires learning_rate_schedule<std::decay_t<decltype(Model::schedule)>>;
 } && (std::is_function_v<decltype(Model::schedule)> || requires { requires constant<Model::schedule>; });
+template <class Model>
+concept good_schedule = constant_schedule<Model> || set_schedule<Model>;
 
 template <class Model>
-concept good_augmentation = requires {
+concept set_augmentation = requires(author::hyperparameters_of<Model> const& h) {
+  requires augmentation<std::remove_cvref_t<decltype(Model::augmentation(h))>>;
+};
+template <class Model>
+concept constant_augmentation = requires {
   requires constant<Model::augmentation>;
   requires augmentation<std::remove_cvref_t<decltype(Model::augmentation)>>;
 };
+template <class Model>
+concept good_augmentation = constant_augmentation<Model> || set_augmentation<Model>;
 
 template <class>
 inline constexpr bool is_augmentation = false;
@@ -145,27 +170,43 @@ struct no_loss {
 };
 
 template <class Model>
-constexpr auto loss_of() {
-  if constexpr (good_loss<Model>)
+constexpr auto loss_of(author::hyperparameters_of<Model> const& h) {
+  if constexpr (set_loss<Model>)
+    return Model::loss(h);
+  else if constexpr (good_loss<Model>)
     return Model::loss;
   else
     return no_loss{};
 }
 
 template <class Model>
-constexpr auto optimizer_of() {
-  if constexpr (good_optimizer<Model>)
+constexpr auto optimizer_of(author::hyperparameters_of<Model> const& h) {
+  if constexpr (set_optimizer<Model>)
+    return Model::optimizer(h);
+  else if constexpr (good_optimizer<Model>)
     return Model::optimizer;
   else
     return sgd{};
 }
 
 template <class Model>
-constexpr auto schedule_of() {
-  if constexpr (good_schedule<Model>)
+constexpr auto schedule_of(author::hyperparameters_of<Model> const& h) {
+  if constexpr (set_schedule<Model>)
+    return Model::schedule(h);
+  else if constexpr (good_schedule<Model>)
     return Model::schedule;
   else
-    return constant_rate{float(optimizer_of<Model>().learning_rate)};
+    return constant_rate{float(optimizer_of<Model>(h).learning_rate)};
+}
+
+template <class Model>
+auto augmentation_of(author::hyperparameters_of<Model> const& h) {
+  if constexpr (set_augmentation<Model>)
+    return Model::augmentation(h);
+  else if constexpr (good_augmentation<Model>)
+    return Model::augmentation;
+  else
+    return author::no_hyperparameters{};
 }
 
 template <class Model>
@@ -205,6 +246,10 @@ struct metrics_take<metrics<M...>, Label> {
 template <class Model>
 struct model_traits {
   static_assert(detail::derivable<Model>, "edl: a model is a struct, and not a final one");
+  static_assert(
+      author::hyperparameter_struct<author::hyperparameters_of<Model>>,
+      "edl: the members of the model's `struct hyperparameters` should be numbers with a default, or "
+      "`edl::hyperparameter<float> rate{0.1f, \"what it is\"}`");
   static_assert(detail::good_network<Model>,
                 "edl: the model needs `static constexpr auto network = edl::nn::sequential(...)`");
   static_assert(
@@ -229,10 +274,12 @@ struct model_traits {
                 "edl::test_time_augmentation(edl::test_time_view{...}, ...)`, with weights of which none is "
                 "below 0 and one is above");
 
-  using loss_type = decltype(detail::loss_of<Model>());
+  using hyperparameters = author::hyperparameters_of<Model>;
+  using loss_type = decltype(detail::loss_of<Model>(hyperparameters{}));
   using label = typename loss_type::label;
-  using optimizer_type = decltype(detail::optimizer_of<Model>());
-  using schedule_type = decltype(detail::schedule_of<Model>());
+  using optimizer_type = decltype(detail::optimizer_of<Model>(hyperparameters{}));
+  using schedule_type = decltype(detail::schedule_of<Model>(hyperparameters{}));
+  using augmentation_type = decltype(detail::augmentation_of<Model>(hyperparameters{}));
   using rule_type = rule<optimizer_type, schedule_type>;
 
   /// The model's, or accuracy for class labels and the mean loss for others.
@@ -241,18 +288,17 @@ struct model_traits {
   using judged = std::conditional_t<detail::good_loss<Model>, metrics, edl::metrics<>>;
   static_assert(sizeof(detail::metrics_take<judged, label>) > 0);
 
-  static constexpr loss_type loss = detail::loss_of<Model>();
-  static constexpr optimizer_type optimizer = detail::optimizer_of<Model>();
-
   /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise).
-  static rule_type make_rule() { return {detail::optimizer_of<Model>(), detail::schedule_of<Model>()}; }
+  static rule_type make_rule(hyperparameters const& h = {}) {
+    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h)};
+  }
 
   static constexpr bool augments = detail::good_augmentation<Model>;
 
   /// Whoever computes can augment, instead of whoever feeds.
   static constexpr bool places = [] {
     if constexpr (augments)
-      return placing_augmentation<std::remove_cvref_t<decltype(Model::augmentation)>>;
+      return placing_augmentation<augmentation_type>;
     else
       return false;
   }();

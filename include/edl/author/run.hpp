@@ -17,9 +17,9 @@
 namespace edl {
 namespace author {
 
-/// What a binary knows of a model struct.
+/// What a binary knows of a model struct with these hyperparameters.
 template <class Model>
-train::program make_program() {
+train::program make_program(hyperparameters_of<Model> const& set = {}) {
   check_model<Model>();
   using network = model<Model::network, any_device>;
   train::program p;
@@ -27,8 +27,12 @@ train::program make_program() {
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
   p.outputs = network::output.size();
-  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule());
-  p.make_trainer = make_trainer<Model>;
+  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule(set));
+  p.set = describe(set);
+  p.with = [](train::hyperparameters const& other) {
+    return make_program<Model>(with_values<hyperparameters_of<Model>>(other));
+  };
+  p.make_trainer = [set](worker::trainer_options const& o) { return make_trainer<Model>(o, set); };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
     nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep});
   };

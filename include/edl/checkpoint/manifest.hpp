@@ -33,6 +33,7 @@ struct manifest {
   std::uint64_t records_per_task = 0;
   std::uint64_t seed = 0;
   std::uint64_t epochs = 0;
+  std::string hyperparameters;  ///< names and values, as `--set` takes them
   std::vector<shard> shards;
   std::vector<file> files;  ///< by server
 

@@ -96,6 +96,7 @@ EDL_INLINE std::string to_json(manifest const& from) {
                      {"records_per_task", from.records_per_task},
                      {"seed", from.seed},
                      {"epochs", from.epochs},
+                     {"hyperparameters", from.hyperparameters},
                      {"shards", std::move(shards)},
                      {"files", std::move(files)}};
   try {
@@ -131,6 +132,7 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
              .records_per_task = fields.number("records_per_task"),
              .seed = fields.number("seed"),
              .epochs = fields.number("epochs"),
+             .hyperparameters = content.contains("hyperparameters") ? fields.text("hyperparameters") : "",
              .shards = {},
              .files = {}};
   for (json const& entry : fields.list("shards")) {

@@ -28,14 +28,19 @@ row_source rows_of(sparse::table_cut const& cut);
 /// What the metadata say of the rows' order as `row_order`. `model_reader` needs it.
 inline constexpr char const* rows_by_slot = "hash slot, then id";
 
+/// What a model file says of the job that trained it.
+struct model_origin {
+  std::optional<std::uint64_t> seed{};
+  std::string hyperparameters{};  ///< names and values, as `--set` takes them; empty: none
+};
+
 /// Writes a model for serving: one safetensors file, parameters and state by name in their own extents, which
 /// exists whole or not at all. `variables` is the whole arena. `tables`: of the layout, in order; each
 /// becomes `tables/<name>/ids` (rows) and `tables/<name>/embeddings` (rows, width), a part of it at a time.
 /// Sources give rows by hash slot, and by id within one. The metadata have the model's version as
-/// `version`, and its job's seed as `seed`: rows that a table lacks follow from it.
+/// `version`, its job's seed as `seed` (rows that a table lacks follow from it), and `hyperparameters`.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
-                  std::span<row_source const> tables, std::uint64_t version,
-                  std::optional<std::uint64_t> seed = {});
+                  std::span<row_source const> tables, std::uint64_t version, model_origin const& from = {});
 
 /// Reads such a file, or anybody's with these names, extents and F32. More tensors than the layout has are
 /// ignored. Errors name the variable.

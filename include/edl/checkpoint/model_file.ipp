@@ -47,7 +47,7 @@ EDL_INLINE row_source rows_of(sparse::table_cut const& cut) {
 
 EDL_INLINE void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
                              std::span<row_source const> tables, std::uint64_t version,
-                             std::optional<std::uint64_t> seed) {
+                             model_origin const& from) {
   if (variables.size() != layout.size())
     throw error(
         fmt::format("cannot write {}: {} values for a model of {}", path, variables.size(), layout.size()));
@@ -61,19 +61,20 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
                             layout.tables.size()));
   for (std::size_t i = 0; i < tables.size(); ++i) {
     auto const& [name, width] = layout.tables[i];
-    row_source const& from = tables[i];
+    row_source const& rows = tables[i];
     tensors.push_back({.name = detail::ids_tensor(name),
                        .dtype = "U64",
-                       .dims = {from.rows},
+                       .dims = {rows.rows},
                        .data = {},
-                       .stream = [&from](tensor_source::sink const& to) {
-                         from.each([&](view<std::uint64_t> ids, view<float>) { to(std::as_bytes(ids)); });
+                       .stream = [&rows](tensor_source::sink const& to) {
+                         rows.each([&](view<std::uint64_t> ids, view<float>) { to(std::as_bytes(ids)); });
                        }});
     tensors.push_back({.name = detail::embeddings_tensor(name),
-                       .dims = {from.rows, std::uint64_t(width)},
+                       .dims = {rows.rows, std::uint64_t(width)},
                        .data = {},
-                       .stream = [&from](tensor_source::sink const& to) {
-                         from.each([&](view<std::uint64_t>, view<float> rows) { to(std::as_bytes(rows)); });
+                       .stream = [&rows](tensor_source::sink const& to) {
+                         rows.each(
+                             [&](view<std::uint64_t>, view<float> weights) { to(std::as_bytes(weights)); });
                        }});
   }
   std::map<std::string, std::string> metadata{
@@ -81,7 +82,8 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
       {"version", std::to_string(version)},
       {"layout_digest", fmt::format("{:016x}", layout_digest(layout))}};
   if (!tables.empty()) metadata["row_order"] = rows_by_slot;
-  if (seed) metadata["seed"] = std::to_string(*seed);
+  if (from.seed) metadata["seed"] = std::to_string(*from.seed);
+  if (!from.hyperparameters.empty()) metadata["hyperparameters"] = from.hyperparameters;
   durable_file file(path);
   write_safetensors(file, tensors, metadata);
   file.commit();

@@ -79,6 +79,15 @@ class table {
     row only(std::vector<command> commands) { return of_.of = std::move(commands), *this; }
     row needed_by(std::vector<command> commands) { return of_.needs = std::move(commands), *this; }
     /// ElasticDL has it by this name, or its own.
+    /// Several values are one text, with ';' between them.
+    row repeated(std::string job::*member) {
+      of_.is.repeats = true;
+      of_.put = [member](asked& a, std::string const& value) {
+        std::string& all = a.job.*member;
+        all += (all.empty() ? "" : ";") + value;
+      };
+      return *this;
+    }
     row elasticdl(std::string name = {}) {
       of_.elasticdl = name.empty() ? of_.is.name : std::move(name);
       return *this;
@@ -303,6 +312,13 @@ inline void model(table& t) {
       .only({train})
       .elasticdl();
   t.flag("seed", &job::seed, "all", "of initial values, shuffling and dropout");
+  t.flag(
+       "set", &job::set, "all",
+       "value of a hyperparameter that the model declares, as rate=0.05; several as --set again, or with ';' "
+       "or ',' between them")
+      .alias("model_params")
+      .repeated(&job::set)
+      .elasticdl("model_params");
 }
 
 inline void processes(table& t) {

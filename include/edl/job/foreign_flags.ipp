@@ -82,7 +82,6 @@ EDL_INLINE std::vector<foreign_flag> const& foreign_flags() {
        "the struct's on_predictions takes the predictions, and without it they are files in "
        "--prediction_outputs",
        {}},
-      {"model_params", "the model is compiled: its parameters are members of its struct", {}},
       {"codec_type", "the format of records is found out from the files", {}},
       {"data_reader_params", "the format of records is found out from the files", {}},
       {"extra_pypi_index", "images hold binaries, and no Python packages are installed", {}},

@@ -53,6 +53,8 @@ struct job {
   std::string training_data, validation_data, prediction_data;
   bool skip_damaged = false;
   std::uint64_t seed = 1;
+  std::string set;              ///< hyperparameters as they are given, `name=value;…`
+  std::string hyperparameters;  ///< all of the model's, with the values that hold, in the same form
   bool shuffle = true;
 
   int minibatch_size = 64;

@@ -58,9 +58,14 @@ inline void settle_steps(job& j) {
 
 EDL_INLINE settled settle(command what, cli::command_line const& given) {
   asked a;
-  for (job_flag const& f : job_flags())
-    if (std::ranges::find(f.of, what) != f.of.end())
-      if (given.given(f.is.name) || f.is.name == "job_name") f.put(a, given.text(f.is.name));
+  for (job_flag const& f : job_flags()) {
+    if (std::ranges::find(f.of, what) == f.of.end()) continue;
+    if (f.is.repeats) {
+      for (std::string const& value : given.all(f.is.name)) f.put(a, value);
+    } else if (given.given(f.is.name) || f.is.name == "job_name") {
+      f.put(a, given.text(f.is.name));
+    }
+  }
   job& j = a.job;
   j.what = what;
   bool const processes = j.num_workers > 0 || j.num_ps_pods > 0;

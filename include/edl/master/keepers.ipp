@@ -302,7 +302,8 @@ EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> server::row_sour
 EDL_INLINE asio::awaitable<void> server::write_model(std::string const& path, view<float> variables,
                                                      std::span<checkpoint::row_source const> tables,
                                                      std::uint64_t version) {
-  checkpoint::export_model(path, options_.layout, variables, tables, version, options_.job.seed);
+  checkpoint::export_model(path, options_.layout, variables, tables, version,
+                           {options_.job.seed, options_.manifest.hyperparameters});
   co_return;
 }
 

@@ -76,7 +76,7 @@ struct chain {
       auto const kept = last ? a.y : shares.saved.next(behind.kept);
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (!last) call.y = behind.result_in(kept, arena).first(size);
-      pass<D> own{p.device, p.mode, p.random, m.below(index, arena), p.trace};
+      pass<D> own = p.child(p.random, m.below(index, arena));
       child_of const which{*this, a.in, place};
       if constexpr (requires { s.forward(own, call, more, f); }) {
         if (last && (!more.empty() || f != activation::none))

@@ -77,7 +77,7 @@ template <class C, class L, class D, class... More>
 void forward_child(pass<D> const& p, child_of<C> const& which, L const& l,
                    forward_args<typename D::scalar> const& a, More const&... more) {
   trace::scope const timed(p.trace, trace::direction::forward, which, a.in, a.out);
-  pass<D> own{p.device, p.mode, p.random.child(which.index), p.scratch, p.trace};
+  pass<D> own = p.child(p.random.child(which.index), p.scratch);
   l.forward(own, a, more...);
   if (p.trace) p.device.synchronize();
 }
@@ -88,7 +88,8 @@ void backward_child(pass<D> const& p, child_of<C> const& which, L const& l,
                     backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch) {
   if (a.dx.empty() && a.gradients.empty()) return;
   trace::scope const timed(p.trace, trace::direction::backward, which, a.in, a.out);
-  pass<D> own{p.device, p.mode, p.random.child(which.index), scratch, p.trace, p.watch};
+  pass<D> own = p.child(p.random.child(which.index), scratch);
+  own.watch = p.watch;
   l.backward(own, a);
   if (p.trace) p.device.synchronize();
   if (p.watch && !a.gradients.empty()) p.watch->final_from(a.gradients);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "edl/core/hyperparameter.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/random.hpp"
 #include "edl/core/shape.hpp"
@@ -48,6 +49,12 @@ struct pass {
   /// In the backward pass. Handed on to children by containers that go through them from the last to the
   /// first.
   gradient_watch<typename Device::scalar> const* watch = nullptr;
+  hyperparameter_view set{};  ///< what a user may set, for options that are settings
+
+  /// The same for a layer within, with its own random stream and scratch, and nobody who watches.
+  pass child(random_stream own, std::span<typename Device::scalar> memory) const {
+    return {device, mode, own, memory, trace, nullptr, set};
+  }
 };
 
 /// Data of a forward pass over `batch` samples. Parameters and state stand in the order of the layer's

@@ -24,6 +24,7 @@ struct model_options {
   std::uint64_t seed = 1;  ///< of the initial variables and of dropout
   typename Device::options device{};
   nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
+  hyperparameter_view set{};                   ///< outlives the model
 };
 
 /// What a model occupies, in bytes.
@@ -72,7 +73,7 @@ class model {
 
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
   explicit model(options o = {})
-      : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep) {
+      : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
     variables_ = buffer(device_, parameter_count + state_count);
@@ -174,13 +175,14 @@ class model {
   using buffer = device_buffer<scalar>;
 
   nn::pass<basic_backend<scalar>> pass() {
-    return {*device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_};
+    return {*device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_, nullptr, set_};
   }
 
   std::shared_ptr<typename Device::backend> device_;
   int max_batch_ = 1, batch_ = 0;
   std::uint64_t seed_ = 1, step_ = 0;
   nn::storage keep_ = nn::storage::recomputed;
+  hyperparameter_view set_;
   mode what_ = mode::training;
   nn::trace* trace_ = nullptr;
   buffer variables_, gradients_, workspace_, y_, dy_, dx_;

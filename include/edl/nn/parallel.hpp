@@ -84,7 +84,7 @@ struct parallel {
     carver scratch(p.scratch);
     auto const other = scratch.aligned(a.x.size()), slice = scratch.aligned(a.dy.size());
     backward_shares shares(a);
-    pass<D> const own{p.device, p.mode, p.random, {}, p.trace};  // from the first to the last: nobody watches
+    pass<D> const own = p.child(p.random, {});  // from the first to the last: nobody watches
     std::size_t index = 0, channel = 0;
     auto const one = [&](auto const& b) {
       shape const out = b.output(a.in);

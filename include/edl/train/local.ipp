@@ -135,7 +135,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
       std::vector<checkpoint::row_source> tables;
       for (auto const& cut : what.tables) tables.push_back(checkpoint::rows_of(*cut));
       checkpoint::export_model(path, program_.layout, what.variables.variables(), tables, what.version(),
-                               job_.seed);
+                               {job_.seed, job_.hyperparameters});
       log_.info(fmt::format("model written to {}", path));
     }
     view_.clear();

@@ -15,6 +15,7 @@
 #include "edl/data/reader.hpp"
 #include "edl/optim/update_rule.hpp"
 #include "edl/sparse/embedding_layout.hpp"
+#include "edl/train/hyperparameters.hpp"
 #include "edl/train/initial_variables.hpp"
 #include "edl/worker/trainer.hpp"
 
@@ -26,6 +27,10 @@ struct program {
   sparse::embedding_layout embeddings;
   std::size_t outputs = 0;  ///< numbers that the network gives for one record
   std::unique_ptr<update_rule> rule;
+  hyperparameters set;  ///< with the values that hold
+
+  /// The same model with other values of these.
+  std::function<program(hyperparameters const&)> with;
 
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;

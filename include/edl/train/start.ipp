@@ -14,6 +14,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
+#include "edl/train/hyperparameters.hpp"
 #include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
 
@@ -85,6 +86,17 @@ inline void tell_if_done(job const& j, checkpoint::manifest const& ours, ledger 
                     j.num_epochs));
 }
 
+/// Tells of hyperparameters that had other values in the checkpoint.
+inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::manifest const& ours,
+                              logger const& log) {
+  settings const was = read_settings(theirs.hyperparameters);
+  for (auto const& [name, value] : read_settings(ours.hyperparameters))
+    if (auto const old = std::ranges::find(was, name, &settings::value_type::first);
+        old != was.end() && old->second != value)
+      log.warning(fmt::format("hyperparameter {} is {} from here on, and was {} before: --set {}={} keeps it",
+                              name, value, old->second, name, old->second));
+}
+
 /// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
 inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
   return checkpoint::find_checkpoint(
@@ -113,6 +125,7 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   checkpoint::manifest const ours = describe(j, r);
   check_same_job(j, *found.newest, theirs, ours);
   log.info(fmt::format("going on from {}", *found.newest));
+  tell_other_values(theirs, ours, log);
   tell_if_done(j, ours, theirs.applied(), log);
   return master::restore_point{*found.newest, theirs.version, theirs.applied()};
 }
@@ -182,6 +195,7 @@ EDL_INLINE checkpoint::manifest describe(job const& j, records const& r) {
   m.records_per_task = j.records_per_task();
   m.seed = j.seed;
   m.epochs = std::uint64_t(std::max(0, j.num_epochs));
+  m.hyperparameters = j.hyperparameters;
   if (r.training)
     for (data::shard const& s : r.training->shards())
       m.shards.push_back({s.name, s.records, r.training->digest(m.shards.size())});

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace edl {
+
+/// Types that a hyperparameter may have.
+template <class T>
+concept settable = std::same_as<T, bool> || std::same_as<T, int> || std::same_as<T, std::uint32_t> ||
+                   std::same_as<T, std::uint64_t> || std::same_as<T, float> || std::same_as<T, double>;
+
+/// A number that a user may set without a new build, with what `--help` says of it and the values that it may
+/// have. It is a member of a model's `hyperparameters`, and reads as its value. A plain number there is one
+/// without a description and bounds.
+template <settable T>
+struct hyperparameter {
+  T value{};
+  std::string_view about{};
+  T least = std::numeric_limits<T>::lowest(), most = std::numeric_limits<T>::max();
+
+  constexpr operator T() const { return value; }  // NOLINT(google-explicit-constructor)
+};
+
+namespace detail {
+
+/// Its address stands for a type.
+template <class T>
+inline constexpr char type_mark = 0;
+
+template <class Member>
+struct member_of;
+template <class Owner, class T>
+struct member_of<T Owner::*> {
+  using owner = Owner;
+};
+
+}  // namespace detail
+
+/// A model's hyperparameters, of whatever type, for as long as they live.
+struct hyperparameter_view {
+  void const* values = nullptr;
+  void const* type = nullptr;
+
+  hyperparameter_view() = default;
+  template <class T>
+  explicit hyperparameter_view(T const& of) : values(&of), type(&detail::type_mark<T>) {}
+};
+
+/// An option of a layer: a constant, or the value of one of the model's hyperparameters (`set_by`).
+class setting {
+ public:
+  constexpr setting(float value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  constexpr setting(float (*read)(void const*), void const* type) : read_(read), type_(type) {}
+
+  constexpr bool constant() const { return !read_; }
+
+  /// Whether a constant is in [least, below). What a user sets is looked at when it is used.
+  constexpr bool is_in(float least, float below) const {
+    return !constant() || (value_ >= least && value_ < below);
+  }
+
+  /// The value in a model with these hyperparameters; `option` names it in errors. Throws usage_error when it
+  /// is not in [least, below), and error when it is a hyperparameter of another model.
+  float resolve(hyperparameter_view of, std::string_view option, float least, float below) const;
+
+ private:
+  float value_ = 0;
+  float (*read_)(void const*) = nullptr;
+  void const* type_ = nullptr;
+};
+
+/// The option of a layer has the value of this hyperparameter: `.rate = edl::set_by<&hyperparameters::drop>`.
+template <auto Member>
+inline constexpr setting set_by(
+    [](void const* of) {
+      using owner = typename detail::member_of<decltype(Member)>::owner;
+      return float(static_cast<owner const*>(of)->*Member);
+    },
+    &detail::type_mark<typename detail::member_of<decltype(Member)>::owner>);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/core/hyperparameter.ipp"
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "edl/core/error.hpp"
+#include "edl/core/hyperparameter.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl {
+
+EDL_INLINE float setting::resolve(hyperparameter_view of, std::string_view option, float least,
+                                  float below) const {
+  if (constant()) return value_;
+  if (of.type != type_)
+    throw error(fmt::format("{} is set by a hyperparameter of another model than the one that runs", option));
+  float const value = read_(of.values);
+  if (!(value >= least && value < below))
+    throw usage_error(
+        fmt::format("--set: {} is {}: expected at least {} and less than {}", option, value, least, below));
+  return value;
+}
+
+}  // namespace edl
