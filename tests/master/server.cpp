@@ -71,7 +71,7 @@ struct master_process {
                                   callbacks{.replace = [](role, std::uint32_t, std::uint32_t) {},
                                             .start = [](role, std::uint32_t, std::optional<std::uint32_t>) {},
                                             .stop = [](role, std::uint32_t) {},
-                                            .evaluated = [](evaluation_result const&) {},
+                                            .evaluated = [](evaluation_result const&) { return false; },
                                             .ended = [this](std::string const& why) { set(ended, why); },
                                             .waits =
                                                 [this](std::string const& what) {

@@ -21,6 +21,7 @@
 #include "edl/net/node.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/platform.hpp"
+#include "edl/train/metric_history.hpp"
 #include "edl/train/program.hpp"
 #include "edl/train/progress.hpp"
 #include "edl/train/records.hpp"
@@ -66,6 +67,7 @@ class master_role {
   master::job_options options_;
   master::journal journal_;
   std::optional<master::memory> before_;
+  std::optional<train::metric_history> history_;
   train::progress_view view_;
   std::string failure_;     // published by `over_`
   std::string superseded_;  // why; published by `over_`

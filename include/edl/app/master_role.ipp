@@ -155,6 +155,8 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
       options_(detail::options_of(j, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(detail::read_journal(journal_, log)),
+      // A successor goes on with versions that are newer than the newest checkpoint.
+      history_(train::history_of(j, p, before_ ? ~std::uint64_t{0} : options_.start.version)),
       view_(log, ::isatty(2) == 1),
       node_(node_options_of(s, j, log)),
       server_(node_,
@@ -163,6 +165,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
                .checkpoint_dir = j.what == command::train ? j.checkpoint_dir : "",
                .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
                .output = j.output,
+               .best = train::best_path(j),
                .manifest = train::describe(j, records_),
                .journal = journal_,
                .before = before_,
@@ -210,6 +213,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               [this](master::evaluation_result const& result) {
                 view_.clear();
                 log_.info(train::evaluation_line(program_, result));
+                return history_ && history_->judge(result.of.version, program_.metrics(result.totals)).best;
               },
           .ended =
               [this](std::string const& error) {
@@ -219,6 +223,12 @@ EDL_INLINE master::callbacks master_role::callbacks() {
           .waits =
               [this](std::string const& what) {
                 if (platform_) platform_->waits(what);
+              },
+          .judged =
+              [this](master::evaluation_result const& result) {
+                if (!history_) return false;
+                history_->add(result.of.version, program_.metrics(result.totals));
+                return history_->stopped();
               }};
 }
 
@@ -388,6 +398,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
     std::vector<std::string> names;
     for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
     server_.listens_at(names);
+    if (history_ && history_->stopped()) server_.stop();
     platform_ = make_platform();
   });
   node_.post([&begin] { begin(); });
@@ -426,6 +437,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   node_.stop();
   view_.clear();
   for (std::string const& line : train::account_lines(server_.decisions())) log_.info(line);
+  if (history_)
+    for (std::string const& line : train::history_lines(job_, *history_)) log_.info(line);
   if (signal) {
     log_.warning(fmt::format("stopped by {}; {}", ::strsignal(signal), train::way_on(job_)));
     return 128 + signal;

@@ -41,6 +41,8 @@ train::program make_program(hyperparameters_of<Model> const& set = {}) {
   };
   if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
   p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
+  for (auto const& [name, value] : p.metrics(std::vector<double>(model_traits<Model>::metrics::totals)))
+    p.metric_names.push_back(name);
   if constexpr (model_traits<Model>::takes_predictions)
     p.on_predictions = [](int rows, view<float> outputs, int worker) {
       Model::on_predictions(network::output, rows, outputs, worker);

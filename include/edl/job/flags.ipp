@@ -271,6 +271,14 @@ inline void training(table& t) {
          "evaluate every so many versions of the model, and the last; 0: the last only")
       .only(train)
       .elasticdl();
+  t.flag("save_best", &asked::save_best, "master",
+         "METRIC[:max|min]: keep the model of the version with the best value, as "
+         "CHECKPOINT_DIR/best/model.safetensors")
+      .only(train);
+  t.flag("early_stopping", &asked::early_stopping, "master",
+         "METRIC[:max|min][,patience=N][,min_delta=X]: end the job when N evaluations in a row (3) were not "
+         "better by more than X (0)")
+      .only(train);
   t.flag("log_loss_steps", &job::log_loss_steps, "workers", "log the loss every so many versions")
       .from(1)
       .only(train)

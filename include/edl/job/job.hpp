@@ -10,6 +10,7 @@
 #include "edl/core/log.hpp"
 #include "edl/device/cpu/options.hpp"
 #include "edl/device/cuda/options.hpp"
+#include "edl/job/monitor.hpp"
 #include "edl/net/tls.hpp"
 #include "edl/nn/storage.hpp"
 #include "edl/worker/trainer_options.hpp"
@@ -62,6 +63,8 @@ struct job {
   int num_epochs = 1;          ///< ≤ 0: for ever
   std::uint64_t max_step = 0;  ///< 0: no limit
   std::uint64_t evaluation_steps = 0;
+  std::optional<monitor> save_best;
+  std::optional<edl::early_stopping> early_stopping;
   std::uint64_t log_loss_steps = 100;
   int loader_threads = 0;  ///< of its own; 0: those that compute
   int num_threads = 0;     ///< that a worker computes with; 0: by the cores that it is granted

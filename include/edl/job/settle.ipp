@@ -54,6 +54,18 @@ inline void settle_steps(job& j) {
         "--lr_staleness_modulation is for gradients that are steps by themselves: add --use_async");
 }
 
+inline void settle_metrics(job& j, asked const& a) {
+  if (!a.save_best.empty()) j.save_best = read_monitor("save_best", a.save_best);
+  if (!a.early_stopping.empty()) j.early_stopping = read_early_stopping("early_stopping", a.early_stopping);
+  if (!j.save_best && !j.early_stopping) return;
+  char const* const flag = j.save_best ? "save_best" : "early_stopping";
+  if (j.evaluation_steps == 0)
+    throw usage_error(
+        fmt::format("--{} needs --evaluation_steps=N and --validation_data: what is to be compared?", flag));
+  if (j.save_best && j.checkpoint_dir.empty())
+    throw usage_error("--save_best needs --checkpoint_dir: where should the best model go?");
+}
+
 }  // namespace detail
 
 EDL_INLINE settled settle(command what, cli::command_line const& given) {
@@ -79,6 +91,7 @@ EDL_INLINE settled settle(command what, cli::command_line const& given) {
     throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
   if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty())
     throw usage_error("--evaluation_steps needs --validation_data: on which records?");
+  detail::settle_metrics(j, a);
   s.job = j;
   return s;
 }

@@ -123,6 +123,9 @@ class coordinator {
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
 
+  /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done.
+  void judged(std::uint64_t version, time_point now);
+
   /// Changes how many processes there are to be while the job runs. More are started, or the newest stop when
   /// they have handed over what they hold. Returns why not; empty: it is being done.
   std::string scale(scale_request const& r, time_point now);
@@ -232,6 +235,7 @@ class coordinator {
   bool state_may_come(time_point now) const;
   void evaluate(evaluated_version v, time_point now);
   void enqueue(write_checkpoint const& c);
+  void enqueue_when_judged(std::uint64_t version);
   void recover_slow(time_point now);
   void settle(task_fate fate, std::string const& reason);
   bool report_evaluation(task_report const& r, time_point now);
@@ -259,6 +263,7 @@ class coordinator {
   std::uint64_t minibatches_ = 0;  // heartbeats that told of one, at least
   std::uint32_t epochs_said_ = 0;
   checkpoint_queue checkpoints_;
+  std::optional<std::uint64_t> unjudged_;      // a checkpoint that waits for evaluations
   std::optional<std::uint64_t> last_version_;  // told in the closing phase
   std::optional<time_point> suspending_;       // since when
   speed_log speeds_;

@@ -64,7 +64,8 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
       evaluation_(detail::evaluated_shards(options_),
                   {.tasks = detail::queue_options(options_),
                    .start_delay = options_.evaluation_start_delay,
-                   .throttle = options_.evaluation_throttle},
+                   .throttle = options_.evaluation_throttle,
+                   .judged = options_.judges},
                   now),
       point_(options_.start),
       isolation_(options_.silence, options_.isolation),
@@ -334,7 +335,7 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
     // A world that begins with it tells it again.
     bool const again = options_.replicas && checkpoints_.newest() && r.version <= *checkpoints_.newest();
     if (options_.checkpoint && !again)
-      enqueue({generation_, r.version, false});
+      enqueue_when_judged(r.version);
     else
       commands_.emplace_back(release_frozen{r.version, false});
   }
@@ -347,6 +348,22 @@ EDL_INLINE void coordinator::evaluate(evaluated_version v, time_point now) {
   } else if (v.frozen && !evaluation_.wants_frozen(v.version)) {
     commands_.emplace_back(release_frozen{v.version, true});
   }
+}
+
+// What is decided by evaluations up to a checkpoint is decided when the job goes on from it.
+EDL_INLINE void coordinator::enqueue_when_judged(std::uint64_t version) {
+  if (!options_.judges || evaluation_.done_up_to(version)) return enqueue({generation_, version, false});
+  if (auto const older = std::exchange(unjudged_, version))
+    commands_.emplace_back(release_frozen{*older, false});
+}
+
+EDL_INLINE void coordinator::judged(std::uint64_t version, time_point) {
+  if (over() || !evaluation_.judged(version)) return;
+  worlds_.release(version);
+  commands_.emplace_back(release_frozen{version, true});
+  if (unjudged_ && evaluation_.done_up_to(*unjudged_))
+    enqueue({generation_, *std::exchange(unjudged_, std::nullopt), false});
+  advance();
 }
 
 EDL_INLINE void coordinator::enqueue(write_checkpoint const& c) {
@@ -389,6 +406,7 @@ EDL_INLINE void coordinator::advance() {
   while (auto result = evaluation_.take_result()) {
     auto const of = result->of;
     commands_.emplace_back(evaluation_done{*std::move(result)});
+    if (options_.judges) break;
     worlds_.release(of.version);
     if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
   }

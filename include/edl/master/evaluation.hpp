@@ -41,6 +41,7 @@ class evaluation {
     task_queue::options tasks;  ///< one epoch in order, whatever it says
     duration start_delay{};     ///< versions reached earlier than this after the start are left out
     duration throttle{};        ///< so are those reached sooner than this after the last one taken
+    bool judged = false;        ///< a version is held until `judged` tells that its result has been used
   };
 
   /// Lease ids have this bit set, to be told from those of training tasks.
@@ -73,6 +74,16 @@ class evaluation {
   /// The result of the version that has just been completed, once; the next one begins.
   std::optional<evaluation_result> take_result();
 
+  /// With `options::judged`: what was to be done with the result of this version is done, and the next one
+  /// begins. False: the version has been dropped meanwhile.
+  bool judged(std::uint64_t version);
+
+  /// Whether the result of this version is still to be used.
+  bool to_be_judged(std::uint64_t version) const { return judging_ && judging_->version == version; }
+
+  /// Whether nothing is being evaluated, or is to be, or to be judged, up to this version.
+  bool done_up_to(std::uint64_t version) const;
+
   /// The newest version that has been completed; `resume_after` it, a master that follows takes newer ones
   /// only.
   std::optional<std::uint64_t> completed() const { return last_completed_; }
@@ -90,9 +101,9 @@ class evaluation {
   /// Drops everything: the model is at `version` again.
   void roll_back(std::uint64_t version);
 
-  bool idle() const { return !active_ && waiting_.empty(); }
+  bool idle() const { return !active_ && !judging_ && waiting_.empty(); }
   bool empty() const { return shards_.empty(); }
-  std::size_t pending() const { return waiting_.size() + (active_ ? 1 : 0); }
+  std::size_t pending() const { return waiting_.size() + (active_ ? 1 : 0) + (judging_ ? 1 : 0); }
   task_queue const* active() const { return active_ ? &active_->queue : nullptr; }
 
  private:
@@ -113,6 +124,7 @@ class evaluation {
   std::optional<std::uint64_t> last_version_, last_completed_;
   std::deque<evaluated_version> waiting_;
   std::optional<job> active_;
+  std::optional<evaluated_version> judging_;
   std::uint64_t next_lease_ = lease_bit;
   std::string reason_;
 };

@@ -38,10 +38,11 @@ EDL_INLINE void evaluation::rests(std::uint64_t version) {
   if (active_ && active_->of.version == version) active_->of.frozen = false;
   for (auto& v : waiting_)
     if (v.version == version) v.frozen = false;
+  if (judging_ && judging_->version == version) judging_->frozen = false;
 }
 
 EDL_INLINE void evaluation::begin_next() {
-  if (active_ || waiting_.empty()) return;
+  if (active_ || judging_ || waiting_.empty()) return;
   options_.tasks.first_lease = next_lease_;
   active_.emplace(job{.of = waiting_.front(), .queue = task_queue(shards_, options_.tasks), .totals = {}});
   waiting_.pop_front();
@@ -102,16 +103,34 @@ EDL_INLINE std::vector<expired_lease> evaluation::expired(time_point now) const 
 EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
   if (!active_ || !active_->queue.finished()) return std::nullopt;
   evaluation_result result{active_->of, std::move(active_->totals), active_->queue.done().records_done};
-  last_completed_ = result.of.version;
   next_lease_ = active_->queue.next_lease();
   active_.reset();
+  if (options_.judged)
+    judging_ = result.of;
+  else
+    last_completed_ = result.of.version;
   begin_next();
   return result;
 }
 
+EDL_INLINE bool evaluation::judged(std::uint64_t version) {
+  if (!judging_ || judging_->version != version) return false;
+  last_completed_ = version;
+  judging_.reset();
+  begin_next();
+  return true;
+}
+
+EDL_INLINE bool evaluation::done_up_to(std::uint64_t version) const {
+  auto const later = [&](evaluated_version const& v) { return v.version > version; };
+  return (!active_ || later(active_->of)) && (!judging_ || later(*judging_)) &&
+         std::ranges::all_of(waiting_, later);
+}
+
 EDL_INLINE bool evaluation::wants_frozen(std::uint64_t version) const {
   auto const is = [&](evaluated_version const& v) { return v.frozen && v.version == version; };
-  return (active_ && is(active_->of)) || std::any_of(waiting_.begin(), waiting_.end(), is);
+  return (active_ && is(active_->of)) || (judging_ && is(*judging_)) ||
+         std::any_of(waiting_.begin(), waiting_.end(), is);
 }
 
 EDL_INLINE void evaluation::drop_active() {
@@ -123,6 +142,7 @@ EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> con
   auto const gone = [&](evaluated_version const& v) { return v.frozen && !held(v.version); };
   std::erase_if(waiting_, gone);
   if (active_ && gone(active_->of)) drop_active();
+  if (judging_ && gone(*judging_)) judging_.reset();
   begin_next();
 }
 
@@ -131,11 +151,13 @@ EDL_INLINE void evaluation::forget_after(std::uint64_t version) {
   last_version_ = version;
   std::erase_if(waiting_, [&](auto const& v) { return v.version > version; });
   if (active_ && active_->of.version > version) drop_active();
+  if (judging_ && judging_->version > version) judging_.reset();
   begin_next();
 }
 
 EDL_INLINE void evaluation::roll_back(std::uint64_t version) {
   drop_active();
+  judging_.reset();
   waiting_.clear();
   // The version itself is the same model as before; it need not be evaluated again if it has been.
   if (last_completed_ == version)

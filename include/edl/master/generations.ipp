@@ -17,7 +17,8 @@ EDL_INLINE void coordinator::void_leases() {
   speeds_.interrupted();
   generations_.begin_again();
   training_first_.clear();
-  auto const frozen = checkpoints_.clear();
+  auto frozen = checkpoints_.clear();
+  if (auto const waiting = std::exchange(unjudged_, std::nullopt)) frozen.push_back(*waiting);
   if (options_.replicas) worlds_.not_written(frozen);
   last_version_.reset();
   point_.reset();

@@ -33,6 +33,9 @@ struct job_options {
   std::uint64_t max_step = 0;          ///< minibatches after which to stop; 0: no limit
   std::uint64_t evaluation_steps = 0;  ///< with training: evaluate what servers report, and the end; 0: no
   duration evaluation_start_delay{}, evaluation_throttle{};
+  /// Results of evaluations decide on something: each version is held until `coordinator::judged`, and a
+  /// checkpoint is written when all up to its version have been.
+  bool judges = false;
   bool checkpoint = false;        ///< write the versions that servers report for it
   bool final_checkpoint = false;  ///< write the last version before the job is finished
   std::uint64_t seed = 0;

@@ -8,6 +8,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <map>
 
@@ -307,6 +308,86 @@ EDL_INLINE asio::awaitable<void> server::write_model(std::string const& path, vi
   co_return;
 }
 
+// Of the current version, or of a frozen one; each keeper has one range.
+EDL_INLINE asio::awaitable<std::uint64_t> server::pull_ranges(std::vector<keeper> const& from,
+                                                              std::optional<std::uint64_t> frozen,
+                                                              std::span<float> variables) {
+  std::uint64_t version = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
+    wire::PullRequest request;
+    request.set_range(from[i].range);
+    request.set_generation(coordinator_.generation());
+    request.set_frozen(frozen.has_value());
+    request.set_version(frozen.value_or(0));
+    net::outgoing what{.method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
+    what.into.push_back(std::as_writable_bytes(variables.subspan(range.first, range.size())));
+    net::reply const reply = co_await from[i].to->call(what);
+    version = wire::unpack<wire::PullReply>(reply.message, from[i].to->name()).version();
+  }
+  co_return version;
+}
+
+EDL_INLINE asio::awaitable<void> server::write_best(evaluated_version of) {
+  std::vector<float> variables(options_.layout.size());
+  std::vector<checkpoint::row_source> tables;
+  if (options_.job.replicas) {
+    // Each of them has all ranges.
+    auto const from = of.frozen ? claimants(of.version) : keepers(true);
+    std::string why = "no worker has it";
+    bool there = false;
+    for (std::size_t i = 0; i < from.size() && !there; ++i) try {
+        std::vector<keeper> const one(1, from[i]);
+        co_await pull_ranges(one, of.version, variables);
+        there = true;
+      } catch (net::call_error const& e) {
+        why = e.what();
+      }
+    if (!there) throw error(fmt::format("the model cannot be had: {}", why));
+    tables = co_await row_sources(keepers(true));
+  } else {
+    auto const from = keepers();
+    co_await pull_ranges(from, of.version, variables);
+    tables = co_await row_sources(from);
+  }
+  std::filesystem::create_directories(options_.best);
+  std::string const path = options_.best + "/model.safetensors";
+  co_await asio::co_spawn(writer_, write_model(path, variables, tables, of.version), asio::use_awaitable);
+  log_.info(fmt::format("model written to {}", path));
+}
+
+// The best is written before it is said to be the best: whoever reads the list finds the model.
+EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
+  std::uint64_t const version = of.of.version;
+  std::uint64_t generation = coordinator_.generation();
+  auto since = now();
+  std::string failed;
+  for (bool told = false; best;) {
+    failed.clear();
+    try {
+      co_await write_best(of.of);
+      break;
+    } catch (std::exception const& e) {
+      failed = e.what();
+    }
+    // What is gone with its generation is evaluated again when the job comes to it.
+    if (coordinator_.over() || !coordinator_.evaluations().to_be_judged(version)) co_return;
+    if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation()) since = now();
+    if (now() - since >= options_.final_patience) break;
+    if (!std::exchange(told, true))
+      log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
+    co_await pause(std::min(options_.storage_pause, options_.final_patience));
+  }
+  if (!failed.empty())
+    log_.warning(
+        fmt::format("version {} is the best, but its model cannot be written, and it does not count: {}",
+                    version, failed));
+  else if (around_.judged && around_.judged(of))
+    coordinator_.stop(now());
+  coordinator_.judged(version, now());
+  obey();
+}
+
 EDL_INLINE asio::awaitable<void> server::export_variables() {
   std::vector<float> variables(options_.layout.size());
   std::uint64_t version = 0;
@@ -317,17 +398,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
   } else {
     auto const from = keepers();
     tables = co_await row_sources(from);
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
-      wire::PullRequest request;
-      request.set_range(from[i].range);
-      request.set_generation(coordinator_.generation());
-      net::outgoing what{
-          .method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
-      what.into.push_back(std::as_writable_bytes(std::span(variables).subspan(range.first, range.size())));
-      net::reply const reply = co_await from[i].to->call(what);
-      version = wire::unpack<wire::PullReply>(reply.message, from[i].to->name()).version();
-    }
+    version = co_await pull_ranges(from, {}, variables);
   }
   std::string const path = options_.output + "/model.safetensors";
   co_await asio::co_spawn(writer_, write_model(path, variables, tables, version), asio::use_awaitable);

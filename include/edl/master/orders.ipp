@@ -39,6 +39,11 @@ EDL_INLINE void server::carry(std::string what, std::function<asio::awaitable<vo
   });
 }
 
+EDL_INLINE void server::stop() {
+  coordinator_.stop(now());
+  obey();
+}
+
 EDL_INLINE void server::fail(std::string const& reason) {
   coordinator_.fail(reason);
   obey();

@@ -57,6 +57,7 @@ struct server_options {
   std::string checkpoint_dir;      ///< empty: none
   std::uint64_t keep_checkpoint_max = 0;
   std::string output;                 ///< directory for the trained model; empty: none
+  std::string best;                   ///< for the best model, with `job_options::judges`
   checkpoint::manifest manifest;      ///< of every checkpoint, but for version and files
   master::journal journal;            ///< read already
   std::optional<memory> before = {};  ///< what was in it
@@ -74,10 +75,13 @@ struct callbacks {
   std::function<void(role of, std::uint32_t id, std::uint32_t with)> replace;
   std::function<void(role of, std::uint32_t id, std::optional<std::uint32_t> instead_of)> start;
   std::function<void(role of, std::uint32_t id)> stop;
-  std::function<void(evaluation_result const&)> evaluated;
+  /// With `job_options::judges`: whether the version is the best so far, and its model is to be written.
+  std::function<bool(evaluation_result const&)> evaluated;
   std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete, or suspended
   /// What the job has been waiting for too long; empty: nothing any more. Told once at the start.
   std::function<void(std::string const& what)> waits = {};
+  /// A result counts: the model is written, if it is the best. True: the job is to end early.
+  std::function<bool(evaluation_result const&)> judged = {};
 };
 
 /// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
@@ -105,6 +109,9 @@ class server {
   /// What the platform has found, and that the job is to end so that it can go on: as the coordinator's.
   void adopt(found_processes const& those);
   void suspend();
+
+  /// Begins no more tasks: the job ends as if these were all.
+  void stop();
 
   /// Ends the job with a reason that the process around it has.
   void fail(std::string const& reason);
@@ -139,6 +146,8 @@ class server {
   asio::awaitable<void> release(release_frozen c);
   asio::awaitable<void> finish();
   asio::awaitable<void> export_variables();
+  asio::awaitable<void> judge(evaluation_result of, bool best);
+  asio::awaitable<void> write_best(evaluated_version of);
   asio::awaitable<std::uint64_t> pull_copy(std::span<float> variables);
   asio::awaitable<void> pause(std::chrono::milliseconds d = std::chrono::milliseconds(50));
   void carry(std::string what, std::function<asio::awaitable<void>()> work);
@@ -187,6 +196,8 @@ class server {
   bool takes_part(keeper const& k) const;
   std::string waits(std::chrono::steady_clock::time_point now) const;
   void watch_steps(std::chrono::steady_clock::time_point now);
+  asio::awaitable<std::uint64_t> pull_ranges(std::vector<keeper> const& from,
+                                             std::optional<std::uint64_t> frozen, std::span<float> variables);
   asio::awaitable<std::vector<checkpoint::row_source>> row_sources(std::vector<keeper> const& from);
   asio::awaitable<void> write_model(std::string const& path, view<float> variables,
                                     std::span<checkpoint::row_source const> tables, std::uint64_t version);

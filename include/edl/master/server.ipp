@@ -143,7 +143,11 @@ EDL_INLINE void server::execute(release_frozen const& c) {
 
 EDL_INLINE void server::execute(replace_process const& c) { around_.replace(c.of, c.id, c.with); }
 
-EDL_INLINE void server::execute(evaluation_done const& c) { around_.evaluated(c.result); }
+EDL_INLINE void server::execute(evaluation_done const& c) {
+  bool const best = around_.evaluated(c.result);
+  if (options_.job.judges)
+    carry("an evaluation cannot be judged", [this, of = c.result, best] { return judge(of, best); });
+}
 
 EDL_INLINE void server::execute(finish_job const&) {
   carry("the job cannot be finished", [this] { return finish(); });

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "edl/master/coordinator.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/train/local.hpp"
+#include "edl/train/metric_history.hpp"
 #include "edl/train/outputs.hpp"
 #include "edl/train/progress.hpp"
 #include "edl/train/records.hpp"
@@ -47,6 +49,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
         store_(detail::shared_by(store_options_of(j, p, *policy_, 0, 1), trainer)),
         options_(master_options(j, r, log_)),
         master_(options_, now()),
+        history_(history_of(j, p, options_.start.version)),
         view_(log_, ::isatty(2) == 1) {
     configure(store_, job_, program_, options_.start.directory);
     // Not what would need host memory between steps: --get_model_steps, and servers' differing histories.
@@ -57,6 +60,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     if (!master_.over())
       master_.join({.of = master::role::worker, .layout = checkpoint::layout_digest(p.layout)}, now());
     obey();
+    if (history_ && history_->stopped()) master_.stop(now());
   }
 
   worker::assignment next(std::uint32_t) override {
@@ -130,17 +134,14 @@ class local_links final : public worker::master_link, public worker::parameter_l
     finish_writing(true);
     if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train) write(store_.cut());
     if (complete && !job_.output.empty()) {
-      std::string const path = job_.output + "/model.safetensors";
-      ps::cut const what = store_.cut();
-      std::vector<checkpoint::row_source> tables;
-      for (auto const& cut : what.tables) tables.push_back(checkpoint::rows_of(*cut));
-      checkpoint::export_model(path, program_.layout, what.variables.variables(), tables, what.version(),
-                               {job_.seed, job_.hyperparameters});
-      log_.info(fmt::format("model written to {}", path));
+      ps::snapshot const what = store_.snapshot();
+      export_to(job_.output, what.variables(), what.version());
     }
     view_.clear();
     if (std::string const line = store_.describe_tables(); !line.empty()) log_.info(line);
     for (std::string const& line : account_lines(master_)) log_.info(line);
+    if (history_)
+      for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
     if (!complete) log_.warning(fmt::format("stopped; {}", way_on(job_)));
     if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
   }
@@ -203,6 +204,32 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::evaluation_done const& c) {
     view_.clear();
     log_.info(evaluation_line(program_, c.result));
+    if (history_) judge(c.result);
+  }
+
+  /// The best is written before it is said to be the best.
+  void judge(master::evaluation_result const& r) {
+    auto const metrics = program_.metrics(r.totals);
+    auto const verdict = history_->judge(r.of.version, metrics);
+    if (verdict.best) {
+      ps::snapshot const what =
+          r.of.version == store_.version() ? store_.snapshot() : store_.evaluation(r.of.version);
+      std::filesystem::create_directories(best_path(job_));
+      export_to(best_path(job_), what.variables(), what.version());
+    }
+    history_->add(r.of.version, metrics);
+    if (verdict.stop) master_.stop(now());
+    master_.judged(r.of.version, now());
+  }
+
+  void export_to(std::string const& directory, view<float> variables, std::uint64_t version) {
+    ps::cut const rows = store_.cut();
+    std::vector<checkpoint::row_source> tables;
+    for (auto const& cut : rows.tables) tables.push_back(checkpoint::rows_of(*cut));
+    std::string const path = directory + "/model.safetensors";
+    checkpoint::export_model(path, program_.layout, variables, tables, version,
+                             {job_.seed, job_.hyperparameters});
+    log_.info(fmt::format("model written to {}", path));
   }
   void execute(master::finish_job const&) {}
   void execute(master::suspend_job const&) {}
@@ -245,6 +272,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   bool moved_ = false;  // to the trainer
   master::job_options options_;
   master::coordinator master_;
+  std::optional<metric_history> history_;
   progress_view view_;
   worker::progress const* seen_ = nullptr;
   clock::time_point last_beat_{};

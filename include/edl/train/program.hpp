@@ -47,6 +47,8 @@ struct program {
   /// The metrics by name, from their totals over any number of workers.
   std::function<std::vector<std::pair<std::string, double>>(view<double> totals)> metrics;
 
+  std::vector<std::string> metric_names;  ///< in their order
+
   /// What the model wants done with predictions, if it says so: rows × outputs, in the process of that
   /// worker.
   std::function<void(int rows, view<float> outputs, int worker)> on_predictions;

@@ -67,6 +67,7 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
   o.max_step = detail::times(j.max_step, averages ? std::uint64_t(j.grads_to_wait) : 1);
   // Zero is the end only to the user, and never to the master.
   o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
+  o.judges = j.save_best || j.early_stopping;
   o.checkpoint = o.final_checkpoint = j.what == command::train && !j.checkpoint_dir.empty();
   o.seed = j.seed;
   o.shuffle = j.shuffle;
