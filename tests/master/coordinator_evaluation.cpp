@@ -135,3 +135,33 @@ TEST_CASE("only predicting") {
   CHECK(m.work(task_kind::prediction) == 1);
   CHECK(m.it.finished());
 }
+
+TEST_CASE("where evaluations decide on something, a checkpoint waits for those before it") {
+  auto o = small(job_type::training_with_evaluation);
+  o.evaluation_steps = 2;
+  o.checkpoint = true;
+  o.judges = true;
+  master m(o);
+  m.start();
+  m.it.version_reached({1, 4, true, true}, m.now);
+  CHECK(!m.take<write_checkpoint>());
+  for (task_reply t = m.ask(); t.kind == task_kind::evaluation; t = m.ask())
+    CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .metrics = {1}}, m.now));
+  CHECK(m.take<evaluation_done>()->result.of.version == 4);
+  CHECK(!m.take<release_frozen>());  // until it is judged
+  CHECK(!m.it.remembered().evaluated);
+  CHECK(!m.take<write_checkpoint>());
+  m.it.judged(4, m.now);
+  CHECK(m.it.remembered().evaluated == 4);
+  auto const commands = m.it.take_commands();
+  CHECK(std::ranges::any_of(commands, [](command const& c) {
+    auto const* const r = std::get_if<release_frozen>(&c);
+    return r && r->version == 4 && r->evaluation;
+  }));
+  CHECK(std::ranges::any_of(commands, [](command const& c) {
+    auto const* const w = std::get_if<write_checkpoint>(&c);
+    return w && w->version == 4;
+  }));
+  m.it.judged(4, m.now);  // told twice
+  CHECK(m.it.take_commands().empty());
+}

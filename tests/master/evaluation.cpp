@@ -187,3 +187,41 @@ TEST_CASE("without validation data nothing is evaluated") {
     CHECK(e.idle());
   }
 }
+
+TEST_CASE("a version whose result decides on something is held until it has") {
+  auto e = service({.judged = true});
+  CHECK(e.version_reached({50}, start));
+  CHECK(e.version_reached({60}, start));
+  work(e);
+  auto const result = e.take_result();
+  REQUIRE(result);
+  CHECK(!e.completed());
+  CHECK(e.wants_frozen(50));
+  CHECK(e.to_be_judged(50));
+  CHECK(!e.done_up_to(50));
+  CHECK(e.done_up_to(49));
+  CHECK(!e.idle());
+  CHECK(!e.lease(0, 1, start));  // the next waits
+  CHECK(!e.judged(60));
+  CHECK(e.judged(50));
+  CHECK(!e.judged(50));
+  CHECK(e.completed() == 50);
+  CHECK(e.done_up_to(50));
+  CHECK(!e.done_up_to(60));
+  work(e);
+  CHECK(e.take_result()->of.version == 60);
+  // What is rolled back is not judged, and is evaluated again.
+  e.roll_back(55);
+  CHECK(!e.judged(60));
+  CHECK(e.version_reached({60}, start));
+}
+
+TEST_CASE("a version that waits to be judged goes with those that had it frozen") {
+  auto e = service({.judged = true});
+  CHECK(e.version_reached({50}, start));
+  work(e);
+  CHECK(e.take_result());
+  e.forget_unless([](std::uint64_t) { return false; });
+  CHECK(e.idle());
+  CHECK(!e.judged(50));
+}

@@ -177,3 +177,44 @@ TEST_CASE("--max_step ends a job at exactly that step, and a longer one goes on 
     }
   }
 }
+
+TEST_CASE("the best version is the same after a kill as without one") {
+  job::scratch const dir;
+  auto const in = [&](char const* name, lines const& more) {
+    lines all{"--validation_data=" + job::data().validation,
+              "--num_epochs=3",
+              "--evaluation_steps=16",
+              "--checkpoint_steps=24",
+              "--save_best=accuracy",
+              "--checkpoint_dir=" + dir / name};
+    all.insert(all.end(), more.begin(), more.end());
+    return train(all);
+  };
+  lines const stopping{"--early_stopping=accuracy,patience=3"};
+  CHECK(job::run(in("whole", stopping)).wait() == 0);
+  // Killed while it evaluates, and amid a task.
+  for (std::string const& at :
+       lines{"Evaluation metrics[v=32]", "Checkpoint of version 72", "Evaluation metrics[v=96]"}) {
+    job::run j(in("killed", stopping), {.env = {{"TINY_DELAY_US", "100"}}});
+    if (!j.says(at)) break;  // it has ended early
+    ::kill(j.pid(), SIGKILL);
+    CHECK(j.wait() == 128 + SIGKILL);
+  }
+  job::run last(in("killed", stopping));
+  CHECK(last.wait() == 0);
+  CAPTURE(last.log());
+  CHECK(has(last.log(), "Best accuracy: "));
+  CHECK(slurp(dir / "killed/evaluations.json") == slurp(dir / "whole/evaluations.json"));
+  CHECK(slurp(dir / "killed/best/model.safetensors") == slurp(dir / "whole/best/model.safetensors"));
+  // The same command has nothing to do any more.
+  job::run again(in("killed", stopping));
+  CHECK(again.wait() == 0);
+  CHECK(slurp(dir / "killed/evaluations.json") == slurp(dir / "whole/evaluations.json"));
+  // The best is a model.
+  job::run evaluate({"evaluate", "--validation_data=" + job::data().validation,
+                     "--checkpoint_dir_for_init=" + dir / "killed/best"});
+  CHECK(evaluate.wait() == 0);
+  job::run refused(in("c", {"--early_stopping=loss:min"}));
+  CHECK(refused.wait() == 1);
+  CHECK(has(refused.log(), "--early_stopping=loss: the model's metrics are accuracy"));
+}

@@ -40,7 +40,10 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   if ((tasks_ && tasks_->recovered_waiting(lane)) || training_first_.contains(worker))
     reply = lease_work(worker, incarnation, now, lane);
   if (!reply) reply = lease_evaluation(worker, incarnation, now);
-  if (!reply) reply = lease_work(worker, incarnation, now, lane);
+  // Only so many versions stay frozen, and none that decides on something is to be given up. Lanes go on
+  // together, or a step would lack one.
+  bool const waits = options_.judges && options_.lanes == 0 && evaluation_.pending() > 0;
+  if (!reply && !waits) reply = lease_work(worker, incarnation, now, lane);
   return reply ? *reply : nothing;
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best model and the early end of jobs with several processes.
+#include <filesystem>
+
+#include "app/tiny_job.hpp"
+
+using namespace tiny;
+
+namespace {
+
+lines watched(job::scratch const& dir, std::string const& name, lines more = {}) {
+  more.insert(more.end(),
+              {"--validation_data=" + job::data().validation, "--num_epochs=4", "--evaluation_steps=16",
+               "--checkpoint_steps=24", "--save_best=accuracy", "--checkpoint_dir=" + dir / name});
+  return more;
+}
+
+}  // namespace
+
+TEST_CASE("the best model is kept by servers and by all-reduce, and a job ends early") {
+  job::scratch const dir;
+  int n = 0;
+  for (lines const& how :
+       {cluster(2, 2, watched(dir, "servers", {"--use_async", "--early_stopping=accuracy:min,patience=1"})),
+        replicas(2, watched(dir, "copies", {"--early_stopping=accuracy:min,patience=1"}))}) {
+    // Accuracy rises, so that the lowest is an early one.
+    job::run j(how);
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "Early stopping: accuracy has made no progress in the 1 evaluations up to version "));
+    CHECK(has(j.log(), "Best accuracy: "));
+    CHECK(j.nothing_left());
+    std::string const best = dir / (n++ == 0 ? "servers" : "copies") + "/best";
+    CHECK(std::filesystem::exists(best + "/model.safetensors"));
+    job::run evaluate(
+        {"evaluate", "--validation_data=" + job::data().validation, "--checkpoint_dir_for_init=" + best});
+    CHECK(evaluate.wait() == 0);
+  }
+}
+
+TEST_CASE("a job in a fixed order has the same best model when a worker and the master are killed") {
+  job::scratch const dir;
+  lines const order{"--fixed_global_batch", "--num_threads=1", "--deterministic"};
+  job::run whole(replicas(2, watched(dir, "whole", order)));
+  CHECK(whole.wait() == 0);
+  job::run j(replicas(2, watched(dir, "killed", order)), slow);
+  REQUIRE(j.says("Evaluation metrics[v=16]"));
+  for (char const* role : {"worker", "master"}) {
+    pid_t const victim = j.find(role, role == std::string("worker") ? 1 : 0);
+    REQUIRE(victim);
+    ::kill(victim, SIGKILL);
+    REQUIRE(j.says(role == std::string("worker") ? "Evaluation metrics[v=48]"
+                                                 : "another master has ended before its job"));
+  }
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  check_account(j.log(), 4);
+  CHECK(slurp(dir / "killed/best/model.safetensors") == slurp(dir / "whole/best/model.safetensors"));
+}
