@@ -218,3 +218,19 @@ TEST_CASE("the best version is the same after a kill as without one") {
   CHECK(refused.wait() == 1);
   CHECK(has(refused.log(), "--early_stopping=loss: the model's metrics are accuracy"));
 }
+
+TEST_CASE("gradients are clipped, and by the same amount wherever they go") {
+  job::scratch const dir;
+  auto const model = [&](std::string const& name, lines const& more) {
+    lines all{"--output=" + dir / name, "--deterministic", "--num_threads=1"};
+    all.insert(all.end(), more.begin(), more.end());
+    CHECK(job::run(train(all)).wait() == 0);
+    return slurp(dir / name + "/model.safetensors");
+  };
+  std::string const free = model("free", {}), bound = model("bound", {"--clip_norm=0.05"});
+  CHECK(free != bound);
+  CHECK(free == model("wide", {"--clip_norm=1e6", "--clip_value=1e6"}));
+  CHECK(bound == model("served", {"--clip_norm=0.05", "--num_workers=1", "--num_ps_pods=2"}));
+  CHECK(bound == model("copied",
+                       {"--clip_norm=0.05", "--num_workers=1", "--distribution_strategy=AllreduceStrategy"}));
+}

@@ -40,6 +40,7 @@ void read(std::optional<T>& into, std::string const& value) {
 }
 
 inline std::string written(std::string const& value) { return value; }
+inline std::string written(float value) { return fmt::format("{}", value); }
 inline std::string written(bool value) { return value ? "true" : "false"; }
 template <class T>
   requires std::is_arithmetic_v<T>
@@ -128,6 +129,10 @@ class table {
     f.of = {command::train, command::evaluate, command::predict};
     if constexpr (std::is_enum_v<T>) f.is.choices = all_names<T>();
     if constexpr (std::same_as<T, bool>) f.is.what = cli::flag::kind::truth;
+    if constexpr (std::floating_point<T>) {
+      f.is.what = cli::flag::kind::number;
+      f.is.lowest = 0;
+    }
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
       f.is.what = cli::flag::kind::whole;
       f.is.least = 0;
@@ -267,6 +272,12 @@ inline void training(table& t) {
       .from(1, most_records)
       .only(train)
       .elasticdl();
+  t.flag("clip_value", &job::clip_value, "workers",
+         "cut each element of a minibatch's gradient to at most this, either way; 0: none")
+      .only(train);
+  t.flag("clip_norm", &job::clip_norm, "workers",
+         "scale a minibatch's gradient, rows of tables included, to at most this Euclidean norm; 0: none")
+      .only(train);
   t.flag("evaluation_steps", &job::evaluation_steps, "master, workers",
          "evaluate every so many versions of the model, and the last; 0: the last only")
       .only(train)
@@ -391,6 +402,7 @@ inline std::string type_cell(cli::flag const& f) {
   using enum cli::flag::kind;
   if (!f.choices.empty()) return fmt::format("`{}`", fmt::join(f.choices, "`, `"));
   if (f.what == truth) return "true or false";
+  if (f.what == number) return fmt::format("{} or more", f.lowest);
   if (f.what != whole) return "text";
   bool const open = f.most == std::numeric_limits<std::uint64_t>::max();
   return open ? fmt::format("{} or more", f.least) : fmt::format("{} to {}", f.least, f.most);

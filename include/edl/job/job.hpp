@@ -90,6 +90,7 @@ struct job {
   std::optional<std::uint64_t> sync_version_tolerance;  ///< none: 0, or with grads_to_wait 1 without limit
   bool lr_staleness_modulation = false;
   int get_model_steps = 1;
+  float clip_value = 0, clip_norm = 0;  ///< of a minibatch's gradient; 0: it is not clipped
   int relaunch_on_worker_failure = 1;
   int max_task_retries = 3;
   int master_timeout = 900;  ///< seconds that workers and servers wait for a master that is away

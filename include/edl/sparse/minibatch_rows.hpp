@@ -39,6 +39,9 @@ class minibatch_rows {
   /// `gradients`: of the batch's features. One answer for each table, valid until the next call.
   std::span<row_gradients const> sum(data::batch const& b, view<float> gradients);
 
+  /// The gradients of rows that `sum` made, of a table, to be changed.
+  std::span<float> gradients(std::size_t table) { return tables_[table].gradients; }
+
  private:
   struct part {
     std::size_t width = 0;

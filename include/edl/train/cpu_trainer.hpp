@@ -23,6 +23,7 @@ class cpu_trainer final : public learning_trainer {
   std::string device() const override;
   std::span<float> variables() override { return of().variables(); }
   view<float> gradients() const override { return of().gradients(); }
+  std::span<float> gradients_to_change() override { return of().gradients(); }
   void share(std::function<void(int)> const& work) override;
   double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override;
   void evaluate(data::batch const& b, std::span<double> totals) override;

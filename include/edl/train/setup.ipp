@@ -110,6 +110,7 @@ EDL_INLINE worker::session_options session_options_of(job const& j) {
           .shuffle = j.shuffle,
           .skip_damaged = j.skip_damaged,
           .get_model_steps = j.get_model_steps,
+          .clip = {.value = j.clip_value, .norm = j.clip_norm},
           .log_loss_steps = j.log_loss_steps};
 }
 

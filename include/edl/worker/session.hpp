@@ -17,6 +17,7 @@
 #include "edl/data/loader.hpp"
 #include "edl/data/source.hpp"
 #include "edl/optim/update_rule.hpp"
+#include "edl/worker/clip.hpp"
 #include "edl/worker/links.hpp"
 #include "edl/worker/trainer.hpp"
 
@@ -39,6 +40,7 @@ struct session_options {
   bool shuffle = true;
   bool skip_damaged = false;
   int get_model_steps = 1;  ///< steps between two pulls
+  clipping clip{};
   std::uint64_t log_loss_steps = 100;
 };
 
@@ -103,6 +105,7 @@ class session {
   void work(lease& l, data::batch& b);
   void train(lease& l, data::batch& b);
   void pull_rows(data::batch& b);
+  void clip_gradients();
   void local_step();
   void pull();
   void end(std::string const& error);

@@ -55,6 +55,8 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
                                            options_.evaluates ? records(from_.evaluation) : 0);
     if (!kept.empty()) log_.info(kept);
   }
+  if (options_.clip.any() && model_.gradients_to_change().size() != model_.gradients().size())
+    throw usage_error("--clip_norm and --clip_value are for what the processor computes: add --device=cpu");
   if (options_.get_model_steps > 1)
     for (std::size_t i = 0; i < rule_.slots().size(); ++i)
       slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
@@ -261,6 +263,12 @@ EDL_INLINE void session::pull_rows(data::batch& b) {
   rows_.fill(b);
 }
 
+EDL_INLINE void session::clip_gradients() {
+  std::vector<std::span<float>> parts{model_.gradients_to_change()};
+  for (std::size_t t = 0; t < rows_.tables(); ++t) parts.push_back(rows_.gradients(t));
+  clip(options_.clip, parts);
+}
+
 EDL_INLINE void session::train(lease& l, data::batch& b) {
   minibatch_key const key{l.task.task, l.next, l.minibatches};
   std::uint64_t const step = mix(mix(key.task.epoch, key.task.index), key.index);
@@ -275,7 +283,8 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
     {
       detail::seen_pass const shown(seen_);
-      loss = model_.train(b, step, ready_);
+      // What is clipped is known at the end, and none of it may be on its way before.
+      loss = model_.train(b, step, options_.clip.any() ? gradients_ready() : ready_);
     }
     if (!std::isfinite(loss)) {
       steps_since_pull_ = -1;  // the pass has spoilt the carried state
@@ -287,8 +296,9 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
     }
     std::span<float> const state = model_.variables().last(change_.size());
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
-    result = parameters_.push(*at_work_, version_, model_.gradients(), change_,
-                              rows_.sum(b, model_.input_gradients()));
+    auto const of_rows = rows_.sum(b, model_.input_gradients());
+    if (options_.clip.any()) clip_gradients();
+    result = parameters_.push(*at_work_, version_, model_.gradients(), change_, of_rows);
     turn_is_over_ = !result.stale;
     if (turn_is_over_) break;
     steps_since_pull_ = -1;

@@ -74,6 +74,9 @@ class trainer {
   /// One per parameter, of the minibatch last trained on.
   virtual view<float> gradients() const = 0;
 
+  /// The same, to be changed before they are used; empty where they are not in host memory.
+  virtual std::span<float> gradients_to_change() { return {}; }
+
   /// Which features are rows of tables. They are in a batch when it is computed with.
   virtual sparse::embedding_layout const& embeddings() const {
     static sparse::embedding_layout const none;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/job/monitor.hpp"
+#include "edl/train/hyperparameters.hpp"
+
+namespace edl::app {
+
+/// What is searched: values of hyperparameters, and how long the runs are.
+struct sweep_options {
+  std::vector<std::string> grid;    ///< `name=value,value,…`: all combinations
+  std::vector<std::string> random;  ///< `name=from:to` or `name=from:to:log`: drawn between these
+  std::uint32_t trials = 0;  ///< with `random`: how many are drawn; each combination of the grid has as many
+  std::uint64_t seed = 1;    ///< of what is drawn
+  std::uint64_t steps = 0;   ///< of a whole run
+  std::uint32_t halving =
+      0;  ///< each round goes on with one of so many runs, for so many times the steps; 0: all are whole
+  std::uint64_t first_steps = 0;  ///< of the first round; 0: an eighth of a whole run
+};
+
+/// One choice of values, and what became of it.
+struct trial {
+  train::settings values;
+  std::uint64_t steps = 0;      ///< that it has made
+  std::optional<double> value;  ///< of the metric, after these; none where its run failed
+};
+
+/// All trials of a search, in an order of their own. Every value is checked against what the model declares:
+/// usage_error as `train::set`, and where there is nothing to search, or more than 10,000 trials.
+std::vector<trial> trials_of(sweep_options const& o, train::hyperparameters const& known);
+
+/// Steps after which the runs of each round stop, ascending; the last are `steps`.
+std::vector<std::uint64_t> rounds_of(sweep_options const& o);
+
+/// Which trials take part in a round, by number, in their order: all in the first, and of those of the one
+/// before the best share, rounded up. Ties go to the lower number; a trial without a value has failed, and is
+/// left out. Empty where one of the round before has no result yet.
+std::vector<std::size_t> runs_of(std::size_t round, std::vector<trial> const& all, sweep_options const& o,
+                                 monitor const& by);
+
+/// A table for people, the best first; `best` many lines at most.
+std::string table_of(std::vector<trial> const& all, monitor const& by, std::size_t most = 20);
+
+/// The number of the best trial among those that made the most steps; none where all failed.
+std::optional<std::size_t> best_of(std::vector<trial> const& all, monitor const& by);
+
+/// The trials as JSON, and back; `where` stands in errors.
+std::string to_json(std::vector<trial> const& all);
+std::vector<trial> trials_from_json(std::string const& text, std::string const& where);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/sweep_plan.ipp"
+#endif

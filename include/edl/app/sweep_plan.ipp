@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "edl/app/sweep_plan.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/random.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline constexpr std::size_t most_trials = 10'000;
+
+struct named_text {
+  std::string name, text;
+};
+
+inline named_text split_name(char const* flag, std::string const& given) {
+  auto const at = given.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == given.size())
+    throw usage_error(
+        fmt::format("--{}={}: expected name={}", flag, given,
+                    std::string_view(flag) == "grid" ? "value,value,…" : "from:to or name=from:to:log"));
+  return {given.substr(0, at), given.substr(at + 1)};
+}
+
+/// Where a drawn value lies.
+struct interval {
+  std::string name;
+  double from = 0, to = 0;
+  bool log = false, whole = false;
+};
+
+inline interval interval_of(std::string const& given, train::hyperparameters const& known) {
+  auto const [name, text] = split_name("random", given);
+  cli::words const parts = cli::split(text, ':');
+  interval i{.name = name};
+  auto const number = [&](std::string const& s) {
+    double n = 0;
+    auto const [end, failure] = std::from_chars(s.data(), s.data() + s.size(), n);
+    if (failure != std::errc{} || end != s.data() + s.size() || !std::isfinite(n))
+      throw usage_error(fmt::format("--random={}: '{}' is no number", given, s));
+    return n;
+  };
+  if (parts.size() < 2 || parts.size() > 3 || (parts.size() == 3 && parts[2] != "log"))
+    throw usage_error(fmt::format("--random={}: expected name=from:to or name=from:to:log", given));
+  i.from = number(parts[0]), i.to = number(parts[1]), i.log = parts.size() == 3;
+  if (i.from > i.to || (i.log && i.from <= 0))
+    throw usage_error(
+        fmt::format("--random={}: expected from ≤ to{}", given, i.log ? ", and more than 0" : ""));
+  for (cli::flag const& f : known)
+    if (f.name == name) i.whole = f.what == cli::flag::kind::whole;
+  return i;
+}
+
+/// A function of the seed, the trial and the name alone, so that more trials begin with the same ones.
+inline std::string drawn(interval const& i, std::uint64_t seed, std::size_t trial) {
+  std::uint64_t of_name = 0;
+  for (char const c : i.name) of_name = mix(of_name, std::uint64_t(static_cast<unsigned char>(c)));
+  double const u = double(mix(mix(seed, trial), of_name) >> 11) / double(std::uint64_t{1} << 53);
+  double const x = i.log ? std::exp(std::log(i.from) + u * (std::log(i.to) - std::log(i.from)))
+                         : i.from + u * (i.to - i.from);
+  return i.whole ? fmt::format("{}", std::llround(x)) : fmt::format("{:.6g}", std::clamp(x, i.from, i.to));
+}
+
+}  // namespace detail
+
+EDL_INLINE std::vector<trial> trials_of(sweep_options const& o, train::hyperparameters const& known) {
+  if (o.grid.empty() && o.random.empty())
+    throw usage_error(
+        "a sweep needs --grid name=value,value,… or --random name=from:to: what is to be searched?");
+  if (o.random.empty() != (o.trials == 0))
+    throw usage_error("--random and --trials go together: how many values are to be drawn, and of what?");
+  std::vector<trial> all(1);
+  train::settings names;
+  auto const claim = [&](std::string const& name) {
+    if (std::ranges::find(names, name, &train::settings::value_type::first) != names.end())
+      throw usage_error(fmt::format("a sweep searches {} twice: give it once", name));
+    names.emplace_back(name, "");
+  };
+  for (std::string const& given : o.grid) {
+    auto const [name, text] = detail::split_name("grid", given);
+    claim(name);
+    std::vector<trial> more;
+    for (trial const& t : all)
+      for (std::string const& value : cli::split(text, ',')) {
+        more.push_back(t);
+        more.back().values.emplace_back(name, value);
+        if (more.size() > detail::most_trials)
+          throw usage_error(fmt::format("a sweep has at most {} trials", detail::most_trials));
+      }
+    all = std::move(more);
+  }
+  std::vector<detail::interval> intervals;
+  for (std::string const& given : o.random) {
+    intervals.push_back(detail::interval_of(given, known));
+    claim(intervals.back().name);
+  }
+  if (o.trials > 0) {
+    if (all.size() * o.trials > detail::most_trials)
+      throw usage_error(fmt::format("a sweep has at most {} trials", detail::most_trials));
+    std::vector<trial> more;
+    for (trial const& t : all)
+      for (std::uint32_t n = 0; n < o.trials; ++n) {
+        more.push_back(t);
+        for (detail::interval const& i : intervals)
+          more.back().values.emplace_back(i.name, detail::drawn(i, o.seed, more.size() - 1));
+      }
+    all = std::move(more);
+  }
+  for (trial const& t : all) {
+    train::hyperparameters values = known;
+    train::set(values, t.values);
+  }
+  return all;
+}
+
+EDL_INLINE std::vector<std::uint64_t> rounds_of(sweep_options const& o) {
+  if (o.steps == 0) throw usage_error("a sweep needs --max_step=N: how long is a whole run?");
+  if (o.halving == 0) return {o.steps};
+  if (o.halving < 2) throw usage_error("--halving=1: every round would go on with all; expected 2 or more");
+  std::uint64_t const first = o.first_steps > 0 ? o.first_steps : std::max<std::uint64_t>(1, o.steps / 8);
+  std::vector<std::uint64_t> rounds;
+  for (std::uint64_t steps = first; steps < o.steps; steps *= o.halving) {
+    rounds.push_back(steps);
+    if (steps > o.steps / o.halving) break;
+  }
+  rounds.push_back(o.steps);
+  return rounds;
+}
+
+EDL_INLINE std::vector<std::size_t> runs_of(std::size_t round, std::vector<trial> const& all,
+                                            sweep_options const& o, monitor const& by) {
+  std::vector<std::size_t> runs(all.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i] = i;
+  auto const rounds = rounds_of(o);
+  for (std::size_t r = 0; r < round; ++r) {
+    // What a trial that went on has become by now says nothing of this round: it went on, and so was chosen.
+    auto const passed = [&](std::size_t i) { return all[i].steps > rounds[r]; };
+    std::erase_if(runs,
+                  [&](std::size_t i) { return !all[i].value && all[i].steps >= rounds[r] && !passed(i); });
+    if (std::ranges::any_of(runs, [&](std::size_t i) { return all[i].steps < rounds[r]; })) return {};
+    std::size_t const most = std::max<std::size_t>(1, (runs.size() + o.halving - 1) / o.halving);
+    std::ranges::stable_sort(runs, [&](std::size_t a, std::size_t b) {
+      if (passed(a) != passed(b)) return passed(a);
+      return !passed(a) && by.better(*all[a].value, *all[b].value);
+    });
+    runs.resize(std::min(runs.size(), most));
+    std::ranges::sort(runs);
+  }
+  return runs;
+}
+
+EDL_INLINE std::optional<std::size_t> best_of(std::vector<trial> const& all, monitor const& by) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].value && (!best || all[i].steps > all[*best].steps ||
+                         (all[i].steps == all[*best].steps && by.better(*all[i].value, *all[*best].value))))
+      best = i;
+  return best;
+}
+
+EDL_INLINE std::string table_of(std::vector<trial> const& all, monitor const& by, std::size_t most) {
+  std::vector<std::size_t> order(all.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    if (all[a].value.has_value() != all[b].value.has_value()) return all[a].value.has_value();
+    if (all[a].steps != all[b].steps) return all[a].steps > all[b].steps;
+    return all[a].value && by.better(*all[a].value, *all[b].value);
+  });
+  std::string text =
+      fmt::format("{:>5}  {:>8}  {:>12}  {}\n", "trial", "steps", by.metric, "hyperparameters");
+  for (std::size_t i = 0; i < std::min(order.size(), most); ++i) {
+    trial const& t = all[order[i]];
+    text += fmt::format("{:>5}  {:>8}  {:>12}  {}\n", order[i], t.steps,
+                        t.value ? fmt::format("{:.6g}", *t.value) : std::string(t.steps > 0 ? "failed" : "-"),
+                        train::write_settings(t.values));
+  }
+  if (order.size() > most) text += fmt::format("and {} more\n", order.size() - most);
+  return text;
+}
+
+EDL_INLINE std::string to_json(std::vector<trial> const& all) {
+  nlohmann::json trials = nlohmann::json::array();
+  for (trial const& t : all)
+    trials.push_back({{"hyperparameters", train::write_settings(t.values)},
+                      {"steps", t.steps},
+                      {"value", t.value ? nlohmann::json(*t.value) : nlohmann::json(nullptr)}});
+  return nlohmann::json{{"trials", std::move(trials)}}.dump(1) + "\n";
+}
+
+EDL_INLINE std::vector<trial> trials_from_json(std::string const& text, std::string const& where) try {
+  std::vector<trial> all;
+  for (nlohmann::json const& one : nlohmann::json::parse(text).at("trials")) {
+    trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),
+            .steps = one.at("steps").get<std::uint64_t>(),
+            .value = {}};
+    if (!one.at("value").is_null()) t.value = one.at("value").get<double>();
+    all.push_back(std::move(t));
+  }
+  return all;
+} catch (nlohmann::json::exception const& e) {
+  throw error(fmt::format("{} is not the list of a sweep's trials: {}", where, e.what()));
+}
+
+}  // namespace edl::app
