@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "edl/app/arguments.hpp"
@@ -29,6 +30,7 @@ inline constexpr described_command commands[] = {
     {"evaluate", "compute the metrics of a trained model", ""},
     {"predict", "apply a trained model", ""},
     {"data", "write records of any format that edl reads as RecordIO shards", ""},
+    {"sweep", "train with many values of the hyperparameters, and tell which are the best", ""},
     {"audit", "tell what became of every record: in the data set, applied, lost, repeated",
      "a --checkpoint_dir, or one version-N of it"},
     {"scale", "change how many processes a running job has", ""}};
@@ -96,10 +98,88 @@ inline scaling scaling_of(cli::command_line const& l) {
   return wanted;
 }
 
+inline std::vector<cli::flag> sweep_flags() {
+  using enum cli::flag::kind;
+  return {
+      {.name = "output",
+       .help = "directory of the sweep: a list of its trials, and a folder for each",
+       .needed = true},
+      {.name = "by", .help = "METRIC[:max|min] that tells which trial is the best", .needed = true},
+      {.name = "grid",
+       .help = "name=value,value,…: a hyperparameter with these values; several: all combinations",
+       .repeats = true},
+      {.name = "random",
+       .help =
+           "name=from:to, or name=from:to:log for equal chances of each order of magnitude; needs --trials",
+       .repeats = true},
+      {.name = "trials",
+       .fallback = "0",
+       .help = "trials to draw for --random",
+       .what = whole,
+       .least = 0,
+       .most = 10'000},
+      {.name = "halving",
+       .fallback = "0",
+       .help = "successive halving: each round goes on with the best of so many trials, for so many times "
+               "the steps; 0: "
+               "all run to --max_step",
+       .what = whole,
+       .least = 0,
+       .most = 100},
+      {.name = "first_steps",
+       .fallback = "0",
+       .help = "steps of the first round; 0: an eighth of --max_step",
+       .what = whole,
+       .least = 0},
+      {.name = "parallel",
+       .fallback = "0",
+       .help = "runs side by side; 0: one for each core",
+       .what = whole,
+       .least = 0,
+       .most = 1024}};
+}
+
+/// What a sweep says itself to its runs.
+inline bool told_by_sweep(std::string const& name) {
+  static std::array<std::string_view, 5> const own{"output", "checkpoint_dir", "save_best",
+                                                   "keep_checkpoint_max", "early_stopping"};
+  return std::ranges::find(own, name) != own.end();
+}
+
+inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
+  std::vector<cli::flag> all = sweep_flags();
+  for (cli::flag& f : all) f.group = "Sweep";
+  for (cli::flag& f : edl::flags_of(command::train, program))
+    if (!told_by_sweep(f.name)) all.push_back(std::move(f));
+  return all;
+}
+
+inline sweep sweep_of(cli::command_line const& l) {
+  sweep s{.what = {.grid = l.all("grid"),
+                   .random = l.all("random"),
+                   .trials = std::uint32_t(l.number("trials")),
+                   .seed = std::uint64_t(l.number("seed")),
+                   .steps = std::uint64_t(l.number("max_step")),
+                   .halving = std::uint32_t(l.number("halving")),
+                   .first_steps = std::uint64_t(l.number("first_steps"))},
+          .by = read_monitor("by", l.text("by")),
+          .parallel = int(l.number("parallel")),
+          .output = l.text("output"),
+          .train_flags = {}};
+  auto const own = sweep_flags();
+  for (auto const& [name, value] : l.in_order())
+    if (std::ranges::find(own, name, &cli::flag::name) == own.end() && name != "max_step")
+      s.train_flags.push_back(fmt::format("--{}={}", name, value));
+  if (!l.given("validation_data"))
+    throw usage_error("a sweep needs --validation_data: on which records are its trials compared?");
+  return s;
+}
+
 inline std::vector<cli::flag> flags_of(std::string const& name, std::string const& program) {
   if (auto const c = value_of<command>(name)) return edl::flags_of(*c, program);
   return name == "data"    ? conversion_flags()
          : name == "scale" ? scaling_flags(program)
+         : name == "sweep" ? all_sweep_flags(program)
                            : std::vector<cli::flag>{};
 }
 
@@ -145,7 +225,9 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   detail::described_command const& c = detail::command_of(program, line);
   cli::words const rest(line.begin() + 1, line.end());
   if (cli::asks_for_help(rest)) {
-    std::string const of_model = value_of<command>(std::string(c.name)) ? train::help_text(set) : "";
+    std::string const of_model = value_of<command>(std::string(c.name)) || c.name == std::string_view("sweep")
+                                     ? train::help_text(set)
+                                     : "";
     return {.run = {}, .text = detail::help(program, c) + (of_model.empty() ? "" : "\n" + of_model)};
   }
   std::string const name = c.name;
@@ -162,6 +244,8 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.data = detail::conversion_of(l);
   } else if (name == "audit") {
     a.audit = l.arguments().front();
+  } else if (name == "sweep") {
+    a.sweep = detail::sweep_of(l);
   } else if (name == "scale") {
     a.scale = detail::scaling_of(l);
   } else {

@@ -23,6 +23,7 @@
 #include "edl/app/roles.hpp"
 #include "edl/app/running.hpp"
 #include "edl/app/signals.hpp"
+#include "edl/app/sweep.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
@@ -72,6 +73,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     scale(*a.scale);
     return 0;
   }
+  if (a.sweep) return run_sweep(*a.sweep, p, signals{SIGTERM, SIGINT});
   if (a.audit) {
     audit const found = audit_checkpoint(*a.audit);
     write(std::cout, found);

@@ -199,7 +199,8 @@ EDL_INLINE std::string to_json(std::vector<trial> const& all) {
 
 EDL_INLINE std::vector<trial> trials_from_json(std::string const& text, std::string const& where) try {
   std::vector<trial> all;
-  for (nlohmann::json const& one : nlohmann::json::parse(text).at("trials")) {
+  nlohmann::json const list = nlohmann::json::parse(text);
+  for (nlohmann::json const& one : list.at("trials")) {
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),
             .steps = one.at("steps").get<std::uint64_t>(),
             .value = {}};

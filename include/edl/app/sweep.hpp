@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "edl/app/signals.hpp"
+#include "edl/app/sweep_plan.hpp"
+#include "edl/train/program.hpp"
+
+namespace edl::app {
+
+/// A search over hyperparameters: runs of this program on this machine.
+struct sweep {
+  sweep_options what;
+  monitor by;
+  int parallel = 0;                      ///< runs side by side; 0: as many as cores
+  std::string output;                    ///< the sweep's directory
+  std::vector<std::string> train_flags;  ///< of every run
+};
+
+/// Runs it, or what is left of it: the list of trials in the directory says what is done, and is replaced
+/// after each run. Progress, and the table at the end, go to standard output. Returns the exit code: 0, 1
+/// where every run failed, or 128 and the signal that ended it. Throws usage_error for a directory with the
+/// trials of another sweep.
+int run_sweep(sweep const& s, train::program const& p, signals const& stop);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/sweep.ipp"
+#endif

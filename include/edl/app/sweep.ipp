@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "edl/app/sweep.hpp"
+#include "edl/core/cores.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
+#include "edl/platform/process.hpp"
+#include "edl/train/metric_history.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline constexpr std::uint64_t longest_list = 64u << 20;  // bytes
+
+/// The runs of a sweep that are under way, and what has become of the others.
+class sweep_runs {
+ public:
+  sweep_runs(sweep const& of, train::program const& p)
+      : sweep_(of),
+        program_(p),
+        program_file_(std::filesystem::read_symlink("/proc/self/exe").string()),
+        list_(of.output + "/sweep.json"),
+        trials_(trials_of(of.what, p.set)),
+        rounds_(rounds_of(of.what)) {
+    if (std::ranges::find(p.metric_names, of.by.metric) == p.metric_names.end())
+      throw usage_error(
+          fmt::format("--by={}: the model's metrics are {}", of.by.metric, fmt::join(p.metric_names, ", ")));
+    std::filesystem::create_directories(of.output);
+    if (std::filesystem::exists(list_)) go_on();
+    parallel_ = of.parallel > 0 ? of.parallel : std::max(1, granted_cores());
+    threads_ = std::max(1, granted_cores() / parallel_);
+  }
+
+  int run(signals const& stop) {
+    auto const seconds = [since = std::chrono::steady_clock::now()] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+    };
+    for (std::size_t round = 0; round < rounds_.size(); ++round) {
+      std::vector<std::size_t> left = runs_of(round, trials_, sweep_.what, sweep_.by);
+      fmt::print("round {} of {}: {} runs up to step {}\n", round + 1, rounds_.size(), left.size(),
+                 rounds_[round]);
+      std::erase_if(left, [&](std::size_t i) { return trials_[i].steps >= rounds_[round]; });
+      std::ranges::reverse(left);
+      if (auto const signal = work(left, rounds_[round], stop)) {
+        fmt::print("stopped; the same command goes on\n");
+        return 128 + *signal;
+      }
+    }
+    fmt::print("{}", table_of(trials_, sweep_.by));
+    auto const best = best_of(trials_, sweep_.by);
+    if (!best) {
+      fmt::print(stderr, "every run failed; {}/log says why\n", directory(0));
+      return 1;
+    }
+    fmt::print("{} trials in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best\n",
+               trials_.size(), seconds(), *best, train::write_settings(trials_[*best].values),
+               directory(*best));
+    return 0;
+  }
+
+ private:
+  struct running {
+    std::size_t trial;
+    std::uint64_t steps;
+    std::unique_ptr<platform::processes> process;
+  };
+
+  /// Takes the results of an earlier run of the same sweep.
+  void go_on() {
+    input_file const file(list_);
+    if (file.size() > longest_list)
+      throw error(fmt::format("{} has {} bytes, and is no list of trials", list_, file.size()));
+    std::string text(std::size_t(file.size()), '\0');
+    file.read(0, std::as_writable_bytes(std::span(text)));
+    std::vector<trial> before = trials_from_json(text, list_);
+    if (!std::ranges::equal(before, trials_, {}, &trial::values, &trial::values))
+      throw usage_error(
+          fmt::format("--output={} holds another sweep: give the same --grid, --random, --trials and "
+                      "--seed to go on, or name another directory",
+                      sweep_.output));
+    trials_ = std::move(before);
+  }
+
+  std::string directory(std::size_t trial) const { return fmt::format("{}/trial-{}", sweep_.output, trial); }
+
+  std::vector<std::string> command(std::size_t trial, std::uint64_t steps) const {
+    // The shell gives the run a file for what it says.
+    std::vector<std::string> all{
+        "sh",          "-c",   "log=$1; shift; exec \"$@\" >>\"$log\" 2>&1", "sh", directory(trial) + "/log",
+        program_file_, "train"};
+    all.insert(all.end(), sweep_.train_flags.begin(), sweep_.train_flags.end());
+    auto const given = [&](std::string const& name) {
+      return std::ranges::any_of(sweep_.train_flags,
+                                 [&](std::string const& f) { return f.starts_with("--" + name + "="); });
+    };
+    all.push_back(fmt::format("--checkpoint_dir={}/checkpoints", directory(trial)));
+    all.push_back(fmt::format("--max_step={}", steps));
+    all.push_back(fmt::format("--save_best={}:{}", sweep_.by.metric, sweep_.by.higher ? "max" : "min"));
+    all.push_back("--keep_checkpoint_max=1");
+    all.push_back(fmt::format("--set={}", train::write_settings(trials_[trial].values)));
+    // The last version is evaluated in any case.
+    if (!given("evaluation_steps"))
+      all.push_back(fmt::format("--evaluation_steps={}", std::uint64_t{1} << 60));
+    if (!given("num_threads")) all.push_back(fmt::format("--num_threads={}", threads_));
+    if (!given("num_epochs")) all.push_back("--num_epochs=0");
+    return all;
+  }
+
+  /// Runs what is left, last first; nothing, or the signal that came.
+  std::optional<int> work(std::vector<std::size_t>& left, std::uint64_t steps, signals const& stop) {
+    std::map<std::size_t, running> under_way;
+    for (;;) {
+      while (!left.empty() && under_way.size() < std::size_t(parallel_)) {
+        std::size_t const i = left.back();
+        left.pop_back();
+        std::filesystem::create_directories(directory(i));
+        under_way.emplace(i, running{i, steps, nullptr});
+        under_way.at(i).process = std::make_unique<platform::processes>("/bin/sh", command(i, steps),
+                                                                        [this, i](platform::ending const& e) {
+                                                                          std::lock_guard const hold(mutex_);
+                                                                          ended_.emplace_back(i, e);
+                                                                        });
+        under_way.at(i).process->start({platform::role::worker, std::uint32_t(i)}, {});
+      }
+      if (under_way.empty()) return std::nullopt;
+      if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
+        for (auto& [i, r] : under_way) r.process->stop_all(std::chrono::seconds(10));
+        return signal;
+      }
+      std::vector<std::pair<std::size_t, platform::ending>> ended;
+      {
+        std::lock_guard const hold(mutex_);
+        ended.swap(ended_);
+      }
+      for (auto const& [i, e] : ended) {
+        under_way.erase(i);
+        note(i, steps, e);
+      }
+    }
+  }
+
+  void note(std::size_t i, std::uint64_t steps, platform::ending const& e) {
+    trial& t = trials_[i];
+    t.steps = steps;
+    t.value.reset();
+    if (e.signal == 0 && e.code == 0) {
+      train::metric_history const found(directory(i) + "/checkpoints",
+                                        std::numeric_limits<std::uint64_t>::max(), sweep_.by, {},
+                                        program_.metric_names);
+      if (!found.entries().empty())
+        for (auto const& [name, value] : found.entries().back().values)
+          if (name == sweep_.by.metric && std::isfinite(value)) t.value = value;
+    }
+    replace_file(list_, to_json(trials_));
+    std::string const what =
+        t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
+                : fmt::format("failed ({}); {}/log says why", platform::describe(e), directory(i));
+    fmt::print("trial {} ({}), {} steps: {}\n", i, train::write_settings(t.values), steps, what);
+    std::fflush(stdout);
+  }
+
+  sweep const& sweep_;
+  train::program const& program_;
+  std::string program_file_, list_;
+  std::vector<trial> trials_;
+  std::vector<std::uint64_t> rounds_;
+  int parallel_ = 1, threads_ = 1;
+  std::mutex mutex_;
+  std::vector<std::pair<std::size_t, platform::ending>> ended_;
+};
+
+}  // namespace detail
+
+EDL_INLINE int run_sweep(sweep const& s, train::program const& p, signals const& stop) {
+  return detail::sweep_runs(s, p).run(stop);
+}
+
+}  // namespace edl::app
