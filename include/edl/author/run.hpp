@@ -17,12 +17,9 @@
 namespace edl {
 namespace author {
 
-/// What a binary knows of a model struct.
 template <class Model>
-train::program make_program() {
-  check_model<Model>();
+void describe(train::program& p) {
   using network = model<Model::network, any_device>;
-  train::program p;
   p.layout = network::layout();
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
@@ -41,6 +38,14 @@ train::program make_program() {
     p.on_predictions = [](int rows, view<float> outputs, int worker) {
       Model::on_predictions(network::output, rows, outputs, worker);
     };
+}
+
+/// What a binary knows of a model struct; nothing of one that is wrong, once the compiler has said so.
+template <class Model>
+train::program make_program() {
+  train::program p;
+  check_model<Model>();
+  if constexpr (is_whole<Model>) describe<Model>(p);
   return p;
 }
 
