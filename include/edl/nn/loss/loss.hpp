@@ -35,7 +35,7 @@ concept loss_function =
       requires !L::class_labels || std::same_as<typename L::label, std::int32_t>;
     };
 
-/// Instantiated for the loss of a model or of a head, so that the compiler's own words name it, and each part
+/// Instantiated for the loss of a model or of a head, so that the compiler's own words name it. Each part
 /// that it lacks is one sentence.
 template <class L>
 struct is_a_loss {
