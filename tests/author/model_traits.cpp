@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/author/model_members.hpp, edl/author/model_network.hpp, edl/author/model_sentences.hpp,
+// edl/author/model_spelling.hpp. What a compiler says of a wrong model is seen by tests/rejects.
 #include "edl/author/model_traits.hpp"
 
 #include <doctest/doctest.h>
@@ -10,32 +12,34 @@
 #include <string>
 #include <vector>
 
+#include "edl/author/sample.hpp"
+#include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 #include "edl/optim/adam.hpp"
 #include "edl/optim/schedule.hpp"
 
+namespace nn = edl::nn;
+
 namespace {
 
-struct stand_in_network {
-  int units = 10;
-};
+constexpr auto some_network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 3});
 
 struct smallest {
-  static constexpr auto network = stand_in_network{};
+  static constexpr auto network = some_network;
   static constexpr edl::nn::softmax_cross_entropy loss{};
   static void feed(edl::example const&, edl::sample<smallest>&, edl::mode) {}
 };
 
 struct regression {
-  static constexpr auto network = stand_in_network{};
+  static constexpr auto network = some_network;
   static constexpr edl::nn::mean_squared_error loss{};
   static constexpr edl::adam optimizer{.learning_rate = 0.5f};
   static void feed(edl::example const&, edl::sample<regression>&, edl::mode) {}
 };
 
 struct everything {
-  static constexpr auto network = stand_in_network{};
+  static constexpr auto network = some_network;
   static constexpr edl::nn::sigmoid_cross_entropy loss{};
   static constexpr edl::adam optimizer{.amsgrad = true};
   static constexpr edl::piecewise_constant schedule{.rate = 0.5f, .then = {{100, 0.2f}}};
@@ -45,7 +49,7 @@ struct everything {
 };
 
 struct schedule_is_a_function {
-  static constexpr auto network = stand_in_network{};
+  static constexpr auto network = some_network;
   static constexpr edl::nn::softmax_cross_entropy loss{.label_smoothing = 0.1f};
   static float schedule(std::uint64_t version) { return version < 10 ? 1.0f : 0.25f; }
   static void feed(edl::example const&, edl::sample<schedule_is_a_function>&, edl::mode) {}
@@ -71,7 +75,7 @@ struct own_loss {
 };
 
 struct own_parts {
-  static constexpr auto network = stand_in_network{};
+  static constexpr auto network = some_network;
   static constexpr own_loss loss{};
   using metrics = edl::metrics<count_samples>;
   static void feed(edl::example const&, edl::sample<own_parts>&, edl::mode) {}
@@ -90,6 +94,41 @@ static_assert(std::same_as<traits<everything>::metrics, edl::metrics<edl::accura
 static_assert(traits<everything>::takes_predictions);
 static_assert(edl::detail::loss_of<schedule_is_a_function>({}).label_smoothing == 0.1f);
 static_assert(std::same_as<traits<own_parts>::loss_type, own_loss>);
+
+static_assert(edl::is_whole<smallest> && edl::is_whole<regression> && edl::is_whole<everything>);
+static_assert(edl::is_whole<schedule_is_a_function> && edl::is_whole<own_parts>);
+
+// Members are found by name, whatever they are; what they are is another question.
+struct wrong {
+  nn::softmax_cross_entropy loss{};
+  static constexpr int optimizer = 0;
+  static constexpr edl::adam optimiser{};
+  using metric = edl::metrics<edl::accuracy>;
+  void feed(edl::example const&, edl::sample<smallest>&, edl::mode) {}
+};
+static_assert(edl::detail::has_loss<wrong> && !edl::detail::some_loss<wrong>);
+static_assert(edl::detail::has_optimizer<wrong> && !edl::detail::some_optimizer<wrong>);
+static_assert(edl::detail::misspells_optimizer<wrong> && edl::detail::misspells_metrics<wrong>);
+static_assert(!edl::detail::misspells_optimizer<everything> && !edl::detail::misspells_metrics<everything>);
+static_assert(edl::detail::has_feed<wrong> && !edl::detail::has_metrics<wrong>);
+
+struct pictures {
+  static constexpr auto network = nn::sequential(nn::image{.height = 4, .width = 4}, nn::dense{.units = 2});
+};
+static_assert(edl::detail::of_pictures<pictures> && !edl::detail::of_pictures<smallest>);
+static_assert(edl::changes_pictures<decltype(edl::augment(edl::random_flip{}))>);
+static_assert(!edl::changes_pictures<decltype(edl::augment())>);
+
+constexpr auto broken = nn::sequential(nn::features{.count = 4}, nn::dense{});
+static_assert(edl::detail::whole_network<smallest::network> && !edl::detail::whole_network<broken>);
+
+// A head is measured by the labels of its own loss.
+constexpr auto heads =
+    nn::heads(nn::head<"a", 1>(nn::mean_squared_error{}), nn::head<"b", 2>(nn::softmax_cross_entropy{}));
+static_assert(edl::detail::all_measure<edl::metrics<edl::of_head<heads, "a", edl::mse>>, float>);
+static_assert(edl::detail::all_measure<edl::metrics<edl::of_head<heads, "b", edl::top_k<1>>>, float>);
+static_assert(!edl::detail::all_measure<edl::metrics<edl::of_head<heads, "b", edl::mse>>, float>);
+static_assert(!edl::detail::all_measure<edl::metrics<edl::of_head<heads, "c", edl::mse>>, float>);
 
 // Two labels in one place: what needs classes does not take quantities, and the other way round.
 static_assert(edl::metrics<edl::accuracy, edl::top_k<5>, edl::mean_loss>::accept<std::int32_t>);

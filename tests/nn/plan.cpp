@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/device/backend.hpp"
 #include "edl/nn/layers.hpp"
 
 namespace nn = edl::nn;
@@ -23,6 +24,12 @@ constexpr auto net =
                                 nn::conv2d{.filters = 4}),
                    nn::sequential(nn::dense{.units = 2}),
                    nn::concat(nn::dense{.units = 1}, nn::dense{.units = 2}), nn::dense{.units = 5});
+
+struct forgetful {
+  constexpr edl::fit check(edl::shape) const { return edl::fit::fits; }
+  constexpr edl::shape output(edl::shape in) const { return in; }
+  void forward(auto&, auto const&) const {}
+};
 
 std::vector<std::string> names(edl::parameter_layout const& l) {
   std::vector<std::string> all;
@@ -112,6 +119,26 @@ TEST_CASE("a layer that does not fit is found, however deep") {
   REQUIRE(found.depth == 4);
   CHECK(std::ranges::equal(std::span(found.path).first(4), std::array{1, 0, 1, 0}));
   CHECK(nn::find_misfit(net, {4, 4, 1}).why == edl::fit::fits);
+}
+
+TEST_CASE("an option that a layer lacks is named") {
+  constexpr auto lacks = [](auto const& l) { return nn::find_misfit(nn::sequential(l), {4, 4, 2}).what; };
+  CHECK(lacks(nn::dense{}) == nn::lacking::units);
+  CHECK(lacks(nn::conv2d{.kernel = 3}) == nn::lacking::filters);
+  CHECK(lacks(nn::dense{.units = -1}) == nn::lacking::nothing);
+  CHECK(lacks(nn::dropout{.rate = 2}) == nn::lacking::nothing);
+  CHECK(nn::lacks(nn::embedding{.width = 2}) == nn::lacking::vocabulary);
+  CHECK(nn::lacks(nn::embedding{.vocabulary = 2}) == nn::lacking::width);
+  CHECK_FALSE(nn::find_misfit(nn::sequential(nn::dense{}), {4, 4, 2}).none());
+}
+
+TEST_CASE("a layer that lacks a part of its code is found, however deep") {
+  constexpr auto bad = nn::sequential(nn::relu{}, nn::residual(nn::sequential(nn::relu{}, forgetful{})));
+  constexpr auto found = nn::find_unfinished<edl::basic_backend<float>>(bad, {1, 1, 3});
+  CHECK(found.what == nn::lacking::backward);
+  REQUIRE(found.depth == 3);
+  CHECK(std::ranges::equal(std::span(found.path).first(3), std::array{1, 0, 1}));
+  CHECK(nn::find_unfinished<edl::basic_backend<float>>(net, {4, 4, 1}).none());
 }
 
 TEST_CASE("what containers disagree about is theirs") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<0, edl::nn::embedding, edl::shape.1, 1, 3., .*fit::takes_only_ids>
+// rejects: edl: this layer cannot follow the one before it: it takes ids
+// facts: layer_receives<0, edl::nn::embedding, edl::shape.1, 1, 3., .*fit::takes_only_ids>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<0, edl::nn::conv2d, edl::shape.8, 8, 3., .*fit::groups_do_not_divide_channels>
+// rejects: edl: this layer cannot follow the one before it: its `groups` must divide
+// facts: layer_receives<0, edl::nn::conv2d, edl::shape.8, 8, 3., .*fit::groups_do_not_divide_channels>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

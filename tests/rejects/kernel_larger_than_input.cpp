@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<1, edl::nn::conv2d, edl::shape.4, 4, 2., .*fit::kernel_exceeds_input>
+// rejects: edl: this layer cannot follow the one before it: its `kernel` is larger than its input
+// facts: layer_receives<1, edl::nn::conv2d, edl::shape.4, 4, 2., .*fit::kernel_exceeds_input>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

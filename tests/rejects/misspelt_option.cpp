@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: edl::nn::conv2d.* has no non-static data member named .*kernal
-#include "edl/nn/layers.hpp"
-constexpr edl::nn::conv2d conv{.filters = 3, .kernal = 3};
-int main() {}
+// rejects: edl::nn::dense.* has no non-static data member named .unit
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.unit = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }

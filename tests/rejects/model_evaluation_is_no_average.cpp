@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: edl: the model's .evaluation. should be .static constexpr auto evaluation
-#include "edl/author/model_traits.hpp"
-#include "edl/nn/losses.hpp"
-#include "edl/nn/metrics.hpp"
+// rejects: edl: the model.s `evaluation` should be `static constexpr auto evaluation
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
 
 struct net {
-  static constexpr int network = 0;
-  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static constexpr auto network = nn::sequential(nn::image{.height = 4, .width = 4}, nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::test_time_view evaluation{.mirrored = true};
-  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.features = xt::reshape_view(record.floats("x"), {4, 4, 1});
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
 };
 
-int main() { edl::check_model<net>(); }
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }

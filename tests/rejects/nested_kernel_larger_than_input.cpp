@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<2, edl::nn::conv2d, edl::shape.4, 4, 2., .*fit::kernel_exceeds_input,
-// edl::nn::inside<1, 0> ?>
+// rejects: edl: this layer cannot follow the one before it: its `kernel` is larger than its input
+// facts: layer_receives<2, edl::nn::conv2d, .*fit::kernel_exceeds_input, edl::nn::inside<1, 0> ?>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: is_a_layer<1, int>
-#include "edl/nn/layers.hpp"
+// rejects: edl: this is no layer: it has no `constexpr edl::fit check
+#include "edl/edl.hpp"
+
 namespace nn = edl::nn;
-inline constexpr auto net = nn::sequential(nn::features{.count = 3}, nn::dense{.units = 2}, 42);
-int main() {}
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2}, 42);
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }

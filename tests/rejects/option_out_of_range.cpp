@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<0, edl::nn::dropout, edl::shape.1, 1, 3., .*fit::option_out_of_range>
+// rejects: edl: an option of this layer is out of range
+// facts: layer_receives<0, edl::nn::dropout, edl::shape.1, 1, 3., .*fit::option_out_of_range>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

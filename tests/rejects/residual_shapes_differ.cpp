@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<1, edl::nn::shortcut<edl::nn::conv2d,.*>, edl::shape.8, 8, 3.,
-// .*fit::branches_differ_in_shape>
+// rejects: edl: this layer cannot follow the one before it: the shapes of its branches do not fit
+// facts: layer_receives<1, edl::nn::shortcut<.*, edl::shape.8, 8, 3., .*fit::branches_differ_in_shape>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

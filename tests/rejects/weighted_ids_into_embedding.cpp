@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<1, edl::nn::embedding, edl::shape.1, 2, 4., .*fit::takes_no_weights, .*inside<0> ?>
+// rejects: edl: this layer cannot follow the one before it: ids with weights are for
+// facts: layer_receives<1, edl::nn::embedding, edl::shape.1, 2, 4., .*fit::takes_no_weights, .*inside<0> ?>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: layer_receives<2, edl::nn::max_pool, edl::shape.2, 2, 4., .*fit::window_exceeds_input>
+// rejects: edl: this layer cannot follow the one before it: its `window` is larger
+// facts: layer_receives<2, edl::nn::max_pool, edl::shape.2, 2, 4., .*fit::window_exceeds_input>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

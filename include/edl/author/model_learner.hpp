@@ -44,14 +44,6 @@ bool valid_label(float label, shape output, std::size_t place) {
     return Loss::valid(label, output);
 }
 
-template <class Loss>
-constexpr bool fits_outputs(shape output) {
-  if constexpr (requires { Loss::fits(output); })
-    return Loss::fits(output);
-  else
-    return true;
-}
-
 }  // namespace detail
 
 /// A user's Model as a `learner`.
@@ -64,17 +56,6 @@ class model_learner final : public train::learner {
   static constexpr std::size_t labels = sample_type::labels;
   static constexpr bool classes = traits::loss_type::class_labels;
   static constexpr bool loss_on_gpu = nn::computes_on_accelerator<typename traits::loss_type>;
-  static_assert(detail::fits_outputs<typename traits::loss_type>(output),
-                "edl: the heads of the model's `loss` have other outputs than its `network`");
-  static_assert(!nn::holds_rows<std::remove_cvref_t<decltype(Model::network.start)>>,
-                "edl: a served embedding is a named input of the network: "
-                "`edl::nn::inputs(edl::nn::input<\"words\">(...))`");
-  static_assert(
-      nn::table_options_fit(Model::network.start),
-      "edl: a served embedding of the network lacks `count` (`most` of a bag) or `width`, or has an "
-      "`admission` below 1");
-  static_assert(nn::tables_agree(Model::network.start),
-                "edl: inputs of the network share a table of rows, and differ in `width` or `rows`");
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
  public:

@@ -1,187 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 #include "edl/author/hyperparameters.hpp"
-#include "edl/core/mode.hpp"
-#include "edl/core/shape.hpp"
-#include "edl/core/span.hpp"
+#include "edl/author/model_members.hpp"
+#include "edl/author/model_sentences.hpp"
 #include "edl/data/augment.hpp"
 #include "edl/data/test_time_augmentation.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metric/mean_loss.hpp"
-#include "edl/optim/optimizer.hpp"
 #include "edl/optim/rule.hpp"
 #include "edl/optim/schedule.hpp"
 #include "edl/optim/sgd.hpp"
-#include "edl/train/initial_variables.hpp"
 
 namespace edl {
-
-class example;
-template <class Model>
-struct sample;
-
 namespace detail {
-
-// Whether a model has a member of a name at all, of whatever kind: a base with the same name makes it
-// ambiguous. So an optional member that is there but wrong is reported, not replaced by the default.
-struct names_optimizer {
-  int optimizer;
-};
-struct names_metrics {
-  int metrics;
-};
-struct names_schedule {
-  int schedule;
-};
-struct names_augmentation {
-  int augmentation;
-};
-struct names_evaluation {
-  int evaluation;
-};
-struct names_on_predictions {
-  int on_predictions;
-};
-struct names_prepare {
-  int prepare;
-};
-template <class Model, class Names>
-struct beside : Model, Names {};
-
-template <class Model>
-concept derivable = std::is_class_v<Model> && !std::is_final_v<Model>;
-template <class Model>
-concept has_optimizer = derivable<Model> && !requires { &beside<Model, names_optimizer>::optimizer; };
-template <class Model>
-concept has_metrics = derivable<Model> && !requires { &beside<Model, names_metrics>::metrics; };
-template <class Model>
-concept has_schedule = derivable<Model> && !requires { &beside<Model, names_schedule>::schedule; };
-template <class Model>
-concept has_augmentation =
-    derivable<Model> && !requires { &beside<Model, names_augmentation>::augmentation; };
-template <class Model>
-concept has_evaluation = derivable<Model> && !requires { &beside<Model, names_evaluation>::evaluation; };
-template <class Model>
-concept has_on_predictions =
-    derivable<Model> && !requires { &beside<Model, names_on_predictions>::on_predictions; };
-
-template <class Model>
-concept has_prepare = derivable<Model> && !requires { &beside<Model, names_prepare>::prepare; };
-
-/// The object can be copied by the compiler: it is static and constexpr.
-template <auto const& Object>
-concept constant = requires {
-  typename std::bool_constant<(static_cast<void>(std::remove_cvref_t<decltype(Object)>(Object)), true)>;
-} && std::is_const_v<std::remove_reference_t<decltype(Object)>>;
-
-template <class Model>
-concept good_network = requires { requires constant<Model::network>; };
-
-template <class Model>
-concept constant_loss = requires {
-  requires constant<Model::loss>;
-  requires nn::loss_function<std::remove_cvref_t<decltype(Model::loss)>>;
-};
-template <class Model>
-concept set_loss = requires(author::hyperparameters_of<Model> const& h) {
-  requires nn::loss_function<std::remove_cvref_t<decltype(Model::loss(h))>>;
-};
-template <class Model>
-concept good_loss = constant_loss<Model> || set_loss<Model>;
-
-template <class Model>
-concept constant_optimizer = requires {
-  requires constant<Model::optimizer>;
-  requires optimizer<std::remove_cvref_t<decltype(Model::optimizer)>>;
-};
-template <class Model>
-concept set_optimizer = requires(author::hyperparameters_of<Model> const& h) {
-  requires optimizer<std::remove_cvref_t<decltype(Model::optimizer(h))>>;
-};
-template <class Model>
-concept good_optimizer = constant_optimizer<Model> || set_optimizer<Model>;
-
-template <class>
-inline constexpr bool is_metrics = false;
-template <class... M>
-inline constexpr bool is_metrics<metrics<M...>> = true;
-template <class Model>
-concept good_metrics = is_metrics<typename Model::metrics>;
-
-template <class Model>
-concept set_schedule = requires(author::hyperparameters_of<Model> const& h) {
-  requires learning_rate_schedule<std::remove_cvref_t<decltype(Model::schedule(h))>>;
-};
-template <class Model>
-concept constant_schedule = requires {
-  requires learning_rate_schedule<std::decay_t<decltype(Model::schedule)>>;
-} && (std::is_function_v<decltype(Model::schedule)> || requires { requires constant<Model::schedule>; });
-template <class Model>
-concept good_schedule = constant_schedule<Model> || set_schedule<Model>;
-
-template <class Model>
-concept set_augmentation = requires(author::hyperparameters_of<Model> const& h) {
-  requires augmentation<std::remove_cvref_t<decltype(Model::augmentation(h))>>;
-};
-template <class Model>
-concept constant_augmentation = requires {
-  requires constant<Model::augmentation>;
-  requires augmentation<std::remove_cvref_t<decltype(Model::augmentation)>>;
-};
-template <class Model>
-concept good_augmentation = constant_augmentation<Model> || set_augmentation<Model>;
-
-template <class>
-inline constexpr bool is_augmentation = false;
-template <std::size_t N>
-inline constexpr bool is_augmentation<average<N>> = true;
-
-template <class Model>
-concept good_evaluation = requires {
-  requires constant<Model::evaluation>;
-  requires is_augmentation<std::remove_cvref_t<decltype(Model::evaluation)>>;
-  requires Model::evaluation.valid();
-};
-
-template <class Model>
-concept good_feed =
-    requires(example const& record, sample<Model>& into, mode m) { Model::feed(record, into, m); };
-
-template <class Model>
-concept good_on_predictions = requires(shape output, view<float> outputs, int worker) {
-  Model::on_predictions(output, 1, outputs, worker);
-};
-
-template <class Model>
-concept good_prepare =
-    requires(first_samples const& data, initial_variables& into) { Model::prepare(data, into); };
-
-/// Stands in for a loss that is missing, so that its absence is the only thing reported.
-struct no_loss {
-  using label = std::int32_t;
-  static constexpr bool class_labels = true;
-};
 
 template <class Model>
 constexpr auto loss_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (set_loss<Model>)
+  if constexpr (sets_loss<Model>)
     return Model::loss(h);
   else if constexpr (good_loss<Model>)
     return Model::loss;
   else
-    return no_loss{};
+    return nn::no_loss{};
 }
 
 template <class Model>
 constexpr auto optimizer_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (set_optimizer<Model>)
+  if constexpr (sets_optimizer<Model>)
     return Model::optimizer(h);
   else if constexpr (good_optimizer<Model>)
     return Model::optimizer;
@@ -191,7 +41,7 @@ constexpr auto optimizer_of(author::hyperparameters_of<Model> const& h) {
 
 template <class Model>
 constexpr auto schedule_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (set_schedule<Model>)
+  if constexpr (sets_schedule<Model>)
     return Model::schedule(h);
   else if constexpr (good_schedule<Model>)
     return Model::schedule;
@@ -201,7 +51,7 @@ constexpr auto schedule_of(author::hyperparameters_of<Model> const& h) {
 
 template <class Model>
 auto augmentation_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (set_augmentation<Model>)
+  if constexpr (sets_augmentation<Model>)
     return Model::augmentation(h);
   else if constexpr (good_augmentation<Model>)
     return Model::augmentation;
@@ -226,54 +76,12 @@ struct metrics_of<Model, ClassLabels> {
   using type = typename Model::metrics;
 };
 
-// Instantiated once per metric, so that the diagnostic names it.
-template <class Metric, class Label>
-struct metric_takes {
-  static_assert(metric_for<Metric, Label>,
-                "edl: this metric of the model's `metrics` cannot be computed from the labels of its `loss`");
-};
-template <class Metrics, class Label>
-struct metrics_take;
-template <class... M, class Label>
-struct metrics_take<metrics<M...>, Label> {
-  static_assert(((sizeof(metric_takes<M, Label>) > 0) && ...));
-};
-
 }  // namespace detail
 
 /// What a model struct says, with defaults for what it leaves out. Instantiating it checks the members that
 /// it reads; each that is missing or wrong is one sentence. `check_model` checks the others.
 template <class Model>
 struct model_traits {
-  static_assert(detail::derivable<Model>, "edl: a model is a struct, and not a final one");
-  static_assert(
-      author::hyperparameter_struct<author::hyperparameters_of<Model>>,
-      "edl: the members of the model's `struct hyperparameters` should be numbers with a default, or "
-      "`edl::hyperparameter<float> rate{0.1f, \"what it is\"}`");
-  static_assert(detail::good_network<Model>,
-                "edl: the model needs `static constexpr auto network = edl::nn::sequential(...)`");
-  static_assert(
-      detail::good_loss<Model>,
-      "edl: the model needs `static constexpr edl::nn::softmax_cross_entropy loss{}` or another loss");
-  static_assert(detail::good_optimizer<Model> || !detail::has_optimizer<Model>,
-                "edl: the model's `optimizer` should be `static constexpr edl::sgd optimizer{...}` or "
-                "another optimizer");
-  static_assert(detail::good_metrics<Model> || !detail::has_metrics<Model>,
-                "edl: the model's `metrics` should be `using metrics = edl::metrics<edl::accuracy, ...>`");
-  static_assert(
-      detail::good_schedule<Model> || !detail::has_schedule<Model>,
-      "edl: the model's `schedule` should be `static float schedule(std::uint64_t version)` or a static "
-      "constexpr object called like that");
-
-  static_assert(
-      detail::good_augmentation<Model> || !detail::has_augmentation<Model>,
-      "edl: the model's `augmentation` should be `static constexpr auto augmentation = edl::augment(...)`");
-
-  static_assert(detail::good_evaluation<Model> || !detail::has_evaluation<Model>,
-                "edl: the model's `evaluation` should be `static constexpr auto evaluation = "
-                "edl::test_time_augmentation(edl::test_time_view{...}, ...)`, with weights of which none is "
-                "below 0 and one is above");
-
   using hyperparameters = author::hyperparameters_of<Model>;
   using loss_type = decltype(detail::loss_of<Model>(hyperparameters{}));
   using label = typename loss_type::label;
@@ -284,9 +92,17 @@ struct model_traits {
 
   /// The model's, or accuracy for class labels and the mean loss for others.
   using metrics = typename detail::metrics_of<Model, loss_type::class_labels>::type;
-  // Labels that nobody has stated are no reason to complain about a metric.
-  using judged = std::conditional_t<detail::good_loss<Model>, metrics, edl::metrics<>>;
-  static_assert(sizeof(detail::metrics_take<judged, label>) > 0);
+
+  /// Whether all members that this reads are right and go together. If not, the compiler has said why, and
+  /// nothing else of the model is compiled.
+  static constexpr bool whole = [] {
+    if constexpr (sizeof(detail::checked_members<Model>) > 0 && detail::good_network<Model> &&
+                  detail::good_loss<Model> && detail::good_options<Model> && detail::no_misspelling<Model>)
+      if constexpr (detail::whole_network<Model::network>)
+        return nn::loss_fits<loss_type>(Model::network.body.output(Model::network.input)) &&
+               detail::all_measure<metrics, label>;
+    return false;
+  }();
 
   /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise).
   static rule_type make_rule(hyperparameters const& h = {}) {
@@ -321,17 +137,38 @@ struct model_traits {
 ///   worker.
 template <class Model>
 constexpr void check_model() {
-  static_assert(sizeof(model_traits<Model>) > 0);
+  static_assert(sizeof(model_traits<Model>) > 0 && (model_traits<Model>::whole || true));
+  constexpr bool feeds = detail::good_feed<Model>, has_feed = detail::has_feed<Model>;
+  constexpr bool misspelt = !has_feed && detail::misspells_feed<Model>;
+  constexpr bool member = !feeds && detail::feeds_unless_static<Model>;
+  constexpr bool copy = !feeds && detail::feeds_a_copy<Model>;
+  static_assert(!misspelt, "edl: the model has no `feed`, but `fed`, `feeds`, `feed_record` or `dataset_fn`");
   static_assert(
-      detail::good_feed<Model>,
+      has_feed || misspelt || !detail::derivable<Model>,
       "edl: the model needs `static void feed(edl::example const&, edl::sample<Model>&, edl::mode)`");
+  static_assert(!member, "edl: the model's `feed` is not static: `static void feed(...)`");
+  static_assert(!copy,
+                "edl: the model's `feed` takes its sample by value, and what it writes is lost: "
+                "`edl::sample<Model>& into`");
+  static_assert(feeds || !has_feed || member || copy,
+                "edl: the model's `feed` should be `static void feed(edl::example const& record, "
+                "edl::sample<Model>& into, edl::mode)`, where `Model` is the model's own name");
+  static_assert(
+      detail::has_on_predictions<Model> || !detail::misspells_on_predictions<Model>,
+      "edl: the model has no `on_predictions`, but `on_prediction`, `on_predict` or `on_predicitons`");
   static_assert(
       detail::good_on_predictions<Model> || !detail::has_on_predictions<Model>,
       "edl: the model's `on_predictions` should be `static void on_predictions(edl::shape output, int batch, "
       "edl::view<float> outputs, int worker)`");
+  static_assert(detail::has_prepare<Model> || !detail::misspells_prepare<Model>,
+                "edl: the model has no `prepare`, but `prepares`, `perpare` or `prepear`");
   static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
                 "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
                 "edl::initial_variables& into)`");
 }
+
+/// Whether `check_model` has nothing to say.
+template <class Model>
+inline constexpr bool is_whole = model_traits<Model>::whole && detail::good_functions<Model>;
 
 }  // namespace edl

@@ -17,12 +17,22 @@
 namespace edl {
 namespace author {
 
-/// What a binary knows of a model struct with these hyperparameters.
+template <class Model>
+void describe(train::program& p, hyperparameters_of<Model> const& set);
+
+/// What a binary knows of a model struct with these hyperparameters; nothing of one that is wrong, once the
+/// compiler has said so.
 template <class Model>
 train::program make_program(hyperparameters_of<Model> const& set = {}) {
-  check_model<Model>();
-  using network = model<Model::network, any_device>;
   train::program p;
+  check_model<Model>();
+  if constexpr (is_whole<Model>) describe<Model>(p, set);
+  return p;
+}
+
+template <class Model>
+void describe(train::program& p, hyperparameters_of<Model> const& set) {
+  using network = model<Model::network, any_device>;
   p.layout = network::layout();
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
@@ -47,7 +57,6 @@ train::program make_program(hyperparameters_of<Model> const& set = {}) {
     p.on_predictions = [](int rows, view<float> outputs, int worker) {
       Model::on_predictions(network::output, rows, outputs, worker);
     };
-  return p;
 }
 
 }  // namespace author

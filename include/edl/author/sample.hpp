@@ -12,6 +12,7 @@
 #include <xtensor/xadapt.hpp>
 
 #include "edl/author/id_list.hpp"
+#include "edl/author/label.hpp"
 #include "edl/author/model_traits.hpp"
 #include "edl/author/served_id_list.hpp"
 #include "edl/author/served_ids.hpp"
@@ -36,20 +37,28 @@ auto features_view(float* at) {
     return writable_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)});
 }
 
+/// Stands where `feed` writes, if the model is wrong.
+struct takes_anything {
+  template <class T>
+  takes_anything const& operator=(T const&) const {
+    return *this;
+  }
+  takes_anything operator()(auto&&...) const { return {}; }
+  takes_anything operator[](auto&&) const { return {}; }
+  void add(auto&&...) const {}
+  float* begin() const { return nullptr; }
+  float* end() const { return nullptr; }
+  std::size_t size() const { return 0; }
+};
+
 /// One number per record, a class or the only output, or a view of one per output.
-template <class Label, bool One>
-auto label_of() {
-  if constexpr (std::is_integral_v<Label>)
-    return std::int64_t{};
-  else if constexpr (One)
-    return Label{};
-  else
-    return writable_view<1>(nullptr, {1});
-}
+template <class Label, std::size_t Labels>
+using label_of = std::conditional_t<std::is_integral_v<Label>, class_label,
+                                    std::conditional_t<Labels == 1, float, label_row<Labels>>>;
 
 }  // namespace detail
 
-/// What a model's `feed` makes of one record.
+/// What a model's `feed` makes of one record. It is written where it lies, and cannot be copied.
 ///
 /// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
@@ -64,7 +73,7 @@ struct sample {
   static constexpr shape output = Model::network.body.output(Model::network.input);
   static constexpr std::size_t table_ids = std::size_t(nn::table_ids(Model::network.start));
   static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
-  using label_type = decltype(detail::label_of<typename model_traits<Model>::label, labels == 1>());
+  using label_type = detail::label_of<typename model_traits<Model>::label, labels>;
 
   /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
   /// classes. `ids`, `weights`: `table_ids` of them.
@@ -80,6 +89,9 @@ struct sample {
     std::ranges::fill(ids_, 0);
     std::ranges::fill(weights_, 0.0f);
   }
+
+  sample(sample const&) = delete;
+  sample& operator=(sample const&) = delete;
 
   /// The network's input of that name.
   template <nn::literal Name>
@@ -111,7 +123,7 @@ struct sample {
     if constexpr (count == 1)
       return (targets_[first]);
     else
-      return detail::writable_view<1>(targets_.data() + first, {count});
+      return detail::label_row<count>(targets_.data() + first);
   }
 
   decltype(detail::features_view<input_shape>(nullptr)) features;
@@ -137,15 +149,33 @@ struct sample {
   void clear_lists(Kind const&) {}
 
   static label_type make_label([[maybe_unused]] std::span<float> targets) {
-    if constexpr (std::is_arithmetic_v<label_type>)
-      return {};
+    if constexpr (std::is_constructible_v<label_type, float*>)
+      return label_type(targets.data());
     else
-      return detail::writable_view<1>(targets.data(), {labels});
+      return {};
   }
 
   std::span<float> row_, targets_;
   std::span<std::uint64_t> ids_;
   std::span<float> weights_;
+};
+
+/// The sample of a model that is wrong, once the compiler has said so: no line of its `feed` is reported.
+template <class Model>
+  requires(!model_traits<Model>::whole)
+struct sample<Model> {
+  sample(sample const&) = delete;
+
+  template <nn::literal>
+  detail::takes_anything input() {
+    return {};
+  }
+  template <nn::literal>
+  detail::takes_anything head() {
+    return {};
+  }
+
+  detail::takes_anything features, label;
 };
 
 }  // namespace edl

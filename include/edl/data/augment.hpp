@@ -34,6 +34,18 @@ concept augmentation =
     std::copy_constructible<A> && requires(A const a, shape s, std::span<float> picture,
                                            record_stream const& random) { a(s, picture, random); };
 
+/// Instantiated for each augmentation of a model, so that the compiler's own words name it and what it lacks.
+template <class A>
+struct is_an_augmentation {
+  static constexpr bool copies = std::copy_constructible<A>;
+  static constexpr bool has_call = requires(A const a, shape s, std::span<float> picture,
+                                            record_stream const& random) { a(s, picture, random); };
+  static_assert(copies, "edl: this augmentation cannot be copied");
+  static_assert(has_call,
+                "edl: this augmentation has no call `void operator()(edl::shape, std::span<float> picture, "
+                "edl::record_stream const& random) const`");
+};
+
 /// One that can say what it does to a picture instead of doing it: a part of a placement. `placing`, where it
 /// is to be a link of a chain, is that part's turn: 0 moved, 1 mirrored, 2 a square zeroed.
 template <class A>
@@ -110,10 +122,21 @@ struct augmentations {
   }
 };
 
+/// Whether an augmentation, or one of several, makes sense of pictures alone.
+template <class A>
+inline constexpr bool changes_pictures = requires { A::placing; };
+template <class... A>
+inline constexpr bool changes_pictures<augmentations<A...>> = (changes_pictures<A> || ...);
+
 /// E.g. `augment(random_crop{.padding = 4}, random_flip{}, cutout{.size = 8})`.
-template <augmentation... A>
-constexpr augmentations<A...> augment(A... a) {
-  return {{a...}};
+template <class... A>
+constexpr auto augment(A... a) {
+  if constexpr ((augmentation<A> && ...)) {
+    return augmentations<A...>{{a...}};
+  } else {
+    static_assert((... & (sizeof(is_an_augmentation<A>) > 0)));
+    return augmentations<>{};
+  }
 }
 
 }  // namespace edl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <span>
 
@@ -56,8 +57,13 @@ struct average {
 /// Test-time augmentation. The mean of a picture and its mirror image:
 /// `test_time_augmentation(test_time_view{}, test_time_view{.mirrored = true})`.
 template <class... View>
-constexpr average<sizeof...(View)> test_time_augmentation(View... v) {
-  return {{test_time_view(v)...}};
+constexpr auto test_time_augmentation(View... v) {
+  constexpr bool views = (std::same_as<View, test_time_view> && ...);
+  static_assert(views, "edl: `test_time_augmentation` takes views: `edl::test_time_view{.mirrored = true}`");
+  if constexpr (views)
+    return average<sizeof...(View)>{{v...}};
+  else
+    return average<1>{};
 }
 
 }  // namespace edl

@@ -52,12 +52,10 @@ void check_range(std::size_t first, std::size_t count, std::size_t variables);
 /// Thread safety: distinct objects: safe. Shared objects: unsafe. Static functions: safe.
 template <auto const& Net, device Device>
 class model {
-  static constexpr nn::misfit wrong = nn::find_misfit(Net.body, Net.input, Net.of_ids);
   static constexpr bool fits() {
-    if constexpr (wrong.why == fit::fits)
-      return true;
-    else
-      return nn::detail::explain<std::remove_cvref_t<decltype(Net.body)>, wrong, 0>();
+    using backend = basic_backend<typename Device::scalar>;
+    if constexpr (!nn::can_compute<Net, backend>) nn::explain_network<Net, backend>();
+    return nn::can_compute<Net, backend>;
   }
   static constexpr nn::variable_counts counts =
       fits() ? nn::count(Net.body, Net.input) : nn::variable_counts{};

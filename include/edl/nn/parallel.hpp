@@ -5,6 +5,7 @@
 
 #include "edl/device/activation.hpp"
 #include "edl/nn/child.hpp"
+#include "edl/nn/layer_parts.hpp"
 
 namespace edl::nn {
 
@@ -132,25 +133,37 @@ struct parallel {
   }
 };
 
+namespace detail {
+
+template <merge How, class... Branches>
+constexpr auto side_by_side(Branches... branches) {
+  static_assert(sizeof...(Branches) > 0, "edl: there is at least one branch");
+  if constexpr (sizeof...(Branches) > 0 && (layer<Branches> && ...)) {
+    return parallel<How, Branches...>{{branches...}};
+  } else {
+    explain_layers<Branches...>();
+    return no_layer{};
+  }
+}
+
+}  // namespace detail
+
 /// Branches whose channels stand one after the other. Heights and widths are equal.
-template <layer... Branches>
-  requires(sizeof...(Branches) > 0)
-constexpr parallel<merge::concat, Branches...> concat(Branches... branches) {
-  return {{branches...}};
+template <class... Branches>
+constexpr auto concat(Branches... branches) {
+  return detail::side_by_side<merge::concat>(branches...);
 }
 
 /// Branches that are added up. Shapes are equal.
-template <layer... Branches>
-  requires(sizeof...(Branches) > 0)
-constexpr parallel<merge::sum, Branches...> sum(Branches... branches) {
-  return {{branches...}};
+template <class... Branches>
+constexpr auto sum(Branches... branches) {
+  return detail::side_by_side<merge::sum>(branches...);
 }
 
 /// Branches that are multiplied, element by element. Shapes are equal. It runs on the processor.
-template <layer... Branches>
-  requires(sizeof...(Branches) > 0)
-constexpr parallel<merge::product, Branches...> product(Branches... branches) {
-  return {{branches...}};
+template <class... Branches>
+constexpr auto product(Branches... branches) {
+  return detail::side_by_side<merge::product>(branches...);
 }
 
 }  // namespace edl::nn

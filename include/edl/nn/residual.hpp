@@ -4,6 +4,7 @@
 #include "edl/device/activation.hpp"
 #include "edl/nn/child.hpp"
 #include "edl/nn/identity.hpp"
+#include "edl/nn/layer_parts.hpp"
 
 namespace edl::nn {
 
@@ -117,16 +118,26 @@ struct shortcut {
 };
 
 /// Adds what goes into a body to what comes out. Their shapes are equal.
-template <layer Body>
-constexpr shortcut<Body> residual(Body body) {
-  return {body, {}};
+template <class Body>
+constexpr auto residual(Body body) {
+  if constexpr (layer<Body>) {
+    return shortcut<Body>{body, {}};
+  } else {
+    detail::explain_layers<Body>();
+    return no_layer{};
+  }
 }
 
 /// The same where they are not: the projection brings the input to the body's shape, e.g.
 /// `residual(sequential(…), conv2d{.filters = 32, .stride = 2})`.
-template <layer Body, layer Projection>
-constexpr shortcut<Body, Projection> residual(Body body, Projection projection) {
-  return {body, projection};
+template <class Body, class Projection>
+constexpr auto residual(Body body, Projection projection) {
+  if constexpr (layer<Body> && layer<Projection>) {
+    return shortcut<Body, Projection>{body, projection};
+  } else {
+    detail::explain_layers<Body, Projection>();
+    return no_layer{};
+  }
 }
 
 }  // namespace edl::nn

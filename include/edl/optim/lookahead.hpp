@@ -24,8 +24,10 @@ void look_back(std::span<T> weights, std::span<T> slow, T keep);
 /// `keep` as the cube of the share of them that has been made. The last of them ends at the slow weights.
 /// (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024.) Without, k is `keep`:
 /// `lookahead<sgd>{.of = {.momentum = 0.9f}, .keep = 0.5f}`.
-template <optimizer Optimizer>
+template <class Optimizer>
 struct lookahead {
+  static_assert(sizeof(is_an_optimizer<Optimizer>) > 0);
+
   Optimizer of;
   std::uint64_t every = 5;
   float keep = 0.5f;
@@ -52,7 +54,9 @@ struct lookahead {
   /// One step; see `optimizer`.
   template <std::floating_point T>
   void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
-             std::uint64_t step) const {
+             std::uint64_t step) const
+    requires optimizer<Optimizer>
+  {
     std::span<T> const slow = slots.back();
     if (step == 0) std::ranges::copy(weights, slow.begin());
     of.template apply<T>(weights, gradients, slots.first(slots.size() - 1), rate, step);

@@ -48,4 +48,27 @@ concept optimizer = std::copy_constructible<O> &&
                       o.apply(weights, gradients, slots, rate, step);
                     };
 
+/// Instantiated for the optimiser of a model, so that the compiler's own words name it, and each part that it
+/// lacks is one sentence.
+template <class O>
+struct is_an_optimizer {
+  static constexpr bool copies = std::copy_constructible<O>;
+  static constexpr bool has_rate = requires(O const o) {
+    { o.learning_rate } -> std::convertible_to<float>;
+  };
+  static constexpr bool has_slots = requires(O const o) {
+    { o.slots() } -> std::convertible_to<slot_list>;
+  };
+  static constexpr bool has_apply = requires(
+      O const o, std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
+      float rate, std::uint64_t step) { o.apply(weights, gradients, slots, rate, step); };
+  static_assert(copies, "edl: this optimizer cannot be copied");
+  static_assert(has_rate, "edl: this optimizer has no `float learning_rate`");
+  static_assert(has_slots, "edl: this optimizer has no `constexpr edl::slot_list slots() const`");
+  static_assert(
+      has_apply,
+      "edl: this optimizer has no `void apply(std::span<float> weights, edl::view<float> gradients, "
+      "std::span<std::span<float> const> slots, float rate, std::uint64_t step) const`");
+};
+
 }  // namespace edl

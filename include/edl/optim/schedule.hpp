@@ -15,6 +15,17 @@ concept learning_rate_schedule = std::copy_constructible<S> && requires(S const 
   { s(version) } -> std::convertible_to<float>;
 };
 
+/// Instantiated for the schedule of a model, so that the compiler's own words name it and what it lacks.
+template <class S>
+struct is_a_schedule {
+  static constexpr bool copies = std::copy_constructible<S>;
+  static constexpr bool has_call = requires(S const s, std::uint64_t version) { s(version); };
+  static constexpr bool gives_a_rate = !has_call || learning_rate_schedule<S>;
+  static_assert(copies, "edl: this schedule cannot be copied");
+  static_assert(has_call, "edl: this schedule has no call `float operator()(std::uint64_t version) const`");
+  static_assert(gives_a_rate, "edl: what this schedule returns is no rate; it should be a `float`");
+};
+
 /// The same rate forever.
 struct constant_rate {
   float rate;
@@ -102,12 +113,16 @@ struct triangle {
 /// Another schedule, which during the first `steps` versions is scaled from 1/steps up to 1 (Goyal et al.,
 /// "Accurate, large minibatch SGD", 2017): `warmup<cosine_decay>{.steps = 500, .then = {.rate = 0.1f, .steps
 /// = 20000}}`.
-template <learning_rate_schedule Schedule>
+template <class Schedule>
 struct warmup {
+  static_assert(sizeof(is_a_schedule<Schedule>) > 0);
+
   std::uint64_t steps;
   Schedule then;
 
-  constexpr float operator()(std::uint64_t version) const {
+  constexpr float operator()(std::uint64_t version) const
+    requires learning_rate_schedule<Schedule>
+  {
     float const rate = then(version);
     return version < steps ? float(double(rate) * double(version + 1) / double(steps)) : rate;
   }

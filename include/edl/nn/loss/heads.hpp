@@ -18,13 +18,16 @@
 namespace edl::nn {
 
 /// Some neighbouring outputs of a network with a name, a loss and its weight.
-template <literal Name, int Outputs, loss_function Loss>
+template <literal Name, int Outputs, class Loss>
 struct named_head {
   using loss_type = Loss;
   static constexpr std::string_view name = Name.view();
   static constexpr shape output{1, 1, Outputs};
   static constexpr std::size_t labels = Loss::labels(output);
   static_assert(Outputs > 0, "edl: a head has at least one output");
+  static_assert(loss_fits<Loss>(output),
+                "edl: the loss of this head cannot be computed from so many outputs: `softmax_cross_entropy` "
+                "takes two or more");
   static_assert(!Loss::class_labels || labels == 1, "edl: a head of classes has one label");
 
   Loss loss;
@@ -51,9 +54,14 @@ struct named_head {
 };
 
 /// Names a head: `head<"stars", 5>(softmax_cross_entropy{}, 0.5f)` is of the next 5 outputs.
-template <literal Name, int Outputs, loss_function Loss>
-constexpr named_head<Name, Outputs, Loss> head(Loss loss, float weight = 1) {
-  return {loss, weight};
+template <literal Name, int Outputs, class Loss>
+constexpr auto head(Loss loss, float weight = 1) {
+  if constexpr (loss_function<Loss>) {
+    return named_head<Name, Outputs, Loss>{loss, weight};
+  } else {
+    static_assert(sizeof(is_a_loss<Loss>) > 0);
+    return named_head<Name, Outputs, no_loss>{{}, weight};
+  }
 }
 
 /// Stands where a head should. Instantiated so that the compiler's own words name what is asked for.

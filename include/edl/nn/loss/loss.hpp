@@ -31,6 +31,81 @@ concept loss_function =
       { L::labels(output) } -> std::same_as<std::size_t>;
       { L::valid(typename L::label{}, output) } -> std::same_as<bool>;
       { loss(output, 1, outputs, truth, gradients) } -> std::convertible_to<double>;
+      typename std::bool_constant<(L::labels(shape{1, 1, 2}), true)>;
+      requires !L::class_labels || std::same_as<typename L::label, std::int32_t>;
     };
+
+/// Instantiated for the loss of a model or of a head, so that the compiler's own words name it. Each part
+/// that it lacks is one sentence.
+template <class L>
+struct is_a_loss {
+  static constexpr bool copies = std::copy_constructible<L>;
+  static constexpr bool has_label = requires { requires std::same_as<typename L::label, std::int32_t>; } ||
+                                    requires { requires std::same_as<typename L::label, float>; };
+  static constexpr bool has_class_labels =
+      requires { requires std::same_as<std::remove_cvref_t<decltype(L::class_labels)>, bool>; };
+  static constexpr bool has_labels = requires(shape output) {
+    { L::labels(output) } -> std::same_as<std::size_t>;
+  } && requires {
+    typename std::bool_constant<(L::labels(shape{1, 1, 2}), true)>;
+  };
+
+  // What takes labels is looked for where it is known what a label is.
+  template <class One>
+  static constexpr bool validates = requires(shape output) {
+    { One::valid(typename One::label{}, output) } -> std::same_as<bool>;
+  };
+  template <class One>
+  static constexpr bool computes = requires(One const loss, shape output, view<float> outputs,
+                                            view<typename One::label> truth, std::span<float> gradients) {
+    { loss(output, 1, outputs, truth, gradients) } -> std::convertible_to<double>;
+  };
+  static constexpr bool of_floats = [] {
+    if constexpr (has_label && has_class_labels)
+      return bool(L::class_labels) && std::same_as<typename L::label, float>;
+    else
+      return false;
+  }();
+  static constexpr bool has_valid = !has_label || validates<L>, has_call = !has_label || computes<L>;
+
+  static_assert(copies, "edl: this loss cannot be copied");
+  static_assert(has_label,
+                "edl: this loss has no `label`: `using label = std::int32_t;` for classes, `using label = "
+                "float;` for numbers, and no other type");
+  static_assert(
+      has_class_labels,
+      "edl: this loss has no `static constexpr bool class_labels`: true where a label is the number "
+      "of an output");
+  static_assert(has_labels,
+                "edl: this loss has no `static constexpr std::size_t labels(edl::shape output)`: how many "
+                "labels a sample has");
+  static_assert(has_valid,
+                "edl: this loss has no `static bool valid(label, edl::shape output)`: whether a label can be "
+                "used");
+  static_assert(
+      has_call,
+      "edl: this loss has no call `double operator()(edl::shape output, int batch, edl::view<float> "
+      "outputs, edl::view<label> truth, std::span<float> gradients) const`");
+  static_assert(!of_floats,
+                "edl: this loss has `class_labels` and a `label` of float; classes are `std::int32_t`");
+};
+
+/// Whether a loss can be computed from outputs of that shape. It says so by `fits(output)`, if not from all.
+template <class Loss>
+constexpr bool loss_fits(shape output) {
+  if constexpr (requires { Loss::fits(output); })
+    return Loss::fits(output);
+  else
+    return true;
+}
+
+/// Stands in for a loss that lacks something, so that this is the only thing reported.
+struct no_loss {
+  using label = std::int32_t;
+  static constexpr bool class_labels = true;
+  static constexpr std::size_t labels(shape) { return 1; }
+  static constexpr bool valid(label, shape) { return true; }
+  double operator()(auto&&...) const { return 0; }
+};
 
 }  // namespace edl::nn

@@ -21,6 +21,7 @@ struct softmax_cross_entropy {
   using label = std::int32_t;
   static constexpr bool class_labels = true;
   static constexpr std::size_t labels(shape) { return 1; }
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
   static constexpr bool valid(label l, shape output) { return l >= 0 && std::size_t(l) < output.size(); }
 
   /// See `loss_function`. Every label must be `valid`.

@@ -13,8 +13,9 @@
 namespace edl {
 
 /// The metrics of a model, `using metrics = edl::metrics<edl::accuracy, edl::top_k<5>>`, as one: their totals
-/// stand one after the other and merge by addition. May be empty.
-template <metric... M>
+/// stand one after the other and merge by addition. May be empty. Whether they are metrics is checked where
+/// they are a model's, so that what one lacks is said.
+template <class... M>
 struct metrics {
   static constexpr std::size_t totals = (std::size_t(M::totals) + ... + std::size_t(0));
 

@@ -32,4 +32,33 @@ concept metric_for = requires(std::span<double> sums, view<double> merged, shape
 template <class M>
 concept metric = metric_for<M, std::int32_t> || metric_for<M, float>;
 
+/// Instantiated for each metric of a model, so that the compiler's own words name it, and each part that it
+/// lacks is one sentence.
+template <class M>
+struct is_a_metric {
+  template <class Label>
+  static constexpr bool updates_by =
+      requires(std::span<double> sums, shape output, view<float> outputs, view<Label> labels) {
+        M::update(sums, output, 1, outputs, labels, 1.0);
+      };
+  static constexpr bool has_name = requires {
+    { M::name } -> std::convertible_to<std::string_view>;
+  };
+  static constexpr bool has_totals = requires {
+    { M::totals } -> std::convertible_to<std::size_t>;
+  };
+  static constexpr bool has_update = updates_by<std::int32_t> || updates_by<float>;
+  static constexpr bool has_value = requires(view<double> merged) {
+    { M::value(merged) } -> std::convertible_to<double>;
+  };
+  static_assert(has_name, "edl: this metric has no `static constexpr std::string_view name`");
+  static_assert(has_totals, "edl: this metric has no `static constexpr std::size_t totals`");
+  static_assert(
+      has_update,
+      "edl: this metric has no `static void update(std::span<double> sums, edl::shape output, int "
+      "batch, edl::view<float> outputs, edl::view<std::int32_t> labels, double loss)`; where labels "
+      "are numbers, they are `edl::view<float>`");
+  static_assert(has_value, "edl: this metric has no `static double value(edl::view<double> sums)`");
+};
+
 }  // namespace edl

@@ -18,8 +18,12 @@ namespace edl {
 
 /// A metric of one head: `using metrics = edl::metrics<edl::of_head<loss, "click", edl::auc>>`, behind the
 /// model's `loss`. It is printed as "click/auc".
-template <auto const& Heads, nn::literal Head, metric M>
+template <auto const& Heads, nn::literal Head, class M>
 struct of_head {
+  using measure = M;  ///< of that head
+  using heads = std::remove_cvref_t<decltype(Heads)>;
+  static constexpr std::size_t index = heads::template index_of<Head>();
+
  private:
   static constexpr auto text = [] {
     std::array<char, Head.view().size() + 1 + std::string_view(M::name).size()> joined{};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include "edl/core/shape.hpp"
+#include "edl/data/augment.hpp"
+#include "edl/device/backend.hpp"
+#include "edl/nn/inputs.hpp"
+#include "edl/nn/loss/loss.hpp"
+#include "edl/nn/plan.hpp"
+#include "edl/nn/sequential.hpp"
+
+namespace edl::detail {
+
+template <class>
+inline constexpr bool is_network = false;
+template <class First, class... Layers>
+inline constexpr bool is_network<nn::network<First, Layers...>> = true;
+
+/// Layers, and nothing that they begin with.
+template <class>
+inline constexpr bool is_chain = false;
+template <class... Layers>
+inline constexpr bool is_chain<nn::chain<Layers...>> = true;
+
+template <class>
+inline constexpr bool begins_with_picture = false;
+template <class... Layers>
+inline constexpr bool begins_with_picture<nn::network<nn::image, Layers...>> = true;
+
+/// The compiler can follow the shapes through all layers.
+template <auto const& Net>
+concept known_shapes =
+    requires { typename std::bool_constant<(nn::find_misfit(Net.body, Net.input, Net.of_ids), true)>; };
+
+template <auto const& Net>
+using start_of = std::remove_cvref_t<decltype(Net.start)>;
+
+/// Whether a model's network can be computed.
+template <auto const& Net>
+inline constexpr bool whole_network = false;
+template <auto const& Net>
+  requires(known_shapes<Net>)
+inline constexpr bool whole_network<Net> =
+    !nn::holds_rows<start_of<Net>> && nn::table_options_fit(Net.start) && nn::tables_agree(Net.start) &&
+    !nn::holds_no_layer(Net.body, Net.input) && nn::can_compute<Net, basic_backend<float>>;
+
+/// Instantiated for one that cannot. Where layers are none, that has been said where they were made one
+/// network.
+template <auto const& Net>
+struct checked_network {
+  static constexpr bool named = !nn::holds_rows<start_of<Net>>, in_range = nn::table_options_fit(Net.start),
+                        agree = nn::tables_agree(Net.start), known = known_shapes<Net>;
+  static constexpr bool value = named && in_range && agree && known;
+  static_assert(named,
+                "edl: a served embedding is a named input of the network: "
+                "`edl::nn::inputs(edl::nn::input<\"words\">(...))`");
+  static_assert(
+      in_range || !named,
+      "edl: a served embedding of the network lacks `count` (`most` of a bag) or `width`, or has an "
+      "`admission` below 1");
+  static_assert(agree, "edl: inputs of the network share a table of rows, and differ in `width` or `rows`");
+  static_assert(known, "edl: `check` or `output` of a layer of the network is not constexpr");
+};
+
+/// Instantiated for a model's loss and the outputs of its network.
+template <class Loss, shape Output>
+struct loss_takes {
+  static constexpr bool value = nn::loss_fits<Loss>(Output);
+  static_assert(value,
+                "edl: the model's `loss` cannot be computed from as many outputs as its `network` has: "
+                "`softmax_cross_entropy` takes two or more, `heads` the sum of those of its heads");
+};
+
+}  // namespace edl::detail

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+
+#include "edl/author/model_members.hpp"
+#include "edl/author/model_network.hpp"
+#include "edl/author/model_spelling.hpp"
+#include "edl/nn/metric/list.hpp"
+#include "edl/nn/metric/metric.hpp"
+
+namespace edl::detail {
+
+/// Whether a metric of a model can be computed from the labels of its loss.
+template <class Metric, class Label>
+inline constexpr bool measures = metric_for<Metric, Label>;
+template <class Metric, class Label>
+  requires requires { typename Metric::measure; }
+inline constexpr bool measures<Metric, Label> = [] {
+  using heads = decltype(Metric::heads::all);
+  if constexpr (Metric::index < std::tuple_size_v<heads>)
+    return measures<typename Metric::measure,
+                    typename std::tuple_element_t<Metric::index, heads>::loss_type::label>;
+  else
+    return false;
+}();
+
+template <class Metrics, class Label>
+inline constexpr bool all_measure = true;
+template <class... M, class Label>
+inline constexpr bool all_measure<metrics<M...>, Label> = (measures<M, Label> && ...);
+
+// Instantiated for a metric that cannot, so that the diagnostic names it.
+template <class Metric, class Label>
+struct metric_takes {
+  static constexpr bool whole = metric<Metric>;
+  static_assert(sizeof(is_a_metric<Metric>) > 0);
+  static_assert(!whole,
+                "edl: this metric of the model's `metrics` cannot be computed from the labels of its `loss`");
+};
+template <class Metric, class Label>
+constexpr bool explain_metric() {
+  if constexpr (!measures<Metric, Label>) return sizeof(metric_takes<Metric, Label>) > 0;
+  return true;
+}
+template <class Metric, class Label>
+  requires requires { typename Metric::measure; }
+constexpr bool explain_metric() {
+  using heads = decltype(Metric::heads::all);
+  constexpr bool there = Metric::index < std::tuple_size_v<heads>;
+  static_assert(there, "edl: no head has the name that a metric of the model asks for");
+  if constexpr (there && !measures<Metric, Label>)
+    return sizeof(metric_takes<typename Metric::measure,
+                               typename std::tuple_element_t<Metric::index, heads>::loss_type::label>) > 0;
+  return true;
+}
+
+template <class Metrics, class Label>
+struct metrics_take;
+template <class... M, class Label>
+struct metrics_take<metrics<M...>, Label> {
+  static_assert((true & ... & explain_metric<M, Label>()));
+};
+
+template <class Model>
+concept only_layers = derivable<Model> && requires {
+  requires constant<Model::network>;
+  requires is_chain<std::remove_cvref_t<decltype(Model::network)>>;
+};
+// There is a sentence of its own.
+template <class Model>
+concept network_said = only_layers<Model> || (!has_network<Model> && misspells_network<Model>);
+
+// Sentences about parts, each if its member is there and lacks some: always true.
+template <class Model>
+constexpr bool explains_loss() {
+  if constexpr (some_loss<Model> && !good_loss<Model>)
+    return sizeof(nn::is_a_loss<typename loss_member<Model>::type>) > 0;
+  else
+    return true;
+}
+template <class Model>
+constexpr bool explains_optimizer() {
+  if constexpr (some_optimizer<Model> && !good_optimizer<Model>)
+    return sizeof(is_an_optimizer<typename optimizer_member<Model>::type>) > 0;
+  else
+    return true;
+}
+template <class Model>
+constexpr bool explains_schedule() {
+  if constexpr (some_schedule<Model> && !good_schedule<Model>)
+    return sizeof(is_a_schedule<typename schedule_member<Model>::type>) > 0;
+  else
+    return true;
+}
+template <class Model>
+constexpr bool explains_augmentation() {
+  if constexpr (some_augmentation<Model> && !good_augmentation<Model>)
+    return sizeof(is_an_augmentation<typename augmentation_member<Model>::type>) > 0;
+  else
+    return true;
+}
+template <class Model>
+constexpr bool explains_network() {
+  if constexpr (!good_network<Model>)
+    return true;
+  else if constexpr (!checked_network<Model::network>::value)
+    return true;
+  else if constexpr (!whole_network<Model::network>)
+    return nn::explain_network<Model::network, basic_backend<float>>();
+  else if constexpr (good_loss<Model>)
+    return sizeof(loss_takes<typename loss_member<Model>::type,
+                             Model::network.body.output(Model::network.input)>) > 0;
+  else
+    return true;
+}
+template <class Model>
+constexpr bool explains_metrics() {
+  if constexpr (good_metrics<Model> && good_loss<Model>)
+    return sizeof(metrics_take<typename Model::metrics, typename loss_member<Model>::type::label>) > 0;
+  else
+    return true;
+}
+
+// Instantiated for a model: each member that is missing or wrong is one sentence. Nothing is read of it, for
+// a compiler may give up such a struct.
+template <class Model>
+struct checked_members {
+  static_assert(derivable<Model>, "edl: a model is a struct, and not a final one");
+  static_assert(
+      author::hyperparameter_struct<author::hyperparameters_of<Model>>,
+      "edl: the members of the model's `struct hyperparameters` should be numbers with a default, or "
+      "`edl::hyperparameter<float> rate{0.1f, \"what it is\"}`");
+  static_assert(has_network<Model> || !misspells_network<Model>,
+                "edl: the model has no `network`, but `netwrok`, `netwok`, `networks`, `net` or `layers`");
+  static_assert(has_loss<Model> || !misspells_loss<Model>,
+                "edl: the model has no `loss`, but `looss`, `los`, `losses` or `loss_function`");
+  static_assert(
+      has_optimizer<Model> || !misspells_optimizer<Model>,
+      "edl: the model has no `optimizer`, but `optimiser`, `optimzer`, `optimizor`, `optimizers` or "
+      "`optim`");
+  static_assert(has_metrics<Model> || !misspells_metrics<Model>,
+                "edl: the model has no `metrics`, but `metric`, `metircs`, `metrcs` or `metrics_list`");
+  static_assert(has_schedule<Model> || !misspells_schedule<Model>,
+                "edl: the model has no `schedule`, but `schedual`, `shedule`, `schedules`, `scheduler` or "
+                "`learning_rate_schedule`");
+  static_assert(has_augmentation<Model> || !misspells_augmentation<Model>,
+                "edl: the model has no `augmentation`, but `augmentations`, `agumentation`, `augmention` or "
+                "`augment`");
+  static_assert(has_evaluation<Model> || !misspells_evaluation<Model>,
+                "edl: the model has no `evaluation`, but `evaluations`, `evalution` or "
+                "`test_time_augmentation`");
+
+  static_assert(good_network<Model> || network_said<Model>,
+                "edl: the model needs `static constexpr auto network = edl::nn::sequential(...)`");
+  static_assert(!only_layers<Model>,
+                "edl: the model's `network` does not begin with an input: `edl::nn::image`, "
+                "`edl::nn::features`, `edl::nn::ids` or `edl::nn::inputs(...)` comes before the layers");
+  static_assert(
+      some_loss<Model> || (!has_loss<Model> && misspells_loss<Model>),
+      "edl: the model needs `static constexpr edl::nn::softmax_cross_entropy loss{}` or another loss");
+  static_assert(some_optimizer<Model> || !has_optimizer<Model>,
+                "edl: the model's `optimizer` should be `static constexpr edl::sgd optimizer{...}` or "
+                "another optimizer");
+  static_assert(good_metrics<Model> || !has_metrics<Model>,
+                "edl: the model's `metrics` should be `using metrics = edl::metrics<edl::accuracy, ...>`");
+  static_assert(
+      some_schedule<Model> || !has_schedule<Model>,
+      "edl: the model's `schedule` should be `static float schedule(std::uint64_t version)` or a static "
+      "constexpr object called like that");
+
+  static_assert(
+      some_augmentation<Model> || !has_augmentation<Model>,
+      "edl: the model's `augmentation` should be `static constexpr auto augmentation = edl::augment(...)`");
+
+  static_assert(good_evaluation<Model> || !has_evaluation<Model>,
+                "edl: the model's `evaluation` should be `static constexpr auto evaluation = "
+                "edl::test_time_augmentation(edl::test_time_view{...}, ...)`, with weights of which none is "
+                "below 0 and one is above");
+
+  static_assert(!augments_pictures<Model> || of_pictures<Model>,
+                "edl: the model's `augmentation` changes pictures, and its `network` does not begin with "
+                "`edl::nn::image`");
+  static_assert(
+      !good_evaluation<Model> || of_pictures<Model>,
+      "edl: the model's `evaluation` shows views of a picture, and its `network` does not begin with "
+      "`edl::nn::image`");
+
+  // Parts of what the model has of its own, and how its members go together.
+  static_assert(explains_loss<Model>() && explains_optimizer<Model>() && explains_schedule<Model>() &&
+                explains_augmentation<Model>() && explains_network<Model>() && explains_metrics<Model>());
+};
+
+}  // namespace edl::detail

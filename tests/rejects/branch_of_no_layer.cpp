@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: this is no layer: it has no `constexpr edl::fit check
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct net {
+  static constexpr auto in = nn::inputs(nn::input<"x">(nn::features{.count = 4}));
+  static constexpr auto network = nn::sequential(in, nn::concat(in.from<"x">(nn::dense{.units = 2}, 42)));
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.input<"x">() = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }

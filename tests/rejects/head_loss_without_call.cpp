@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: this loss has no call `double operator
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct own {
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t labels(edl::shape output) { return output.size(); }
+  static bool valid(float, edl::shape) { return true; }
+};
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2});
+  static constexpr auto loss = nn::heads(nn::head<"a", 1>(own{}), nn::head<"b", 1>(nn::mean_squared_error{}));
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode) {
+    into.features = record.floats("x");
+    into.label = record.floats("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }

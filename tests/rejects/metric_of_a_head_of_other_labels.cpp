@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: this metric of the model.s `metrics` cannot be computed from the labels
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 3});
+  static constexpr auto loss =
+      nn::heads(nn::head<"a", 1>(nn::mean_squared_error{}), nn::head<"b", 2>(nn::softmax_cross_entropy{}));
+  using metrics = edl::metrics<edl::of_head<loss, "b", edl::mse>>;
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode) {
+    into.features = record.floats("x");
+    into.head<"a">() = record.floating("a");
+    into.head<"b">() = float(record.integer("b"));
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: this optimizer has no `float learning_rate`
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct own {
+  constexpr edl::slot_list slots() const { return {}; }
+  template <class T>
+  void apply(std::span<T>, edl::view<T>, std::span<std::span<T> const>, T, std::uint64_t) const {}
+};
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr own optimizer{};
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }
