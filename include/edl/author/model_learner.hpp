@@ -26,6 +26,7 @@ namespace detail {
 /// Throws data_error: a label is not one of the network's outputs, or none of the loss's; the feed made
 /// another number of features.
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
+[[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place);
 [[noreturn]] void refuse_label(float label);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
 
@@ -63,9 +64,16 @@ class model_learner final : public train::learner {
   static constexpr shape input = network::input, output = network::output;
   static constexpr std::size_t labels = sample_type::labels;
   static constexpr bool classes = traits::loss_type::class_labels;
-  static constexpr bool loss_on_gpu = nn::computes_on_accelerator<typename traits::loss_type>;
+  static constexpr bool loss_on_gpu = nn::runs_on_accelerator(traits::loss);
   static_assert(detail::fits_outputs<typename traits::loss_type>(output),
                 "edl: the heads of the model's `loss` have other outputs than its `network`");
+  static_assert(
+      nn::options_fit(traits::loss, output),
+      "edl: an option of the model's `loss` is out of range, or its `class_weights` are not as many as "
+      "its classes");
+  static_assert(
+      traits::metrics::fit(output.size() / labels),
+      "edl: a metric of the model's `metrics` is for another number of classes than its `network` has");
   static_assert(!nn::holds_rows<std::remove_cvref_t<decltype(Model::network.start)>>,
                 "edl: a served embedding is a named input of the network: "
                 "`edl::nn::inputs(edl::nn::input<\"words\">(...))`");
@@ -97,7 +105,7 @@ class model_learner final : public train::learner {
         net_({.max_batch = o.max_batch, .seed = o.seed, .device = std::move(on), .keep = o.keep}) {}
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
-    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row));
+    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row), b.class_row(row));
     Model::feed(record, s, m);
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
     nn::for_each_ids(Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
@@ -105,7 +113,14 @@ class model_learner final : public train::learner {
                        detail::check_ids(b.feature_row(row), of, vocabulary, none);
                      });
     if (m == mode::prediction) return;
-    if constexpr (classes) {
+    if constexpr (classes && labels > 1) {
+      std::size_t place = 0;
+      for (std::int32_t const label : b.class_row(row)) {
+        if (!traits::loss_type::valid(label, output))
+          detail::refuse_label(label, output.size() / labels, place);
+        ++place;
+      }
+    } else if constexpr (classes) {
       auto const label = std::int64_t(s.label);
       if (label < 0 || label > std::numeric_limits<std::int32_t>::max() ||
           !traits::loss_type::valid(std::int32_t(label), output))
@@ -150,7 +165,7 @@ class model_learner final : public train::learner {
   void compute_loss([[maybe_unused]] accelerator& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
                     [[maybe_unused]] in labels_there, [[maybe_unused]] out gradients,
                     [[maybe_unused]] out loss) const override {
-    if constexpr (loss_on_gpu)
+    if constexpr (nn::computes_on_accelerator<typename traits::loss_type>)
       nn::loss_on(gpu, traits::loss, output, rows, outputs, labels_there, gradients, loss);
   }
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,

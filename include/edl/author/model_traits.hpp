@@ -191,6 +191,9 @@ struct metric_takes {
   static_assert(metric_for<Metric, Label>,
                 "edl: this metric of the model's `metrics` cannot be computed from the labels of its `loss`");
 };
+template <class Metric, class Label>
+  requires requires { requires Metric::any_labels; }
+struct metric_takes<Metric, nn::own_label<Label>> {};
 template <class Metrics, class Label>
 struct metrics_take;
 template <class... M, class Label>
@@ -236,10 +239,12 @@ struct model_traits {
   using rule_type = rule<optimizer_type, schedule_type>;
 
   /// The model's, or accuracy for class labels and the mean loss for others.
-  using metrics = typename detail::metrics_of<Model, loss_type::class_labels>::type;
+  using metrics =
+      typename detail::metrics_of<Model, loss_type::class_labels && !nn::has_own_labels<loss_type>>::type;
   // Labels that nobody has stated are no reason to complain about a metric.
   using judged = std::conditional_t<detail::good_loss<Model>, metrics, edl::metrics<>>;
-  static_assert(sizeof(detail::metrics_take<judged, label>) > 0);
+  using judged_by = std::conditional_t<nn::has_own_labels<loss_type>, nn::own_label<label>, label>;
+  static_assert(sizeof(detail::metrics_take<judged, judged_by>) > 0);
 
   static constexpr loss_type loss = detail::loss_of<Model>();
   static constexpr optimizer_type optimizer = detail::optimizer_of<Model>();

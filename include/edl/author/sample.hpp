@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <xtensor/xadapt.hpp>
 
+#include "edl/author/class_list.hpp"
 #include "edl/author/id_list.hpp"
 #include "edl/author/model_traits.hpp"
 #include "edl/author/served_id_list.hpp"
@@ -36,10 +37,12 @@ auto features_view(float* at) {
     return writable_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)});
 }
 
-/// One number per record, a class or the only output, or a view of one per output.
+/// One number per record, a class or the only output, or a view of one per output or place.
 template <class Label, bool One>
 auto label_of() {
-  if constexpr (std::is_integral_v<Label>)
+  if constexpr (std::is_integral_v<Label> && !One)
+    return class_list({});
+  else if constexpr (std::is_integral_v<Label>)
     return std::int64_t{};
   else if constexpr (One)
     return Label{};
@@ -55,9 +58,9 @@ auto label_of() {
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
 /// `edl::id_list` for `nn::weighted_ids`. For `nn::served_embedding` it is an `edl::served_ids`, and for
 /// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
-/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. Where
-/// the loss has `nn::heads`, `head<"name">()` is the label of one of them. In prediction labels may be left
-/// alone.
+/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. For
+/// `nn::sequence_cross_entropy` it is an `edl::class_list`. Where the loss has `nn::heads`, `head<"name">()`
+/// is the label of one of them. In prediction labels may be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
@@ -66,12 +69,12 @@ struct sample {
   static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
   using label_type = decltype(detail::label_of<typename model_traits<Model>::label, labels == 1>());
 
-  /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
-  /// classes. `ids`, `weights`: `table_ids` of them.
+  /// The sample in these rows of a batch, `input.size()` and `labels` elements. There are no targets where
+  /// labels are classes. `ids`, `weights`: `table_ids` of them. `classes`: where there are several labels.
   sample(std::span<float> row, std::span<float> targets, std::span<std::uint64_t> ids = {},
-         std::span<float> weights = {})
+         std::span<float> weights = {}, std::span<std::int32_t> classes = {})
       : features(detail::features_view<input_shape>(row.data())),
-        label(make_label(targets)),
+        label(make_label(targets, classes)),
         row_(row),
         targets_(targets),
         ids_(ids),
@@ -136,11 +139,15 @@ struct sample {
   template <class Kind>
   void clear_lists(Kind const&) {}
 
-  static label_type make_label([[maybe_unused]] std::span<float> targets) {
-    if constexpr (std::is_arithmetic_v<label_type>)
+  static label_type make_label([[maybe_unused]] std::span<float> targets,
+                               [[maybe_unused]] std::span<std::int32_t> classes) {
+    if constexpr (std::is_arithmetic_v<label_type>) {
       return {};
-    else
+    } else if constexpr (std::is_integral_v<typename model_traits<Model>::label>) {
+      return class_list(classes);
+    } else {
       return detail::writable_view<1>(targets.data(), {labels});
+    }
   }
 
   std::span<float> row_, targets_;

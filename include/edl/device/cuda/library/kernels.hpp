@@ -101,8 +101,9 @@ std::size_t loss_scratch(queue const& q, std::size_t rows, std::size_t columns);
 void softmax_cross_entropy(queue const& q, std::size_t rows, std::size_t classes, float label_smoothing,
                            void const* outputs, std::int32_t const* labels, void* gradients, float* loss,
                            float* scratch);
-void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
-                           float const* labels, void* gradients, float* loss, float* scratch);
+void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns, float label_smoothing,
+                           void const* outputs, float const* labels, void* gradients, float* loss,
+                           float* scratch);
 void mean_squared_error(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
                         float const* labels, void* gradients, float* loss, float* scratch);
 

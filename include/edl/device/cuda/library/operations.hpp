@@ -189,9 +189,9 @@ class operations : public accelerator {
                                         scratch(cuda_kernels::loss_scratch(queue_, rows, classes)));
   }
 
-  void sigmoid_cross_entropy(std::size_t rows, std::size_t columns, in outputs, in labels, out gradients,
-                             out loss) override {
-    cuda_kernels::sigmoid_cross_entropy(queue_, rows, columns, outputs.data(), labels.data(),
+  void sigmoid_cross_entropy(std::size_t rows, std::size_t columns, float label_smoothing, in outputs,
+                             in labels, out gradients, out loss) override {
+    cuda_kernels::sigmoid_cross_entropy(queue_, rows, columns, label_smoothing, outputs.data(), labels.data(),
                                         pointer(gradients), loss.data(),
                                         scratch(cuda_kernels::loss_scratch(queue_, rows, columns)));
   }
