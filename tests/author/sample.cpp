@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/author/class_list.hpp, edl/author/id_list.hpp, edl/author/served_id_list.hpp,
+// Covers also edl/author/id_list.hpp, edl/author/served_id_list.hpp,
 // edl/author/served_ids.hpp.
 #include "edl/author/sample.hpp"
 
@@ -155,15 +155,6 @@ TEST_CASE("a sequence has a label for each place, and those that a record lacks 
                        doctest::Contains("more than 3 labels"), edl::data_error);
   CHECK_THROWS_WITH_AS(t->feed(of_labels({0, (1ll << 32) + 1}), b, 1, edl::mode::training),
                        doctest::Contains("label 4294967297 of place 1 is out of range"), edl::data_error);
-}
-
-TEST_CASE("a list of class labels is set place by place, and read") {
-  std::vector<std::int32_t> row(3, 7);
-  edl::class_list const list(row);
-  list[2] = 5;
-  list(0) = std::int64_t(list[2]) + 1;
-  CHECK(row == std::vector<std::int32_t>{6, -1, 5});
-  CHECK_THROWS_AS(list[3] = 1, edl::data_error);
 }
 
 TEST_CASE("a label that is no output is one for points, and its metric is the loss") {
