@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -100,14 +103,18 @@ sigmoid_parts<V> sigmoid_at(V const& x) {
 /// its number stands.
 template <class T, class F>
 void by_vectors(std::size_t n, T const* x, T* y, F const& f) {
-  using V = typename lanes<T>::type;
-  std::size_t i = 0;
-  for (; i + lanes<T>::count <= n; i += lanes<T>::count) store<V>(y + i, f(V(load<V>(x + i))));
-  if (i == n) return;
-  V last{};
-  for (std::size_t k = 0; k < n - i; ++k) last[k] = x[i + k];
-  last = f(V(last));
-  for (std::size_t k = 0; k < n - i; ++k) y[i + k] = last[k];
+  auto const whole = [&f](std::size_t count, T const* from, T* to) {
+    by_lanes<T>(count, [&]<class V>(std::size_t i) {
+      if constexpr (!std::floating_point<V>) store<V>(to + i, f(V(load<V>(from + i))));
+    });
+  };
+  std::size_t const rest = n % lanes<T>::count;
+  whole(n - rest, x, y);
+  if (rest == 0) return;
+  std::array<T, lanes<T>::count> last{};
+  std::copy_n(x + (n - rest), rest, last.begin());
+  whole(last.size(), last.data(), last.data());
+  std::copy_n(last.begin(), rest, y + (n - rest));
 }
 
 /// x · σ(x).
