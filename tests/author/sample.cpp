@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/author/id_list.hpp, edl/author/served_id_list.hpp, edl/author/served_ids.hpp.
+// Covers also edl/author/id_list.hpp, edl/author/served_id_list.hpp,
+// edl/author/served_ids.hpp.
 #include "edl/author/sample.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <concepts>
 #include <vector>
 #include <xtensor/xview.hpp>
 
 #include "edl/author/model_learner.hpp"
 #include "edl/core/error.hpp"
 #include "edl/data/example_builder.hpp"
+#include "edl/device/cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
 
 namespace nn = edl::nn;
 
@@ -54,6 +59,32 @@ struct several {
     into.label = 1;
   }
 };
+
+/// A label for each of three places.
+struct sequence {
+  static constexpr auto network = nn::sequential(nn::image{.height = 1, .width = 3, .channels = 2},
+                                                 nn::conv2d{.filters = 4, .kernel = {1, 1}});
+  static constexpr nn::sequence_cross_entropy loss{};
+  using metrics = edl::metrics<edl::accuracy, edl::perplexity, edl::macro_f1<4>>;
+  static void feed(edl::example const& record, edl::sample<sequence>& into, edl::mode) {
+    for (std::size_t i = 0; i < 6; ++i) into.features(i / 6, i / 2, i % 2) = float(i);
+    into.label = record.integer_values("labels");
+  }
+};
+
+/// Points, of which those of one label belong together.
+struct points {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
+  static constexpr nn::triplet loss{};
+  static void feed(edl::example const&, edl::sample<points>& into, edl::mode) { into.label = 17; }
+};
+
+edl::example of_labels(std::vector<std::int64_t> labels) {
+  edl::example e;
+  edl::example_builder b(e);
+  std::ranges::copy(labels, b.integers("labels", labels.size()).begin());
+  return e;
+}
 
 edl::example of_several(std::vector<float> pair, std::int64_t job, std::vector<std::int64_t> tags) {
   edl::example e;
@@ -102,6 +133,36 @@ TEST_CASE("labels with one number per output are a view") {
   t->feed(e, b, 0, edl::mode::training);
   CHECK(b.target_row(0)[2] == 5);
   CHECK(b.feature_row(0)[1] == 2);
+}
+
+TEST_CASE("a sequence has a label for each place, and those that a record lacks do not count") {
+  auto const t = edl::author::make_trainer<sequence>({.max_batch = 2, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  auto const labels = [&] { return std::vector<std::int32_t>(b.class_row(1).begin(), b.class_row(1).end()); };
+  t->feed(of_labels({3, 0, 2}), b, 1, edl::mode::training);
+  CHECK(labels() == std::vector<std::int32_t>{3, 0, 2});
+  t->feed(of_labels({1}), b, 1, edl::mode::training);  // nothing is left of the record before
+  CHECK(labels() == std::vector<std::int32_t>{1, -1, -1});
+  t->feed(of_labels({-1, 2}), b, 1, edl::mode::training);
+  CHECK(labels() == std::vector<std::int32_t>{-1, 2, -1});
+  CHECK_THROWS_WITH_AS(
+      t->feed(of_labels({0, 4}), b, 1, edl::mode::training),
+      "label 4 of place 1 is out of range: the network has outputs 0 to 3 at each place, and a "
+      "place that does not count is labelled -1",
+      edl::data_error);
+  CHECK_THROWS_AS(t->feed(of_labels({-2}), b, 1, edl::mode::training), edl::data_error);
+  CHECK_THROWS_WITH_AS(t->feed(of_labels({0, 1, 2, 3}), b, 1, edl::mode::training),
+                       doctest::Contains("more than 3 labels"), edl::data_error);
+  CHECK_THROWS_WITH_AS(t->feed(of_labels({0, (1ll << 32) + 1}), b, 1, edl::mode::training),
+                       doctest::Contains("label 4294967297 of place 1 is out of range"), edl::data_error);
+}
+
+TEST_CASE("a label that is no output is one for points, and its metric is the loss") {
+  edl::author::model_learner<points> const learner(edl::cpu::open({}), {.max_batch = 1});
+  CHECK(std::same_as<edl::model_traits<points>::metrics, edl::metrics<edl::mean_loss>>);
+  edl::data::batch b = edl::data::make_batch(1, 2, 0, 1);
+  learner.feed({}, b, 0, edl::mode::training);
+  CHECK(b.class_row(0)[0] == 17);
 }
 
 TEST_CASE("named inputs are filled by name, and a list of ids has as many as its record") {

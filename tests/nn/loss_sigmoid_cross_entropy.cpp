@@ -30,6 +30,21 @@ TEST_CASE("sigmoid cross entropy: gradients are those of central differences") {
                   {0, 1, 1, 0, 1, 0.5f, 0, 1});
 }
 
+TEST_CASE("sigmoid cross entropy: label smoothing moves labels towards 1/2") {
+  auto const x = check::normal<double>(6, 4, 3);
+  labels const y{0, 1, 0.25f, 1, 0, 0.5f};
+  labels moved(6);
+  for (std::size_t i = 0; i < 6; ++i) moved[i] = y[i] * 0.75f + 0.125f;
+  CHECK(check::value(sigmoid_cross_entropy{.label_smoothing = 0.25f}, {}, 6, x, y) ==
+        doctest::Approx(check::value(sigmoid_cross_entropy{}, {}, 6, x, moved)).epsilon(1e-14));
+  check::gradient(sigmoid_cross_entropy{.label_smoothing = 0.25f}, {.channels = 2}, 3, x, y);
+  std::vector<float> const far{1e4f, -1e4f};
+  std::vector<float> dx(2);
+  CHECK(sigmoid_cross_entropy{.label_smoothing = 0.25f}(
+            {}, 2, edl::view<float>(far), edl::view<float>(labels{1, 0}), dx) == doctest::Approx(1250));
+  CHECK(dx == std::vector<float>{0.0625f, -0.0625f});
+}
+
 TEST_CASE("sigmoid cross entropy: large logits do not overflow") {
   std::vector<float> const x{1e30f, -1e30f, 1000, -1000};
   std::vector<float> dx(4);

@@ -26,6 +26,12 @@ TEST_CASE("accuracy: the largest output against the label") {
   check::merges<accuracy>({.channels = 5}, 200, x, y, 1);
 }
 
+TEST_CASE("accuracy: of a sequence, the places that have a label") {
+  quantities const x{2, 1, 0, 3, 5, 4, 0, 1};
+  CHECK(check::metric<accuracy>({1, 2, 2}, 2, x, classes{0, 0, -1, 1}) == doctest::Approx(2.0 / 3));
+  check::merges<accuracy>({1, 2, 5}, 100, check::normal<float>(1000, 2), classes(200, 3), 2);
+}
+
 TEST_CASE("accuracy: of equal outputs the first is the answer, NaN is none") {
   float const nan = std::numeric_limits<float>::quiet_NaN();
   edl::shape const three{.channels = 3};

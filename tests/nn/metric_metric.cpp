@@ -30,6 +30,13 @@ static_assert(edl::metric_for<edl::mean_loss, float> && edl::metric_for<edl::mea
 static_assert(edl::metric_for<edl::top_k<3>, std::int32_t> && !edl::metric_for<edl::top_k<3>, float>);
 static_assert(edl::metric_for<edl::auc, float> && !edl::metric_for<edl::auc, std::int32_t>);
 static_assert(edl::metric_for<edl::mse, float> && !edl::metric_for<edl::mse, std::int32_t>);
+static_assert(edl::metric_for<edl::mae, float> && !edl::metric_for<edl::mae, std::int32_t>);
+static_assert(edl::metric_for<edl::r2, float> && !edl::metric_for<edl::r2, std::int32_t>);
+static_assert(edl::metric_for<edl::f1_score, float> && !edl::metric_for<edl::f1_score, std::int32_t>);
+static_assert(edl::metric_for<edl::class_f1<1>, std::int32_t> && !edl::metric_for<edl::class_f1<1>, float>);
+static_assert(edl::metric_for<edl::macro_f1<3>, std::int32_t> && !edl::metric_for<edl::macro_f1<3>, float>);
+static_assert(edl::metric_for<edl::confusion<3>, std::int32_t> && !edl::metric_for<edl::confusion<3>, float>);
+static_assert(edl::metric_for<edl::perplexity, std::int32_t> && !edl::metric_for<edl::perplexity, float>);
 
 }  // namespace
 

@@ -48,3 +48,9 @@ TEST_CASE("top k: ties are in, NaN is out") {
 }
 
 TEST_CASE("top k of nothing is 0") { CHECK(check::nothing<edl::top_k<5>>() == 0); }
+
+TEST_CASE("top_k: of a sequence, the places that have a label") {
+  std::vector<float> const x{3, 2, 1, 3, 2, 1, 3, 2, 1};
+  CHECK(check::metric<edl::top_k<2>>({1, 3, 3}, 1, x, std::vector<std::int32_t>{1, -1, 2}) == 0.5);
+  CHECK(edl::top_k<12>::name == "top_12_accuracy");
+}

@@ -25,6 +25,8 @@ struct no_rate {
 };
 
 static_assert(edl::optimizer<edl::sgd> && edl::optimizer<edl::adagrad> && edl::optimizer<edl::adam>);
+static_assert(edl::optimizer<edl::adamw> && edl::optimizer<edl::rmsprop> && edl::optimizer<edl::lion>);
+static_assert(edl::optimizer<edl::lookahead<edl::rmsprop>>);
 static_assert(edl::optimizer<sign_descent>);
 static_assert(!edl::optimizer<no_rate> && !edl::optimizer<float>);
 

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -57,6 +59,29 @@ TEST_CASE("cosine decay") {
   CHECK(schedule(300) == 0.2f);
   CHECK(schedule(forever) == 0.2f);
   CHECK(edl::cosine_decay{.rate = 1, .steps = 0}(0) == 0);
+}
+
+TEST_CASE("cosine restarts") {
+  edl::cosine_restarts const even{.rate = 1, .steps = 300, .end = 0.2f};
+  for (std::uint64_t const start : {0, 300, 600, 3'000'000}) {
+    CHECK(even(start) == 1);
+    CHECK(even(start + 100) == doctest::Approx(0.8));
+    CHECK(even(start + 150) == doctest::Approx(0.6));
+    CHECK(even(start + 299) < 0.21f);
+  }
+  edl::cosine_restarts const longer{.rate = 1, .steps = 100, .factor = 3};
+  for (auto const& [start, length] : {std::pair{0, 100}, {100, 300}, {400, 900}, {1300, 2700}}) {
+    CHECK(longer(std::uint64_t(start)) == 1);
+    CHECK(longer(std::uint64_t(start + length / 2)) == doctest::Approx(0.5));
+    CHECK(longer(std::uint64_t(start + length - 1)) < 0.01f);
+  }
+  CHECK(longer(99) == edl::cosine_decay{.rate = 1, .steps = 100}(99));
+  float const far = edl::cosine_restarts{.rate = 1, .steps = 1, .factor = 1'000'000'000}(forever);
+  CHECK((far >= 0 && far <= 1));
+  CHECK(even(forever) <= 1);
+  CHECK(longer(std::numeric_limits<std::uint64_t>::max()) <= 1);
+  CHECK(edl::cosine_restarts{.rate = 1, .steps = 0, .end = 0.5f}(7) == 0.5f);
+  CHECK(edl::cosine_restarts{.rate = 1, .steps = 4, .factor = 0}(6) == doctest::Approx(0.5));
 }
 
 TEST_CASE("polynomial decay, a straight line by default") {

@@ -26,8 +26,12 @@ namespace detail {
 /// Throws data_error: a label is not one of the network's outputs, or none of the loss's; the feed made
 /// another number of features.
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
+[[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place);
 [[noreturn]] void refuse_label(float label);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
+
+/// Throws usage_error: what a user has set makes an option of the loss be out of range.
+[[noreturn]] void refuse_loss_options();
 
 /// Throws error: the memory that `most` samples at a time need is not to be had.
 [[noreturn]] void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most);
@@ -55,7 +59,6 @@ class model_learner final : public train::learner {
   static constexpr shape input = network::input, output = network::output;
   static constexpr std::size_t labels = sample_type::labels;
   static constexpr bool classes = traits::loss_type::class_labels;
-  static constexpr bool loss_on_gpu = nn::computes_on_accelerator<typename traits::loss_type>;
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
  public:
@@ -76,17 +79,19 @@ class model_learner final : public train::learner {
                         .places = traits::places,
                         .averages = traits::averages,
                         .views = traits::evaluation.views,
-                        .loss_on_gpu = loss_on_gpu,
+                        .loss_on_gpu = nn::runs_on_accelerator(edl::detail::loss_of<Model>(set)),
                         .optimizer_on_gpu = optimizer_on_gpu}),
         set_(set),
         net_({.max_batch = o.max_batch,
               .seed = o.seed,
               .device = std::move(on),
               .keep = o.keep,
-              .set = hyperparameter_view(set_)}) {}
+              .set = hyperparameter_view(set_)}) {
+    if (!nn::options_fit(loss_, output)) detail::refuse_loss_options();
+  }
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
-    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row));
+    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row), b.class_row(row));
     Model::feed(record, s, m);
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
     nn::for_each_ids(Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
@@ -94,7 +99,14 @@ class model_learner final : public train::learner {
                        detail::check_ids(b.feature_row(row), of, vocabulary, none);
                      });
     if (m == mode::prediction) return;
-    if constexpr (classes) {
+    if constexpr (classes && labels > 1) {
+      std::size_t place = 0;
+      for (std::int32_t const label : b.class_row(row)) {
+        if (!traits::loss_type::valid(label, output))
+          detail::refuse_label(label, output.size() / labels, place);
+        ++place;
+      }
+    } else if constexpr (classes) {
       auto const label = std::int64_t(s.label);
       if (label < 0 || label > std::numeric_limits<std::int32_t>::max() ||
           !traits::loss_type::valid(std::int32_t(label), output))
@@ -139,7 +151,8 @@ class model_learner final : public train::learner {
   void compute_loss([[maybe_unused]] accelerator& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
                     [[maybe_unused]] in labels_there, [[maybe_unused]] out gradients,
                     [[maybe_unused]] out loss) const override {
-    if constexpr (loss_on_gpu) nn::loss_on(gpu, loss_, output, rows, outputs, labels_there, gradients, loss);
+    if constexpr (nn::computes_on_accelerator<typename traits::loss_type>)
+      nn::loss_on(gpu, loss_, output, rows, outputs, labels_there, gradients, loss);
   }
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,

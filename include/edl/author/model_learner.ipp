@@ -15,6 +15,13 @@ EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs) {
       fmt::format("label {} is out of range: the network has outputs 0 to {}", label, outputs - 1));
 }
 
+EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place) {
+  throw data_error(fmt::format(
+      "label {} of place {} is out of range: the network has outputs 0 to {} at each place, and a "
+      "place that does not count is labelled -1",
+      label, place, outputs - 1));
+}
+
 EDL_INLINE void refuse_label(float label) {
   throw data_error(fmt::format("label {} is out of range for the model's loss", label));
 }
@@ -22,6 +29,10 @@ EDL_INLINE void refuse_label(float label) {
 EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
   throw data_error(
       fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
+}
+
+EDL_INLINE void refuse_loss_options() {
+  throw usage_error("--set: with these values an option of the model's loss is out of range");
 }
 
 EDL_INLINE void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most) {

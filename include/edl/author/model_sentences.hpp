@@ -13,16 +13,25 @@
 
 namespace edl::detail {
 
+/// The type of a loss's labels, as metrics read them.
+template <class Loss>
+using read_labels =
+    std::conditional_t<nn::has_own_labels<Loss>, nn::own_label<typename Loss::label>, typename Loss::label>;
+
 /// Whether a metric of a model can be computed from the labels of its loss.
 template <class Metric, class Label>
 inline constexpr bool measures = metric_for<Metric, Label>;
+template <class Metric, class Label>
+  requires(
+              requires { requires Metric::any_labels; } && !requires { typename Metric::measure; })
+inline constexpr bool measures<Metric, nn::own_label<Label>> = true;
 template <class Metric, class Label>
   requires requires { typename Metric::measure; }
 inline constexpr bool measures<Metric, Label> = [] {
   using heads = decltype(Metric::heads::all);
   if constexpr (Metric::index < std::tuple_size_v<heads>)
     return measures<typename Metric::measure,
-                    typename std::tuple_element_t<Metric::index, heads>::loss_type::label>;
+                    read_labels<typename std::tuple_element_t<Metric::index, heads>::loss_type>>;
   else
     return false;
 }();
@@ -53,7 +62,8 @@ constexpr bool explain_metric() {
   static_assert(there, "edl: no head has the name that a metric of the model asks for");
   if constexpr (there && !measures<Metric, Label>)
     return sizeof(metric_takes<typename Metric::measure,
-                               typename std::tuple_element_t<Metric::index, heads>::loss_type::label>) > 0;
+                               read_labels<typename std::tuple_element_t<Metric::index, heads>::loss_type>>) >
+           0;
   return true;
 }
 
@@ -119,9 +129,39 @@ constexpr bool explains_network() {
 template <class Model>
 constexpr bool explains_metrics() {
   if constexpr (good_metrics<Model> && good_loss<Model>)
-    return sizeof(metrics_take<typename Model::metrics, typename loss_member<Model>::type::label>) > 0;
+    return sizeof(metrics_take<typename Model::metrics, read_labels<typename loss_member<Model>::type>>) > 0;
   else
     return true;
+}
+
+/// Whether the options of a loss that is a constant are in their ranges.
+template <class Model>
+constexpr bool options_fit() {
+  if constexpr (sets_loss<Model>)
+    return true;
+  else
+    return nn::options_fit(Model::loss, Model::network.body.output(Model::network.input));
+}
+
+template <class Model>
+constexpr bool explains_options() {
+  if constexpr (good_network<Model> && good_loss<Model>)
+    if constexpr (whole_network<Model::network>) {
+      using loss = typename loss_member<Model>::type;
+      constexpr shape output = Model::network.body.output(Model::network.input);
+      constexpr bool fit = options_fit<Model>() || !nn::loss_fits<loss>(output);
+      static_assert(
+          fit,
+          "edl: an option of the model's `loss` is out of range, or its `class_weights` are not as many as "
+          "its classes");
+      if constexpr (good_metrics<Model>) {
+        constexpr bool classes = Model::metrics::fit(output.size() / loss::labels(output));
+        static_assert(
+            classes,
+            "edl: a metric of the model's `metrics` is for another number of classes than its `network` has");
+      }
+    }
+  return true;
 }
 
 // Instantiated for a model: each member that is missing or wrong is one sentence. Nothing is read of it, for
@@ -190,7 +230,8 @@ struct checked_members {
 
   // Parts of what the model has of its own, and how its members go together.
   static_assert(explains_loss<Model>() && explains_optimizer<Model>() && explains_schedule<Model>() &&
-                explains_augmentation<Model>() && explains_network<Model>() && explains_metrics<Model>());
+                explains_augmentation<Model>() && explains_network<Model>() && explains_metrics<Model>() &&
+                explains_options<Model>());
 };
 
 }  // namespace edl::detail

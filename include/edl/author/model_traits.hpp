@@ -91,7 +91,8 @@ struct model_traits {
   using rule_type = rule<optimizer_type, schedule_type>;
 
   /// The model's, or accuracy for class labels and the mean loss for others.
-  using metrics = typename detail::metrics_of<Model, loss_type::class_labels>::type;
+  using metrics =
+      typename detail::metrics_of<Model, loss_type::class_labels && !nn::has_own_labels<loss_type>>::type;
 
   /// Whether all members that this reads are right and go together. If not, the compiler has said why, and
   /// nothing else of the model is compiled.
@@ -100,7 +101,10 @@ struct model_traits {
                   detail::good_loss<Model> && detail::good_options<Model> && detail::no_misspelling<Model>)
       if constexpr (detail::whole_network<Model::network>)
         return nn::loss_fits<loss_type>(Model::network.body.output(Model::network.input)) &&
-               detail::all_measure<metrics, label>;
+               detail::all_measure<metrics, detail::read_labels<loss_type>> &&
+               metrics::fit(Model::network.body.output(Model::network.input).size() /
+                            loss_type::labels(Model::network.body.output(Model::network.input))) &&
+               detail::options_fit<Model>();
     return false;
   }();
 

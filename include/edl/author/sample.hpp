@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <xtensor/xadapt.hpp>
 
+#include "edl/author/class_list.hpp"
 #include "edl/author/id_list.hpp"
 #include "edl/author/label.hpp"
 #include "edl/author/model_traits.hpp"
@@ -51,10 +52,11 @@ struct takes_anything {
   std::size_t size() const { return 0; }
 };
 
-/// One number per record, a class or the only output, or a view of one per output.
+/// One number per record, a class or the only output, or a view of one per output or place.
 template <class Label, std::size_t Labels>
-using label_of = std::conditional_t<std::is_integral_v<Label>, class_label,
-                                    std::conditional_t<Labels == 1, float, label_row<Labels>>>;
+using label_of =
+    std::conditional_t<std::is_integral_v<Label>, std::conditional_t<Labels == 1, class_label, class_list>,
+                       std::conditional_t<Labels == 1, float, label_row<Labels>>>;
 
 }  // namespace detail
 
@@ -64,9 +66,9 @@ using label_of = std::conditional_t<std::is_integral_v<Label>, class_label,
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
 /// `edl::id_list` for `nn::weighted_ids`. For `nn::served_embedding` it is an `edl::served_ids`, and for
 /// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
-/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. Where
-/// the loss has `nn::heads`, `head<"name">()` is the label of one of them. In prediction labels may be left
-/// alone.
+/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. For
+/// `nn::sequence_cross_entropy` it is an `edl::class_list`. Where the loss has `nn::heads`, `head<"name">()`
+/// is the label of one of them. In prediction labels may be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
@@ -75,12 +77,12 @@ struct sample {
   static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
   using label_type = detail::label_of<typename model_traits<Model>::label, labels>;
 
-  /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
-  /// classes. `ids`, `weights`: `table_ids` of them.
+  /// The sample in these rows of a batch, `input.size()` and `labels` elements. There are no targets where
+  /// labels are classes. `ids`, `weights`: `table_ids` of them. `classes`: where there are several labels.
   sample(std::span<float> row, std::span<float> targets, std::span<std::uint64_t> ids = {},
-         std::span<float> weights = {})
+         std::span<float> weights = {}, std::span<std::int32_t> classes = {})
       : features(detail::features_view<input_shape>(row.data())),
-        label(make_label(targets)),
+        label(make_label(targets, classes)),
         row_(row),
         targets_(targets),
         ids_(ids),
@@ -148,8 +150,11 @@ struct sample {
   template <class Kind>
   void clear_lists(Kind const&) {}
 
-  static label_type make_label([[maybe_unused]] std::span<float> targets) {
-    if constexpr (std::is_constructible_v<label_type, float*>)
+  static label_type make_label([[maybe_unused]] std::span<float> targets,
+                               [[maybe_unused]] std::span<std::int32_t> classes) {
+    if constexpr (std::same_as<label_type, class_list>)
+      return class_list(classes);
+    else if constexpr (std::is_constructible_v<label_type, float*>)
       return label_type(targets.data());
     else
       return {};

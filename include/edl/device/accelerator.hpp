@@ -104,8 +104,8 @@ class accelerator : public backend {
   /// The losses of edl/nn/losses.hpp: gradients (may be empty) of the mean, and `loss[0]`, the mean itself.
   virtual void softmax_cross_entropy(std::size_t rows, std::size_t classes, float label_smoothing, in outputs,
                                      std::int32_t const* labels, out gradients, out loss) = 0;
-  virtual void sigmoid_cross_entropy(std::size_t rows, std::size_t outputs_of_a_row, in outputs, in labels,
-                                     out gradients, out loss) = 0;
+  virtual void sigmoid_cross_entropy(std::size_t rows, std::size_t outputs_of_a_row, float label_smoothing,
+                                     in outputs, in labels, out gradients, out loss) = 0;
   virtual void mean_squared_error(std::size_t rows, std::size_t outputs_of_a_row, in outputs, in labels,
                                   out gradients, out loss) = 0;
 

@@ -161,6 +161,10 @@ class basic_backend {
   /// y = exp(x) / Σ exp(x) along each row, without overflow.
   virtual void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
   virtual void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
+
+  /// y = x − log Σ exp(x) along each row, without overflow; and dx = dy − exp(y) · Σ dy.
+  virtual void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
+  virtual void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
 };
 
 /// In single precision, which programs train in.

@@ -5,8 +5,9 @@
 
 namespace edl {
 
-/// What is done to every element by itself. Backward functions take the output y, except for gelu, an output
-/// of which has two inputs: it takes x.
+/// What is done to every element by itself. Backward functions take the output y, except for gelu, silu and
+/// softplus, which take x. An output of the first two has two inputs, and one of softplus may be rounded to
+/// 0.
 enum class elementwise : std::uint8_t {
   relu,        ///< max(x, 0); a NaN stays
   leaky_relu,  ///< x where x > 0, parameter · x elsewhere, with a parameter ≥ 0
@@ -14,7 +15,15 @@ enum class elementwise : std::uint8_t {
   tanh,
   gelu,  ///< x · Φ(x), Φ being the standard normal distribution (Hendrycks and Gimpel, "Gaussian error linear
          ///< units", 2016)
-  scale  ///< parameter · x
+  scale,    ///< parameter · x
+  silu,     ///< x / (1 + exp(−x))
+  elu,      ///< x where x > 0, parameter · (exp(x) − 1) elsewhere, with a parameter ≥ 0
+  softplus  ///< log(1 + exp(x))
 };
+
+/// Whether its backward function takes x instead of y.
+constexpr bool slope_of_x(elementwise f) {
+  return f == elementwise::gelu || f == elementwise::silu || f == elementwise::softplus;
+}
 
 }  // namespace edl

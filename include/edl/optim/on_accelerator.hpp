@@ -9,6 +9,7 @@
 #include "edl/device/accelerator.hpp"
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/adam.hpp"
+#include "edl/optim/adamw.hpp"
 #include "edl/optim/lookahead.hpp"
 #include "edl/optim/sgd.hpp"
 
@@ -28,6 +29,11 @@ inline void apply(accelerator& d, adam const& o, std::span<float> weights, view<
   double const corrected = std::sqrt(1 - std::pow(double(o.beta_2), t)) / (1 - std::pow(double(o.beta_1), t));
   d.adam(weights, gradients, slots[0], slots[1], o.amsgrad ? slots[2] : std::span<float>(),
          float(double(rate) * corrected), 1 - rate * o.weight_decay, o.beta_1, o.beta_2, o.epsilon);
+}
+
+inline void apply(accelerator& d, adamw const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  apply(d, o.as_adam(), weights, gradients, slots, rate, step);
 }
 
 inline void apply(accelerator& d, adagrad const& o, std::span<float> weights, view<float> gradients,

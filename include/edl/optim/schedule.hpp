@@ -78,6 +78,30 @@ struct cosine_decay {
   }
 };
 
+/// Half a cosine from `rate` down to `end` again and again. The first takes `steps`, and each one `factor`
+/// times as many as the one before. (Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm
+/// restarts", ICLR 2017.)
+struct cosine_restarts {
+  float rate;
+  std::uint64_t steps;       ///< above 0
+  std::uint64_t factor = 1;  ///< above 0
+  float end = 0;
+
+  float operator()(std::uint64_t version) const {
+    if (steps == 0) return end;
+    std::uint64_t length = steps;
+    if (factor <= 1) version %= steps;
+    while (version >= length) {
+      version -= length;
+      // Longer than any job: where one more factor would be too much for 64 bits, this one never ends.
+      length = length > std::numeric_limits<std::uint64_t>::max() / factor
+                   ? std::numeric_limits<std::uint64_t>::max()
+                   : length * factor;
+    }
+    return cosine_decay{rate, length, end}(version);
+  }
+};
+
 /// From `rate` to `end` over `steps` as (1 − version / steps)^power, then `end`; a straight line unless told
 /// otherwise.
 struct polynomial_decay {

@@ -33,57 +33,19 @@ TEST_CASE("activations and their gradients") {
       x[n / 2] = no_number;
       std::vector<double> y(n), dx(n);
       for (std::size_t const before : {0, 1})
-        for (auto const f : {relu, leaky_relu, sigmoid, tanh, gelu, scale}) {
+        for (auto const f : {relu, leaky_relu, sigmoid, tanh, gelu, scale, silu, elu, softplus}) {
           CAPTURE(n);
           CAPTURE(before);
           CAPTURE(int(f));
           auto *const device_y = g.activations(n, before), *const device_dx = g.put_activations(dy);
           kernels::forward(g.q, f, 0.25f, g.put_activations(x, before), device_y, n);
-          switch (f) {
-            case relu:
-              cpu.elementwise_forward(edl::elementwise::relu, 0, x, y);
-              break;
-            case leaky_relu:
-              cpu.elementwise_forward(edl::elementwise::leaky_relu, 0.25, x, y);
-              break;
-            case sigmoid:
-              cpu.elementwise_forward(edl::elementwise::sigmoid, 0, x, y);
-              break;
-            case tanh:
-              cpu.elementwise_forward(edl::elementwise::tanh, 0, x, y);
-              break;
-            case gelu:
-              cpu.elementwise_forward(edl::elementwise::gelu, 0, x, y);
-              break;
-            case scale:
-              cpu.elementwise_forward(edl::elementwise::scale, 0.25, x, y);
-              break;
-          }
+          cpu.elementwise_forward(f, 0.25, x, y);
           auto const got = g.get_activations(device_y, n);
           CHECK(close(got, y, half));
           std::copy(got.begin(), got.end(), y.begin());
-          kernels::backward(g.q, f, 0.25f, f == gelu ? g.put_activations(x, before) : device_y, device_dx,
-                            device_dx, n);  // in place
-          switch (f) {
-            case relu:
-              cpu.elementwise_backward(edl::elementwise::relu, 0, y, dy, dx);
-              break;
-            case leaky_relu:
-              cpu.elementwise_backward(edl::elementwise::leaky_relu, 0.25, y, dy, dx);
-              break;
-            case sigmoid:
-              cpu.elementwise_backward(edl::elementwise::sigmoid, 0, y, dy, dx);
-              break;
-            case tanh:
-              cpu.elementwise_backward(edl::elementwise::tanh, 0, y, dy, dx);
-              break;
-            case gelu:
-              cpu.elementwise_backward(edl::elementwise::gelu, 0, x, dy, dx);
-              break;
-            case scale:
-              cpu.elementwise_forward(edl::elementwise::scale, 0.25, dy, dx);
-              break;
-          }
+          kernels::backward(g.q, f, 0.25f, edl::slope_of_x(f) ? g.put_activations(x, before) : device_y,
+                            device_dx, device_dx, n);  // in place
+          cpu.elementwise_backward(f, 0.25, edl::slope_of_x(f) ? x : y, dy, dx);
           CHECK(close(g.get_activations(device_dx, n), dx, half));
         }
     }

@@ -78,8 +78,10 @@ TEST_CASE("losses of quantities") {
             [&](auto... all) { kernels::mean_squared_error(g.q, m.rows, m.columns, all...); });
       for (double& each : x) each *= 32;
       for (float& each : labels) each = (each + 1) / 2;
-      check(g, m, x, labels, edl::nn::sigmoid_cross_entropy{},
-            [&](auto... all) { kernels::sigmoid_cross_entropy(g.q, m.rows, m.columns, all...); });
+      for (float const smoothing : {0.0f, 0.2f})
+        check(g, m, x, labels, edl::nn::sigmoid_cross_entropy{smoothing}, [&](auto... all) {
+          kernels::sigmoid_cross_entropy(g.q, m.rows, m.columns, smoothing, all...);
+        });
     }
   });
 }

@@ -40,6 +40,31 @@ TEST_CASE("softmax and its gradient") {
   });
 }
 
+TEST_CASE("the logarithm of softmax and its gradient") {
+  in_all_ways([](bool half) {
+    edl::basic_cpu<double> cpu;
+    gpu g(half);
+    for (auto const [rows, classes] : {matrix{1, 1}, matrix{37, 2}, matrix{9, 1000}, matrix{300, 33}}) {
+      CAPTURE(rows);
+      CAPTURE(classes);
+      std::size_t const n = rows * classes;
+      auto x = g.draw(n, 1), dy = g.draw(n, 2);
+      for (double& each : x) each *= 64;
+      x[n / 2] = std::numeric_limits<double>::quiet_NaN();  // and so its row
+      std::vector<double> y(n), dx(n);
+      cpu.log_softmax_forward(rows, classes, x, y);
+      void *const to = g.activations(n), *const back = g.put_activations(dy);
+      kernels::log_softmax_forward(g.q, rows, classes, g.put_activations(x), to);
+      auto const got = g.get_activations(to, n);
+      CHECK(close(got, y, half));
+      std::copy(got.begin(), got.end(), y.begin());
+      cpu.log_softmax_backward(rows, classes, y, dy, dx);
+      kernels::log_softmax_backward(g.q, rows, classes, to, back, back);
+      CHECK(close(g.get_activations(back, n), dx, half, 1e-5, 1));
+    }
+  });
+}
+
 TEST_CASE("sums of columns") {
   in_all_ways([](bool half) {
     edl::basic_cpu<double> cpu;

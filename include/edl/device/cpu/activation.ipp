@@ -2,8 +2,11 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <algorithm>
+#include <array>
 
 #include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/exponential.hpp"
 #include "edl/device/cpu/gelu.hpp"
 
 namespace edl {
@@ -98,23 +101,29 @@ void tanh_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
   });
 }
 
-template <class T>
-void gelu_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
+/// y = f(x), by vectors.
+template <class T, class F>
+void vectors_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y, F const& f) {
   cpu.share(y.size(), cpu.parts(y.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    T const* const from = x.data() + begin;
-    T* const to = y.data() + begin;
-    by_lanes<T>(end - begin, [&]<class V>(std::size_t i) { store<V>(to + i, gelu(V(load<V>(from + i)))); });
+    by_vectors<T>(end - begin, x.data() + begin, y.data() + begin, f);
   });
 }
 
-template <class T>
-void gelu_backward(basic_cpu<T>& cpu, view<T> x, view<T> dy, std::span<T> dx) {
+/// dx = dy · f(x), by vectors; dx may be dy.
+template <class T, class F>
+void vectors_backward(basic_cpu<T>& cpu, view<T> x, view<T> dy, std::span<T> dx, F const& f) {
+  constexpr std::size_t most = 512;
   cpu.share(dx.size(), cpu.parts(dx.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    T const *const in = x.data() + begin, *const out = dy.data() + begin;
-    T* const to = dx.data() + begin;
-    by_lanes<T>(end - begin, [&]<class V>(std::size_t i) {
-      store<V>(to + i, load<V>(out + i) * gelu_slope(V(load<V>(in + i))));
-    });
+    std::array<T, most> slopes;
+    for (; begin < end; begin += most) {
+      std::size_t const n = std::min(most, end - begin);
+      by_vectors<T>(n, x.data() + begin, slopes.data(), f);
+      T const* const from = dy.data() + begin;
+      T* const to = dx.data() + begin;
+      // NOLINTNEXTLINE(clang-diagnostic-unknown-pragmas)
+#pragma GCC ivdep
+      for (std::size_t i = 0; i < n; ++i) to[i] = from[i] * slopes[i];
+    }
   });
 }
 
@@ -132,9 +141,16 @@ void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, st
     case elementwise::tanh:
       return detail::tanh_forward(*this, x, y);
     case elementwise::gelu:
-      return detail::gelu_forward(*this, x, y);
+      return detail::vectors_forward<T>(*this, x, y, [](auto const& v) { return detail::gelu(v); });
     case elementwise::scale:
       return detail::scale(*this, parameter, x, y);
+    case elementwise::silu:
+      return detail::vectors_forward<T>(*this, x, y, [](auto const& v) { return detail::silu(v); });
+    case elementwise::elu:
+      return detail::vectors_forward<T>(*this, x, y,
+                                        [=](auto const& v) { return detail::elu(v, parameter); });
+    case elementwise::softplus:
+      return detail::vectors_forward<T>(*this, x, y, [](auto const& v) { return detail::softplus(v); });
   }
 }
 
@@ -150,9 +166,19 @@ void basic_cpu<T>::elementwise_backward(elementwise f, T parameter, view<T> y, v
     case elementwise::tanh:
       return detail::tanh_backward(*this, y, dy, dx);
     case elementwise::gelu:
-      return detail::gelu_backward(*this, y, dy, dx);
+      return detail::vectors_backward<T>(*this, y, dy, dx,
+                                         [](auto const& v) { return detail::gelu_slope(v); });
     case elementwise::scale:
       return detail::scale(*this, parameter, dy, dx);
+    case elementwise::silu:
+      return detail::vectors_backward<T>(*this, y, dy, dx,
+                                         [](auto const& v) { return detail::silu_slope(v); });
+    case elementwise::elu:
+      return detail::vectors_backward<T>(*this, y, dy, dx,
+                                         [=](auto const& v) { return detail::elu_slope(v, parameter); });
+    case elementwise::softplus:
+      return detail::vectors_backward<T>(*this, y, dy, dx,
+                                         [](auto const& v) { return detail::sigmoid_at(v).above; });
   }
 }
 

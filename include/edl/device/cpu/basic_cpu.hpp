@@ -158,6 +158,8 @@ class basic_cpu final : public basic_backend<T> {
   void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx, out dtable) override;
   void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;
   void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
+  void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;
+  void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
 
  private:
   using buffer = aligned_buffer<T>;

@@ -29,6 +29,9 @@ struct named_head {
                 "edl: the loss of this head cannot be computed from so many outputs: `softmax_cross_entropy` "
                 "takes two or more");
   static_assert(!Loss::class_labels || labels == 1, "edl: a head of classes has one label");
+  static_assert(
+      !needs_whole_batch<Loss>,
+      "edl: the loss of this head compares samples with each other, and heads are computed one by one");
 
   Loss loss;
   float weight = 1;
@@ -76,12 +79,15 @@ struct names_a_head {
 template <class... Head>
 struct head_list {
   using label = float;
-  static constexpr bool class_labels = false;
+  static constexpr bool class_labels = false, own_labels = true;
   static constexpr std::size_t all_outputs = (Head::output.size() + ...), all_labels = (Head::labels + ...);
 
   std::tuple<Head...> all;
 
   static constexpr bool fits(shape output) { return output.size() == all_outputs; }
+  constexpr bool options_fit(shape) const {
+    return std::apply([](auto const&... h) { return (nn::options_fit(h.loss, h.output) && ...); }, all);
+  }
   static constexpr std::size_t labels(shape) { return all_labels; }
 
   /// Whether some head takes the label; the one below knows which head it is.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
@@ -22,6 +23,14 @@ namespace edl::nn {
 ///   `truth` batch × labels(output) labels. Returns the mean loss per sample, 0 for an empty batch. It
 ///   overwrites `gradients` with the derivative of that mean by the outputs, unless it is empty. Allocates
 ///   nothing.
+///
+/// Optional members:
+/// - `options_fit(output)`: whether the loss's options are in their ranges; if not, the model does not
+///   compile;
+/// - `on_host()`: with these options an accelerator does not compute it;
+/// - `own_labels` = true: labels are neither classes of the outputs nor one quantity for each. Then only
+///   metrics that say `any_labels` read them, and those that read none;
+/// - `whole_batch` = true: samples are compared with each other, so that it is no loss of a head.
 template <class L>
 concept loss_function =
     std::copy_constructible<L> && std::same_as<std::remove_cvref_t<decltype(L::class_labels)>, bool> &&
@@ -99,6 +108,15 @@ constexpr bool loss_fits(shape output) {
     return true;
 }
 
+/// Whether a loss's options are in their ranges, for a network with such an output.
+template <class Loss>
+constexpr bool options_fit(Loss const& loss, shape output) {
+  if constexpr (requires { loss.options_fit(output); })
+    return loss.options_fit(output);
+  else
+    return true;
+}
+
 /// Stands in for a loss that lacks something, so that this is the only thing reported.
 struct no_loss {
   using label = std::int32_t;
@@ -107,5 +125,15 @@ struct no_loss {
   static constexpr bool valid(label, shape) { return true; }
   double operator()(auto&&...) const { return 0; }
 };
+
+template <class Loss>
+constexpr bool has_own_labels = requires { requires Loss::own_labels; };
+
+template <class Loss>
+constexpr bool needs_whole_batch = requires { requires Loss::whole_batch; };
+
+/// Labels of this type, which no metric reads that does not read any.
+template <class Label>
+struct own_label {};
 
 }  // namespace edl::nn

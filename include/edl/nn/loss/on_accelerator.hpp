@@ -22,10 +22,11 @@ inline void compute_loss(accelerator& d, softmax_cross_entropy const& l, shape o
                           reinterpret_cast<std::int32_t const*>(labels.data()), gradients, loss);
 }
 
-inline void compute_loss(accelerator& d, sigmoid_cross_entropy const&, shape output, int batch,
+inline void compute_loss(accelerator& d, sigmoid_cross_entropy const& l, shape output, int batch,
                          view<float> outputs, view<float> labels, std::span<float> gradients,
                          std::span<float> loss) {
-  d.sigmoid_cross_entropy(std::size_t(batch), output.size(), outputs, labels, gradients, loss);
+  d.sigmoid_cross_entropy(std::size_t(batch), output.size(), l.label_smoothing, outputs, labels, gradients,
+                          loss);
 }
 
 inline void compute_loss(accelerator& d, mean_squared_error const&, shape output, int batch,
@@ -40,6 +41,15 @@ concept computes_on_accelerator =
     requires(accelerator& d, Loss const& l, view<float> in, std::span<float> out) {
       compute_loss(d, l, shape{}, 1, in, in, out, out);
     };
+
+/// The same of a loss as its options are.
+template <class Loss>
+constexpr bool runs_on_accelerator([[maybe_unused]] Loss const& l) {
+  if constexpr (requires { l.on_host(); })
+    return computes_on_accelerator<Loss> && !l.on_host();
+  else
+    return computes_on_accelerator<Loss>;
+}
 
 /// `compute_loss`, which for a loss of one's own is found beside it (argument-dependent lookup).
 template <computes_on_accelerator Loss>

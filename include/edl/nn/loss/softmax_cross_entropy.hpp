@@ -9,6 +9,7 @@
 
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/nn/loss/class_weights.hpp"
 
 namespace edl::nn {
 
@@ -17,12 +18,18 @@ namespace edl::nn {
 /// "Rethinking the inception architecture", CVPR 2016, section 7.)
 struct softmax_cross_entropy {
   float label_smoothing = 0;
+  nn::class_weights class_weights{};  ///< with any, it is computed on the host
 
   using label = std::int32_t;
   static constexpr bool class_labels = true;
   static constexpr std::size_t labels(shape) { return 1; }
   static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
   static constexpr bool valid(label l, shape output) { return l >= 0 && std::size_t(l) < output.size(); }
+
+  constexpr bool options_fit(shape output) const {
+    return label_smoothing >= 0 && label_smoothing < 1 && class_weights.fit(output.size());
+  }
+  constexpr bool on_host() const { return class_weights.count() > 0; }
 
   /// See `loss_function`. Every label must be `valid`.
   template <class T>
@@ -43,12 +50,13 @@ struct softmax_cross_entropy {
       auto const y = std::size_t(truth[i]);
       double loss = std::log(sum) - (1 - smooth) * double(x[y] - largest);
       if (smooth != 0) loss -= spread * below;  // 0 · −∞ must not make a loss of an unlikely class NaN
-      total += loss;
+      double const weight = double(class_weights[y]);
+      total += weight * loss;
       if (gradients.empty()) continue;
       auto const dx = gradients.subspan(i * classes, classes);
-      T const scale = T(1 / (sum * batch)), uniform = T(spread / batch);
+      T const scale = T(weight / (sum * batch)), uniform = T(weight * spread / batch);
       for (std::size_t k = 0; k < classes; ++k) dx[k] = std::exp(x[k] - largest) * scale - uniform;
-      dx[y] -= T((1 - smooth) / batch);
+      dx[y] -= T(weight * (1 - smooth) / batch);
     }
     return batch > 0 ? total / batch : 0;
   }

@@ -8,13 +8,15 @@
 
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/nn/metric/class_labels.hpp"
 
 namespace edl {
 
 /// The share of right answers. For class labels: samples whose largest output is the label's (the first, of
-/// equal ones). For probabilities as labels, as `nn::sigmoid_cross_entropy` has them, it counts output
-/// elements. One counts whose logit is above 0 where the label is above 1/2, and not above 0 where it is not.
-/// An output that is NaN is wrong. 0 of nothing.
+/// equal ones). Of `nn::sequence_cross_entropy` it counts the places that have a label. For probabilities as
+/// labels, as `nn::sigmoid_cross_entropy` has them, it counts output elements. One counts whose logit is
+/// above 0 where the label is above 1/2, and not above 0 where it is not. An output that is NaN is wrong. 0
+/// of nothing.
 struct accuracy {
   static constexpr std::string_view name = "accuracy";
   static constexpr std::size_t totals = 2;  ///< right, all
@@ -22,17 +24,14 @@ struct accuracy {
   template <class T>
   static void update(std::span<double> sums, shape output, int batch, view<T> outputs,
                      view<std::int32_t> labels, double) {
-    std::size_t const classes = output.size();
-    int right = 0;
-    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
-      view<T> const x = outputs.subspan(i * classes, classes);
-      auto const y = std::size_t(labels[i]);
+    std::size_t right = 0;
+    std::size_t const all = detail::each_label(output, batch, outputs, labels, [&](view<T> x, std::size_t y) {
       bool first = x[y] == x[y];
-      for (std::size_t k = 0; k < classes; ++k) first &= k < y ? x[k] < x[y] : x[k] <= x[y];
+      for (std::size_t k = 0; k < x.size(); ++k) first &= k < y ? x[k] < x[y] : x[k] <= x[y];
       right += first;
-    }
-    sums[0] += right;
-    sums[1] += batch;
+    });
+    sums[0] += double(right);
+    sums[1] += double(all);
   }
 
   template <class T>

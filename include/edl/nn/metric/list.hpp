@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
@@ -23,6 +24,9 @@ struct metrics {
   template <class Label>
   static constexpr bool accept = (metric_for<M, Label> && ...);
 
+  /// Whether all of them are for outputs of so many classes.
+  static constexpr bool fit(std::size_t classes) { return (metric_fits<M>(classes) && ...); }
+
   /// Adds a batch to `sums`, which are `totals` doubles; the rest as for `metric_for`.
   template <class T, class Label>
   static void update(std::span<double> sums, shape output, int batch, std::span<T const> outputs,
@@ -40,7 +44,11 @@ struct metrics {
     metric_values all;
     std::size_t at = 0;
     [[maybe_unused]] auto const add = [&]<class One>() {
-      all.emplace_back(std::string(One::name), double(One::value(sums.subspan(at, One::totals))));
+      auto const own = sums.subspan(at, One::totals);
+      if constexpr (requires { One::values(own); })
+        for (auto& each : One::values(own)) all.push_back(std::move(each));
+      else
+        all.emplace_back(std::string(One::name), double(One::value(own)));
       at += One::totals;
     };
     (add.template operator()<M>(), ...);

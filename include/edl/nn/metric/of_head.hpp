@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -37,6 +38,10 @@ struct of_head {
  public:
   static constexpr std::string_view name{text.data(), text.size()};
   static constexpr std::size_t totals = M::totals;
+  static constexpr bool any_labels = true;
+  using head_type = std::remove_cvref_t<decltype(Heads.template of<Head>())>;
+  static_assert(metric_fits<M>(head_type::output.size() / head_type::labels),
+                "edl: this metric of a head is for another number of classes than the head has");
 
   static void update(std::span<double> sums, shape, int batch, view<float> outputs, view<float> labels,
                      double) {
@@ -49,7 +54,18 @@ struct of_head {
       });
     }
   }
-  static double value(view<double> sums) { return M::value(sums); }
+  static double value(view<double> sums)
+    requires requires { M::value(sums); }
+  {
+    return M::value(sums);
+  }
+  static metric_values values(view<double> sums)
+    requires requires { M::values(sums); }
+  {
+    metric_values all = M::values(sums);
+    for (auto& each : all) each.first.insert(0, std::string(Head.view()) + '/');
+    return all;
+  }
 };
 
 }  // namespace edl

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,47 +8,33 @@
 
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/nn/metric/class_labels.hpp"
+#include "edl/nn/metric/numbered_name.hpp"
 
 namespace edl {
-namespace detail {
-
-/// "top_5_accuracy" for 5, ended by a 0.
-constexpr auto top_k_name(int k) {
-  std::array<char, 32> name{};
-  std::array<char, 12> digits{};
-  std::size_t at = 0, count = 0;
-  for (char c : std::string_view("top_")) name[at++] = c;
-  for (; k > 0; k /= 10) digits[count++] = char('0' + k % 10);
-  while (count > 0) name[at++] = digits[--count];
-  for (char c : std::string_view("_accuracy")) name[at++] = c;
-  return name;
-}
-
-}  // namespace detail
 
 /// The share of samples whose label's output is among the K largest; equal outputs share a place, so that a
-/// tie counts as in. An output that is NaN is larger than the label's. For class labels. 0 of nothing.
+/// tie counts as in. Of `nn::sequence_cross_entropy` it counts the places that have a label. An output that
+/// is NaN is larger than the label's. For class labels. 0 of nothing.
 template <int K>
 struct top_k {
   static_assert(K > 0, "edl: top_k<K> needs a K of at least 1");
-  static constexpr auto text = detail::top_k_name(K);
+  static constexpr auto text = detail::numbered_name("top_", K, "_accuracy");
   static constexpr std::string_view name{text.data()};
   static constexpr std::size_t totals = 2;  ///< right, all
 
   template <class T>
   static void update(std::span<double> sums, shape output, int batch, view<T> outputs,
                      view<std::int32_t> labels, double) {
-    std::size_t const classes = output.size();
-    int right = 0;
-    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
-      view<T> const x = outputs.subspan(i * classes, classes);
-      T const mine = x[std::size_t(labels[i])];
+    std::size_t right = 0;
+    std::size_t const all = detail::each_label(output, batch, outputs, labels, [&](view<T> x, std::size_t y) {
+      T const mine = x[y];
       std::size_t larger = 0;
       for (T each : x) larger += !(each <= mine);
       right += mine == mine && larger < std::size_t(K);
-    }
-    sums[0] += right;
-    sums[1] += batch;
+    });
+    sums[0] += double(right);
+    sums[1] += double(all);
   }
 
   static constexpr double value(view<double> sums) { return sums[1] > 0 ? sums[0] / sums[1] : 0; }

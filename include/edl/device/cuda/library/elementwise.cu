@@ -63,6 +63,35 @@ struct gaussian_gradient {
   __device__ float operator()(float const (&v)[2]) const { return v[1] * gelu_slope(v[0]); }
 };
 
+struct sigmoid_linear {
+  __device__ float operator()(float const (&v)[1]) const { return v[0] / (1 + expf(-v[0])); }
+};
+struct sigmoid_linear_gradient {
+  __device__ float operator()(float const (&v)[2]) const {
+    float const small = expf(-fabsf(v[0])), all = 1 / (1 + small);
+    float const above = v[0] > 0 ? all : small * all, below = v[0] > 0 ? small * all : all;
+    return v[1] * above * (1 + v[0] * below);
+  }
+};
+
+struct exponential_linear {
+  float alpha;
+  __device__ float operator()(float const (&v)[1]) const { return v[0] > 0 ? v[0] : alpha * expm1f(v[0]); }
+};
+struct exponential_linear_gradient {
+  float alpha;
+  __device__ float operator()(float const (&v)[2]) const { return v[1] * (v[0] > 0 ? 1 : v[0] + alpha); }
+};
+
+struct smooth_relu {
+  __device__ float operator()(float const (&v)[1]) const {
+    return (v[0] > 0 ? v[0] : 0) + log1pf(expf(-fabsf(v[0])));
+  }
+};
+struct smooth_relu_gradient {
+  __device__ float operator()(float const (&v)[2]) const { return v[1] / (1 + expf(-v[0])); }
+};
+
 struct scaled {
   float factor;
   __device__ float operator()(float const (&v)[1]) const { return factor * v[0]; }
@@ -248,6 +277,12 @@ void forward(queue const& q, elementwise f, float slope, void const* x, void* y,
       return map_activations(q, "gelu", n, {x}, y, gaussian{});
     case scale:
       return map_activations(q, "scale", n, {x}, y, scaled{slope});
+    case silu:
+      return map_activations(q, "silu", n, {x}, y, sigmoid_linear{});
+    case elu:
+      return map_activations(q, "elu", n, {x}, y, exponential_linear{slope});
+    case softplus:
+      return map_activations(q, "softplus", n, {x}, y, smooth_relu{});
   }
 }
 
@@ -267,6 +302,12 @@ void backward(queue const& q, elementwise f, float slope, void const* y, void co
       return map_activations(q, "gelu", n, {y, dy}, dx, gaussian_gradient{});
     case scale:
       return map_activations(q, "scale", n, {dy}, dx, scaled{slope});
+    case silu:
+      return map_activations(q, "silu", n, {y, dy}, dx, sigmoid_linear_gradient{});
+    case elu:
+      return map_activations(q, "elu", n, {y, dy}, dx, exponential_linear_gradient{slope});
+    case softplus:
+      return map_activations(q, "softplus", n, {y, dy}, dx, smooth_relu_gradient{});
   }
 }
 

@@ -86,6 +86,9 @@ void embedding_backward(queue const& q, embedding_geometry const& g, std::size_t
 void softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);
 void softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y, void const* dy,
                       void* dx);
+void log_softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);
+void log_softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y,
+                          void const* dy, void* dx);
 
 /// sums[column] = Σ over the rows of x: the gradient of a bias. `scratch` as `sum_rows_scratch` says, in
 /// floats.
@@ -98,8 +101,9 @@ std::size_t loss_scratch(queue const& q, std::size_t rows, std::size_t columns);
 void softmax_cross_entropy(queue const& q, std::size_t rows, std::size_t classes, float label_smoothing,
                            void const* outputs, std::int32_t const* labels, void* gradients, float* loss,
                            float* scratch);
-void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
-                           float const* labels, void* gradients, float* loss, float* scratch);
+void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns, float label_smoothing,
+                           void const* outputs, float const* labels, void* gradients, float* loss,
+                           float* scratch);
 void mean_squared_error(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
                         float const* labels, void* gradients, float* loss, float* scratch);
 

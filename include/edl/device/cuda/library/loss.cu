@@ -107,14 +107,14 @@ struct square_term {
 
 template <class Term, class T>
 __global__ void __launch_bounds__(loss_threads, 1)
-    element_loss_kernel(std::size_t n, double share, T const* __restrict__ outputs,
+    element_loss_kernel(std::size_t n, double share, float keep, float shift, T const* __restrict__ outputs,
                         float const* __restrict__ labels, T* __restrict__ gradients, float* loss,
                         float* partial) {
   float const scale = float(Term::scale * share);
   double total = 0;
   std::size_t const stride = std::size_t(gridDim.x) * blockDim.x;
   for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
-    float const x = load_one(outputs + i), z = labels[i];
+    float const x = load_one(outputs + i), z = labels[i] * keep + shift;
     total += double(Term::value(x, z));
     if (gradients) store_one(gradients + i, Term::derivative(x, z) * scale);
   }
@@ -133,14 +133,15 @@ void finish_loss(queue const& q, char const* what, unsigned parts, double share,
   if (parts > 1) launch(q, what, mean_kernel, dim3(1), loss_threads, parts, share, scratch, loss);
 }
 
+/// A label counts as (1 − smoothing) · label + smoothing / 2.
 template <class Term>
-void element_loss(queue const& q, char const* what, std::size_t n, void const* outputs, float const* labels,
-                  void* gradients, float* loss, float* scratch) {
+void element_loss(queue const& q, char const* what, std::size_t n, float smoothing, void const* outputs,
+                  float const* labels, void* gradients, float* loss, float* scratch) {
   unsigned const blocks = blocks_of_loss(q, n);
   double const share = n > 0 ? 1 / double(n) : 0;
   by_type(q.half, [&]<class T>(T) {
-    launch(q, what, element_loss_kernel<Term, T>, dim3(blocks), loss_threads, n, share,
-           static_cast<T const*>(outputs), labels, static_cast<T*>(gradients), loss, scratch);
+    launch(q, what, element_loss_kernel<Term, T>, dim3(blocks), loss_threads, n, share, 1 - smoothing,
+           smoothing / 2, static_cast<T const*>(outputs), labels, static_cast<T*>(gradients), loss, scratch);
   });
   finish_loss(q, what, blocks, share, scratch, loss);
 }
@@ -168,15 +169,16 @@ void softmax_cross_entropy(queue const& q, std::size_t rows, std::size_t classes
   finish_loss(q, "softmax_cross_entropy", blocks, s.share, scratch, loss);
 }
 
-void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
-                           float const* labels, void* gradients, float* loss, float* scratch) {
-  element_loss<sigmoid_term>(q, "sigmoid_cross_entropy", rows * columns, outputs, labels, gradients, loss,
-                             scratch);
+void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns, float label_smoothing,
+                           void const* outputs, float const* labels, void* gradients, float* loss,
+                           float* scratch) {
+  element_loss<sigmoid_term>(q, "sigmoid_cross_entropy", rows * columns, label_smoothing, outputs, labels,
+                             gradients, loss, scratch);
 }
 
 void mean_squared_error(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
                         float const* labels, void* gradients, float* loss, float* scratch) {
-  element_loss<square_term>(q, "mean_squared_error", rows * columns, outputs, labels, gradients, loss,
+  element_loss<square_term>(q, "mean_squared_error", rows * columns, 0, outputs, labels, gradients, loss,
                             scratch);
 }
 

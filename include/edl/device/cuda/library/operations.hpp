@@ -174,6 +174,14 @@ class operations : public accelerator {
     cuda_kernels::softmax_backward(queue_, rows, classes, y.data(), dy.data(), dx.data());
   }
 
+  void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override {
+    cuda_kernels::log_softmax_forward(queue_, rows, classes, x.data(), y.data());
+  }
+
+  void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override {
+    cuda_kernels::log_softmax_backward(queue_, rows, classes, y.data(), dy.data(), dx.data());
+  }
+
   void softmax_cross_entropy(std::size_t rows, std::size_t classes, float label_smoothing, in outputs,
                              std::int32_t const* labels, out gradients, out loss) override {
     cuda_kernels::softmax_cross_entropy(queue_, rows, classes, label_smoothing, outputs.data(), labels,
@@ -181,9 +189,9 @@ class operations : public accelerator {
                                         scratch(cuda_kernels::loss_scratch(queue_, rows, classes)));
   }
 
-  void sigmoid_cross_entropy(std::size_t rows, std::size_t columns, in outputs, in labels, out gradients,
-                             out loss) override {
-    cuda_kernels::sigmoid_cross_entropy(queue_, rows, columns, outputs.data(), labels.data(),
+  void sigmoid_cross_entropy(std::size_t rows, std::size_t columns, float label_smoothing, in outputs,
+                             in labels, out gradients, out loss) override {
+    cuda_kernels::sigmoid_cross_entropy(queue_, rows, columns, label_smoothing, outputs.data(), labels.data(),
                                         pointer(gradients), loss.data(),
                                         scratch(cuda_kernels::loss_scratch(queue_, rows, columns)));
   }

@@ -52,6 +52,48 @@ __global__ void __launch_bounds__(row_threads)
   }
 }
 
+template <class T>
+__global__ void __launch_bounds__(row_threads)
+    log_softmax_kernel(std::size_t rows, std::size_t classes, unsigned width, T const* __restrict__ x,
+                       T* __restrict__ y) {
+  row_group const g(width);
+  for (std::size_t base = g.first_row(); base < rows; base += g.stride()) {
+    std::size_t const row = base + g.index;
+    bool const real = row < rows;
+    T const* const in = x + row * classes;
+    T* const out = y + row * classes;
+    float most = -INFINITY;
+    if (real)
+      for (std::size_t k = g.lane; k < classes; k += width) most = greater_or_nan(load_one(in + k), most);
+    most = g.join(most, [](float a, float b) { return greater_or_nan(a, b); });
+    float sum = 0;
+    if (real)
+      for (std::size_t k = g.lane; k < classes; k += width) sum += expf(load_one(in + k) - most);
+    sum = g.join(sum, [](float a, float b) { return a + b; });
+    float const all = logf(sum);
+    if (real)
+      for (std::size_t k = g.lane; k < classes; k += width) store_one(out + k, load_one(in + k) - most - all);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(row_threads)
+    log_softmax_gradient_kernel(std::size_t rows, std::size_t classes, unsigned width,
+                                T const* __restrict__ y, T const* dy, T* dx) {
+  row_group const g(width);
+  for (std::size_t base = g.first_row(); base < rows; base += g.stride()) {
+    std::size_t const row = base + g.index, at = row * classes;
+    bool const real = row < rows;
+    float all = 0;
+    if (real)
+      for (std::size_t k = g.lane; k < classes; k += width) all += load_one(dy + at + k);
+    all = g.join(all, [](float a, float b) { return a + b; });
+    if (real)
+      for (std::size_t k = g.lane; k < classes; k += width)
+        store_one(dx + at + k, load_one(dy + at + k) - expf(load_one(y + at + k)) * all);
+  }
+}
+
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads, 2)
     sum_rows_kernel(column_tiling const t, T const* __restrict__ x, float* __restrict__ to) {
@@ -114,6 +156,26 @@ void softmax_backward(queue const& q, std::size_t rows, std::size_t classes, voi
   by_type(q.half, [&]<class T>(T) {
     launch(q, "softmax", softmax_gradient_kernel<T>, dim3(blocks_of_rows(q, rows, width)), row_threads, rows,
            classes, width, static_cast<T const*>(y), static_cast<T const*>(dy), static_cast<T*>(dx));
+  });
+}
+
+void log_softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y) {
+  if (rows * classes == 0) return;
+  unsigned const width = row_width(classes);
+  by_type(q.half, [&]<class T>(T) {
+    launch(q, "log_softmax", log_softmax_kernel<T>, dim3(blocks_of_rows(q, rows, width)), row_threads, rows,
+           classes, width, static_cast<T const*>(x), static_cast<T*>(y));
+  });
+}
+
+void log_softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y,
+                          void const* dy, void* dx) {
+  if (rows * classes == 0) return;
+  unsigned const width = row_width(classes);
+  by_type(q.half, [&]<class T>(T) {
+    launch(q, "log_softmax", log_softmax_gradient_kernel<T>, dim3(blocks_of_rows(q, rows, width)),
+           row_threads, rows, classes, width, static_cast<T const*>(y), static_cast<T const*>(dy),
+           static_cast<T*>(dx));
   });
 }
 

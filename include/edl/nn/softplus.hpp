@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/device/elementwise.hpp"
+#include "edl/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// log(1 + exp(x)), element by element, without overflow. The shape stays.
+struct softplus {
+  static constexpr std::string_view name = "softplus";
+  static constexpr bool portable = true;
+  static constexpr bool reads_y = false;
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_forward(elementwise::softplus, 0, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_backward(elementwise::softplus, 0, a.x, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+
+#include "edl/core/span.hpp"
+#include "edl/optim/adam.hpp"
+#include "edl/optim/optimizer.hpp"
+
+namespace edl {
+
+/// AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019), with the defaults of
+/// Keras. `adam` decouples its weight decay already: this is `adam{.weight_decay = 0.004f}` by another name,
+/// bit by bit.
+struct adamw {
+  float learning_rate = 0.001f;
+  float beta_1 = 0.9f;
+  float beta_2 = 0.999f;
+  float epsilon = 1e-7f;
+  bool amsgrad = false;
+  float weight_decay = 0.004f;
+
+  constexpr adam as_adam() const { return {learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay}; }
+
+  /// Those of `adam`.
+  constexpr slot_list slots() const { return as_adam().slots(); }
+
+  /// One step; see `optimizer`. For float and double.
+  template <std::floating_point T>
+  void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+             std::uint64_t step) const {
+    as_adam().apply(weights, gradients, slots, rate, step);
+  }
+};
+
+}  // namespace edl

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "edl/nn/metric/mae.hpp"
+#include "nn/loss_check.hpp"
+#include "nn/metric_check.hpp"
+
+using edl::mae;
+
+TEST_CASE("mae: known value, and merging") {
+  CHECK(check::metric<mae>({.channels = 2}, 2, std::vector<float>{1, 2, 3, 4},
+                           std::vector<float>{2, 0, 3, 1}) == 1.5);
+  check::merges<mae>({.channels = 3}, 20, check::normal<float>(60, 1), check::normal<float>(60, 2), 3);
+}
+
+TEST_CASE("mae of nothing is 0") { CHECK(check::nothing<mae>() == 0); }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: an option of the model's .loss. is out of range, or its .class_weights. are not as many
+#include "edl/author/model_learner.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/losses.hpp"
+
+namespace nn = edl::nn;
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{.class_weights = {1, 2}};
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+};
+
+int main() { sizeof(edl::author::model_learner<net>); }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: a metric of the model's .metrics. is for another number of classes than its .network. has
+#include "edl/author/model_learner.hpp"
+#include "edl/nn/layers.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+
+namespace nn = edl::nn;
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  using metrics = edl::metrics<edl::confusion<4>>;
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+};
+
+int main() { sizeof(edl::author::model_learner<net>); }

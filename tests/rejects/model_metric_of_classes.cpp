@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: metric_takes<edl::macro_f1<3>, float>
+#include "edl/author/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  static constexpr edl::nn::huber loss{};
+  using metrics = edl::metrics<edl::mae, edl::r2, edl::macro_f1<3>>;
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+};
+
+int main() { edl::check_model<net>(); }

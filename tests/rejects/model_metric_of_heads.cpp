@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: metric_takes<edl::auc, edl::nn::own_label<float> >
+#include "edl/author/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  static constexpr auto loss = edl::nn::heads(edl::nn::head<"a", 1>(edl::nn::sigmoid_cross_entropy{}),
+                                              edl::nn::head<"b", 3>(edl::nn::softmax_cross_entropy{}));
+  using metrics = edl::metrics<edl::of_head<loss, "a", edl::auc>, edl::mean_loss, edl::auc>;
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+};
+
+int main() { edl::check_model<net>(); }

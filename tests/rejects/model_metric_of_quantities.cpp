@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: metric_takes<edl::f1_score, int>
+#include "edl/author/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+#include "edl/nn/metrics.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  static constexpr edl::nn::sequence_cross_entropy loss{};
+  using metrics = edl::metrics<edl::perplexity, edl::f1_score>;
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+};
+
+int main() { edl::check_model<net>(); }
