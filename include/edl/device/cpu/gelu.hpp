@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <concepts>
-#include <cstdint>
 
+#include "edl/device/cpu/exponential.hpp"
 #include "edl/device/cpu/lanes.hpp"
 
 namespace edl::detail {
@@ -34,21 +33,7 @@ normal_parts<V> normal_at(V const& x) {
     }
     return all;
   } else {
-    typedef std::int32_t whole __attribute__((vector_size(sizeof(V))));
-    // exp(z) = 2^n · exp(r) with |r| ≤ ln 2 / 2, whose series ends at r⁷ / 7!.
-    V z = x * x * -0.5f;
-    z = z < -87.0f ? V{} - 87.0f : z;
-    V const n = (z * 1.44269504f + 12582912.0f) - 12582912.0f;  // adding 1.5 · 2²³ rounds to a whole number
-    V const r = z - n * 0.693359375f + n * 2.12194440e-4f;
-    V p = r * (1.0f / 5040) + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    whole const scale = (__builtin_convertvector(n, whole) + 127) << 23;
-    V const bell = p * std::bit_cast<V>(scale);
+    V const bell = exponential(V(x * x * -0.5f));
     // 1 − Φ(|x|) within 7.5e-8: Hastings' formula for erfc (Abramowitz and Stegun, 7.1.26).
     V const far = x < 0.0f ? -x : x, t = 1.0f / (1.0f + far * 0.231641888f);
     V tail = t * 1.061405429f - 1.453152027f;
