@@ -37,6 +37,20 @@ struct numbers {
   }
 };
 
+struct letters {
+  static constexpr auto network =
+      nn::sequential(nn::ids{.count = 3}, nn::embedding{.vocabulary = 5, .width = 2},
+                     nn::dense{.units = 5, .each_place = true});
+  static constexpr nn::sequence_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<letters>& into, edl::mode) {
+    auto const all = record.integer_values("letters");
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+      into.features(i) = float(all[i]);
+      into.label(i) = std::int32_t(all[i + 1]);
+    }
+  }
+};
+
 struct several {
   static constexpr auto in =
       nn::inputs(nn::input<"pair">(nn::features{.count = 2}), nn::input<"job">(nn::ids{.count = 1}),
@@ -102,6 +116,24 @@ TEST_CASE("labels with one number per output are a view") {
   t->feed(e, b, 0, edl::mode::training);
   CHECK(b.target_row(0)[2] == 5);
   CHECK(b.feature_row(0)[1] == 2);
+}
+
+TEST_CASE("classes of places are a view, and those that are not set are none") {
+  edl::author::model_learner<letters> const learner(std::make_shared<edl::cpu>(), {.max_batch = 1});
+  CHECK(learner.facts().labels == 3);
+  auto row = edl::data::make_batch(1, 3, 0, 3);
+  auto const feed = [&](std::vector<std::int64_t> const& all) {
+    edl::example e;
+    edl::example_builder(e).integers("letters", all);
+    learner.feed(e, row, 0, edl::mode::training);
+  };
+  feed({1, 2, 3, 4});
+  CHECK(row.features == std::vector<float>{1, 2, 3});
+  CHECK(row.classes == std::vector<std::int32_t>{2, 3, 4});
+  feed({1, 2});
+  CHECK(row.classes == std::vector<std::int32_t>{2, -1, -1});
+  CHECK_THROWS_WITH_AS(feed({1, 2, 5}), "label 5 is out of range: the network has outputs 0 to 4",
+                       edl::data_error);
 }
 
 TEST_CASE("named inputs are filled by name, and a list of ids has as many as its record") {

@@ -97,7 +97,7 @@ class model_learner final : public train::learner {
         net_({.max_batch = o.max_batch, .seed = o.seed, .device = std::move(on), .keep = o.keep}) {}
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
-    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row));
+    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row), b.class_row(row));
     Model::feed(record, s, m);
     if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
     nn::for_each_ids(Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
@@ -105,7 +105,11 @@ class model_learner final : public train::learner {
                        detail::check_ids(b.feature_row(row), of, vocabulary, none);
                      });
     if (m == mode::prediction) return;
-    if constexpr (classes) {
+    if constexpr (classes && labels > 1) {
+      for (std::int32_t const label : b.class_row(row))
+        if (!traits::loss_type::valid(label, output))
+          detail::refuse_label(label, std::size_t(output.channels));
+    } else if constexpr (classes) {
       auto const label = std::int64_t(s.label);
       if (label < 0 || label > std::numeric_limits<std::int32_t>::max() ||
           !traits::loss_type::valid(std::int32_t(label), output))

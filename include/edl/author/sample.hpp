@@ -21,8 +21,8 @@
 namespace edl {
 namespace detail {
 
-template <std::size_t Rank>
-auto writable_view(float* at, std::array<std::size_t, Rank> const& extents) {
+template <std::size_t Rank, class T>
+auto writable_view(T* at, std::array<std::size_t, Rank> const& extents) {
   std::size_t n = 1;
   for (std::size_t e : extents) n *= e;
   return xt::adapt(at, n, xt::no_ownership(), extents);
@@ -36,15 +36,15 @@ auto features_view(float* at) {
     return writable_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)});
 }
 
-/// One number per record, a class or the only output, or a view of one per output.
+/// One number per record, a class or the only output, or a view of one per place or output.
 template <class Label, bool One>
 auto label_of() {
-  if constexpr (std::is_integral_v<Label>)
+  if constexpr (!One)
+    return writable_view<1>(static_cast<Label*>(nullptr), {1});
+  else if constexpr (std::is_integral_v<Label>)
     return std::int64_t{};
-  else if constexpr (One)
-    return Label{};
   else
-    return writable_view<1>(nullptr, {1});
+    return Label{};
 }
 
 }  // namespace detail
@@ -55,9 +55,9 @@ auto label_of() {
 /// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
 /// `edl::id_list` for `nn::weighted_ids`. For `nn::served_embedding` it is an `edl::served_ids`, and for
 /// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
-/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. Where
-/// the loss has `nn::heads`, `head<"name">()` is the label of one of them. In prediction labels may be left
-/// alone.
+/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. With a
+/// class for each place it is one of as many integers, which begin as −1. Where the loss has `nn::heads`,
+/// `head<"name">()` is the label of one of them. In prediction labels may be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
@@ -67,11 +67,11 @@ struct sample {
   using label_type = decltype(detail::label_of<typename model_traits<Model>::label, labels == 1>());
 
   /// The sample in these rows of a batch, `input.size()` and `labels` elements; no targets where labels are
-  /// classes. `ids`, `weights`: `table_ids` of them.
+  /// classes. Where there are several, they are `classes`. `ids`, `weights`: `table_ids` of them.
   sample(std::span<float> row, std::span<float> targets, std::span<std::uint64_t> ids = {},
-         std::span<float> weights = {})
+         std::span<float> weights = {}, std::span<std::int32_t> classes = {})
       : features(detail::features_view<input_shape>(row.data())),
-        label(make_label(targets)),
+        label(make_label(targets, classes)),
         row_(row),
         targets_(targets),
         ids_(ids),
@@ -136,11 +136,16 @@ struct sample {
   template <class Kind>
   void clear_lists(Kind const&) {}
 
-  static label_type make_label([[maybe_unused]] std::span<float> targets) {
-    if constexpr (std::is_arithmetic_v<label_type>)
+  static label_type make_label([[maybe_unused]] std::span<float> targets,
+                               [[maybe_unused]] std::span<std::int32_t> classes) {
+    if constexpr (std::is_arithmetic_v<label_type>) {
       return {};
-    else
+    } else if constexpr (std::is_integral_v<typename model_traits<Model>::label>) {
+      std::ranges::fill(classes, -1);
+      return detail::writable_view<1>(classes.data(), {labels});
+    } else {
       return detail::writable_view<1>(targets.data(), {labels});
+    }
   }
 
   std::span<float> row_, targets_;

@@ -12,9 +12,10 @@
 namespace edl {
 
 /// The share of right answers. For class labels: samples whose largest output is the label's (the first, of
-/// equal ones). For probabilities as labels, as `nn::sigmoid_cross_entropy` has them, it counts output
-/// elements. One counts whose logit is above 0 where the label is above 1/2, and not above 0 where it is not.
-/// An output that is NaN is wrong. 0 of nothing.
+/// equal ones). With a label for each place of a sample, places; one whose label is no class does not count.
+/// For probabilities as labels, as `nn::sigmoid_cross_entropy` has them, it counts output elements. One
+/// counts whose logit is above 0 where the label is above 1/2, and not above 0 where it is not. An output
+/// that is NaN is wrong. 0 of nothing.
 struct accuracy {
   static constexpr std::string_view name = "accuracy";
   static constexpr std::size_t totals = 2;  ///< right, all
@@ -22,17 +23,20 @@ struct accuracy {
   template <class T>
   static void update(std::span<double> sums, shape output, int batch, view<T> outputs,
                      view<std::int32_t> labels, double) {
-    std::size_t const classes = output.size();
-    int right = 0;
-    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+    if (batch < 1) return;
+    std::size_t const classes = output.size() / (labels.size() / std::size_t(batch));
+    int right = 0, all = 0;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] < 0 || std::size_t(labels[i]) >= classes) continue;
       view<T> const x = outputs.subspan(i * classes, classes);
       auto const y = std::size_t(labels[i]);
       bool first = x[y] == x[y];
       for (std::size_t k = 0; k < classes; ++k) first &= k < y ? x[k] < x[y] : x[k] <= x[y];
       right += first;
+      ++all;
     }
     sums[0] += right;
-    sums[1] += batch;
+    sums[1] += all;
   }
 
   template <class T>
