@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// An LSTM of three layers that says which character comes next (Karpathy, "The unreasonable effectiveness of recurrent
+// neural networks", 2015). Bytes are ids: train it with --training_data=text:128:FILE.
+#include <edl/edl.hpp>
+
+namespace nn = edl::nn;
+
+struct text {
+  static constexpr int length = 128, width = 512, characters = 256;
+
+  static constexpr auto network = nn::sequential(
+      nn::ids{.count = length}, nn::embedding{.vocabulary = characters, .width = width},
+      nn::repeat<3>(nn::sequential(nn::lstm{.units = width}, nn::dropout{.rate = 0.2f})),
+      nn::dense{.units = characters, .each_place = true});
+  static constexpr nn::sequence_cross_entropy loss{};
+  static constexpr edl::adam optimizer{.learning_rate = 2e-3};
+  using metrics = edl::metrics<edl::mean_loss, edl::accuracy>;
+
+  static void feed(edl::example const& record, edl::sample<text>& into, edl::mode) {
+    auto const characters_of = record.bytes("text");
+    for (std::size_t i = 0; i + 1 < characters_of.size() && i < length; ++i) {
+      into.features(i) = float((unsigned char)characters_of[i]);
+      into.label(i) = (unsigned char)characters_of[i + 1];
+    }
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<text>(argc, argv); }
