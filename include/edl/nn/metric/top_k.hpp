@@ -28,7 +28,8 @@ constexpr auto top_k_name(int k) {
 }  // namespace detail
 
 /// The share of samples whose label's output is among the K largest; equal outputs share a place, so that a
-/// tie counts as in. An output that is NaN is larger than the label's. For class labels. 0 of nothing.
+/// tie counts as in. Of several places of a sample, those whose label is no class do not count. An output
+/// that is NaN is larger than the label's. For class labels. 0 of nothing.
 template <int K>
 struct top_k {
   static_assert(K > 0, "edl: top_k<K> needs a K of at least 1");
@@ -39,9 +40,12 @@ struct top_k {
   template <class T>
   static void update(std::span<double> sums, shape output, int batch, view<T> outputs,
                      view<std::int32_t> labels, double) {
-    std::size_t const classes = output.size();
-    int right = 0;
-    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+    if (batch < 1) return;
+    std::size_t const classes = output.size() / (labels.size() / std::size_t(batch));
+    int right = 0, all = 0;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] < 0 || std::size_t(labels[i]) >= classes) continue;
+      ++all;
       view<T> const x = outputs.subspan(i * classes, classes);
       T const mine = x[std::size_t(labels[i])];
       std::size_t larger = 0;
@@ -49,7 +53,7 @@ struct top_k {
       right += mine == mine && larger < std::size_t(K);
     }
     sums[0] += right;
-    sums[1] += batch;
+    sums[1] += all;
   }
 
   static constexpr double value(view<double> sums) { return sums[1] > 0 ? sums[0] / sums[1] : 0; }
