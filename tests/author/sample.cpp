@@ -119,19 +119,18 @@ TEST_CASE("labels with one number per output are a view") {
 }
 
 TEST_CASE("classes of places are a view, and those that are not set are none") {
-  edl::author::model_learner<letters> const learner(std::make_shared<edl::cpu>(), {.max_batch = 1});
-  CHECK(learner.facts().labels == 3);
-  auto row = edl::data::make_batch(1, 3, 0, 3);
+  auto const t = edl::author::make_trainer<letters>({.max_batch = 1, .seed = 1});
+  edl::data::batch b = t->make_batch();
   auto const feed = [&](std::vector<std::int64_t> const& all) {
     edl::example e;
     edl::example_builder(e).integers("letters", all);
-    learner.feed(e, row, 0, edl::mode::training);
+    t->feed(e, b, 0, edl::mode::training);
   };
   feed({1, 2, 3, 4});
-  CHECK(row.features == std::vector<float>{1, 2, 3});
-  CHECK(row.classes == std::vector<std::int32_t>{2, 3, 4});
+  CHECK(b.features == std::vector<float>{1, 2, 3});
+  CHECK(b.classes == std::vector<std::int32_t>{2, 3, 4});
   feed({1, 2});
-  CHECK(row.classes == std::vector<std::int32_t>{2, -1, -1});
+  CHECK(b.classes == std::vector<std::int32_t>{2, -1, -1});
   CHECK_THROWS_WITH_AS(feed({1, 2, 5}), "label 5 is out of range: the network has outputs 0 to 4",
                        edl::data_error);
 }
