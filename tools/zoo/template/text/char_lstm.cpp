@@ -9,7 +9,8 @@ struct text {
   static constexpr int length = 128, width = 512, characters = 256;
 
   static constexpr auto network = nn::sequential(
-      nn::ids{.count = length}, nn::embedding{.vocabulary = characters, .width = width},
+      nn::ids{.count = length},
+      nn::embedding{.vocabulary = characters, .width = width, .initial = nn::normal{.stddev = 1}},
       nn::repeat<3>(nn::sequential(nn::lstm{.units = width}, nn::dropout{.rate = 0.2f})),
       nn::dense{.units = characters, .each_place = true});
   static constexpr nn::sequence_cross_entropy loss{};
@@ -17,10 +18,10 @@ struct text {
   using metrics = edl::metrics<edl::mean_loss, edl::accuracy>;
 
   static void feed(edl::example const& record, edl::sample<text>& into, edl::mode) {
-    auto const characters_of = record.bytes("text");
-    for (std::size_t i = 0; i + 1 < characters_of.size() && i < length; ++i) {
-      into.features(i) = float((unsigned char)characters_of[i]);
-      into.label(i) = (unsigned char)characters_of[i + 1];
+    auto const bytes = record.bytes("text");  // length + 1 of them, as a rule
+    for (std::size_t i = 0; i < length && i + 1 < bytes.size(); ++i) {
+      into.features(i) = float(std::uint8_t(bytes[i]));
+      into.label(i) = std::uint8_t(bytes[i + 1]);
     }
   }
 };
