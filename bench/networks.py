@@ -74,6 +74,56 @@ class DeepFM(nn.Module):
         return torch.randint(0, own, (batch, cls.columns)) + torch.arange(cls.columns) * own
 
 
+class TransformerBlock(nn.Module):
+    def __init__(self, width, heads, rate):
+        super().__init__()
+        self.heads = heads
+        self.norm, self.norm_1 = nn.LayerNorm(width, eps=1e-3), nn.LayerNorm(width, eps=1e-3)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(rate))
+        self.dropout = nn.Dropout(rate)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(self.norm(x)).split(width, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.dropout(self.out(y.transpose(1, 2).reshape(batch, length, width)))
+        return x + self.mlp(self.norm_1(x))
+
+
+class Letters(nn.Module):
+    """A sample is 256 letters of 65, and the loss is of the letter that follows each."""
+
+    length, letters = 256, 65
+
+    @classmethod
+    def draw(cls, batch):
+        return torch.randint(0, cls.letters, (batch, cls.length))
+
+
+class Transformer(Letters):
+    """nanoGPT's for characters."""
+
+    def __init__(self, width=384, heads=6, blocks=6, rate=0.2):
+        super().__init__()
+        self.rows, self.positions = nn.Embedding(self.letters, width), nn.Parameter(torch.zeros(self.length, width))
+        self.blocks = nn.Sequential(nn.Dropout(rate), *(TransformerBlock(width, heads, rate) for _ in range(blocks)))
+        self.head = nn.Sequential(nn.LayerNorm(width, eps=1e-3), nn.Linear(width, self.letters))
+
+    def forward(self, ids):
+        return self.head(self.blocks(self.rows(ids) + self.positions))
+
+
+class LSTM(Letters):
+    def __init__(self, width=640, layers=3, rate=0.2):
+        super().__init__()
+        self.rows, self.head = nn.Embedding(self.letters, width), nn.Linear(width, self.letters)
+        self.lstm, self.dropout = nn.LSTM(width, width, layers, batch_first=True, dropout=rate), nn.Dropout(rate)
+
+    def forward(self, ids):
+        return self.head(self.dropout(self.lstm(self.rows(ids))[0]))
+
+
 networks = {
     "mnist": (mnist, (1, 28, 28)),
     "mlp": (mlp, (784,)),
@@ -81,4 +131,6 @@ networks = {
     "resnet20": (lambda: resnet(16, [(16, 3, 1), (32, 3, 2), (64, 3, 2)]), (3, 32, 32)),
     "resnet18": (lambda: resnet(64, [(64, 2, 1), (128, 2, 2), (256, 2, 2), (512, 2, 2)]), (3, 32, 32)),
     "deepfm": (DeepFM, (26,)),
+    "transformer": (Transformer, (256,)),
+    "lstm": (LSTM, (256,)),
 }

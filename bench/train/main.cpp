@@ -91,7 +91,7 @@ std::vector<flag> flags() {
            .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --threads (see peer.py)",
            .repeats = true},
           {.name = "workload",
-           .help = "these alone: mnist, mlp, cifar, resnet20, resnet18, deepfm",
+           .help = "these alone: mnist, mlp, cifar, resnet20, resnet18, transformer, lstm, deepfm",
            .repeats = true},
           {.name = "threads",
            .fallback = "1,2",

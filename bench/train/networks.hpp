@@ -47,6 +47,25 @@ inline constexpr auto deepfm_vectors =
 inline constexpr auto deepfm = nn::sequential(
     deepfm_inputs, nn::concat(deepfm_inputs.from<"ids">(nn::sum(deepfm_weights, deepfm_vectors))));
 
+/// nanoGPT's transformer for 256 characters of 65.
+inline constexpr int letters = 65;
+inline constexpr nn::dropout letters_dropout{.rate = 0.2f};
+inline constexpr auto attention_block = nn::residual(
+    nn::sequential(nn::layer_norm{}, nn::attention{.heads = 6, .causal = true}, letters_dropout));
+inline constexpr auto perceptron_block =
+    nn::residual(nn::sequential(nn::layer_norm{}, nn::dense{.units = 1536, .each_place = true}, nn::gelu{},
+                                nn::dense{.units = 384, .each_place = true}, letters_dropout));
+inline constexpr auto transformer =
+    nn::sequential(nn::ids{.count = 256}, nn::embedding{.vocabulary = letters, .width = 384}, nn::positions{},
+                   letters_dropout, nn::repeat<6>(nn::sequential(attention_block, perceptron_block)),
+                   nn::layer_norm{}, nn::dense{.units = letters, .each_place = true});
+
+/// An LSTM of about as many parameters.
+inline constexpr auto lstm =
+    nn::sequential(nn::ids{.count = 256}, nn::embedding{.vocabulary = letters, .width = 640},
+                   nn::repeat<3>(nn::sequential(nn::lstm{.units = 640}, letters_dropout)),
+                   nn::dense{.units = letters, .each_place = true});
+
 /// Multiplications of a forward pass over one sample.
 template <edl::nn::layer L>
 constexpr double forward_of(L const& l, edl::shape in) {
@@ -61,7 +80,12 @@ constexpr double forward_of(L const& l, edl::shape in) {
     auto const g = l.geometry(in);
     return double(g.positions()) * double(g.patch()) * double(g.out.channels);
   } else if constexpr (std::same_as<L, nn::dense>) {
-    return double(in.size()) * double(l.units);
+    return double(l.rows(in, 1)) * double(l.inputs(in)) * double(l.units);
+  } else if constexpr (std::same_as<L, nn::attention>) {
+    double const places = in.height * in.width, seen = l.causal ? (places + 1) / 2 : places;
+    return places * double(in.channels) * (4 * double(in.channels) + 2 * seen);
+  } else if constexpr (std::same_as<L, nn::lstm>) {
+    return double(in.height * in.width) * 4 * double(l.units) * double(in.channels + l.units);
   } else {
     return 0;
   }

@@ -15,7 +15,7 @@
 namespace bench {
 namespace {
 
-template <auto const& Net>
+template <auto const& Net, class Loss = nn::softmax_cross_entropy>
 class step_of final : public trainer {
  public:
   step_of(int batch, contest const& c)
@@ -23,10 +23,11 @@ class step_of final : public trainer {
         cpu_(std::make_shared<edl::cpu>(c.device)),
         model_({.max_batch = batch, .device = cpu_, .keep = c.keep}),
         x_(std::size_t(batch) * Net.input.size()),
-        labels_(std::size_t(batch)),
+        labels_(std::size_t(batch) * Loss::labels(model_.output)),
         velocity_(model_.gradients().size()) {
     edl::random_stream const random(1, 0);
-    for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = random.uniform(i);
+    for (std::size_t i = 0; i < x_.size(); ++i)
+      x_[i] = Net.of_ids ? float(random.below(letters, i)) : random.uniform(i);
     for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] = std::int32_t(i % 10);
   }
 
@@ -58,7 +59,7 @@ class step_of final : public trainer {
   std::vector<float> x_;
   std::vector<std::int32_t> labels_;
   std::vector<float> velocity_;
-  nn::softmax_cross_entropy loss_;
+  Loss loss_;
   edl::rule<edl::sgd> rule_{edl::sgd{.learning_rate = 0.01f, .momentum = 0.9f}};
   std::uint64_t step_ = 0;
 };
@@ -140,17 +141,17 @@ class deepfm_step final : public trainer {
   std::uint64_t step_ = 0;
 };
 
-template <auto const& Net>
+template <auto const& Net, class Loss = nn::softmax_cross_entropy>
 workload one(std::string name, std::vector<int> batches) {
   // Three passes, but nobody needs the gradient of what goes into the first layer.
   double first = 0;
   Net.body.children(Net.input, [&](auto const& child, edl::shape s, std::string_view) {
-    first = forward_of(child, s);
+    first = Net.of_ids ? 0 : forward_of(child, s);  // an embedding multiplies nothing
     return first == 0;
   });
   return {std::move(name), std::move(batches), 3 * forward_of(Net.body, Net.input) - first,
           [](int batch, contest const& c) -> std::unique_ptr<trainer> {
-            return std::make_unique<step_of<Net>>(batch, c);
+            return std::make_unique<step_of<Net, Loss>>(batch, c);
           }};
 }
 
@@ -162,6 +163,8 @@ std::vector<workload> const& workloads() {
                                          one<cifar>("cifar", {128}),
                                          one<resnet::of_20_layers>("resnet20", {128}),
                                          one<resnet::of_18_layers>("resnet18", {64}),
+                                         one<transformer, nn::sequence_cross_entropy>("transformer", {12}),
+                                         one<lstm, nn::sequence_cross_entropy>("lstm", {32}),
                                          {"deepfm",
                                           {512},
                                           3 * forward_of(deepfm.body, deepfm.input),

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-from networks import DeepFM, networks  # noqa: E402
+from networks import DeepFM, Letters, networks  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--mode", default="eager")
@@ -26,16 +26,20 @@ torch.manual_seed(1)
 
 make, sample = networks[options.workload]
 network = make().train()
-clicks = options.workload == "deepfm"
+clicks, letters = isinstance(network, DeepFM), isinstance(network, Letters)
 # Batches of ids take turns, as they do on the other side: their rows are not in the nearest cache.
-batches = [DeepFM.draw(options.batch) for _ in range(32)] if clicks else [torch.rand(options.batch, *sample)]
+batches = [network.draw(options.batch) for _ in range(32)] if clicks or letters else [torch.rand(options.batch, *sample)]
 x = batches[0]
-labels = torch.randint(0, 2, (options.batch,)).float() if clicks else torch.arange(options.batch) % 10
+labels = torch.arange(options.batch) % 10
+if clicks:
+    labels = torch.randint(0, 2, (options.batch,)).float()
+if letters:
+    labels = network.draw(options.batch)
 if options.mode.endswith("channels_last"):
     network = network.to(memory_format=torch.channels_last)
     if x.dim() == 4:
         batches = [x.contiguous(memory_format=torch.channels_last)]
-sparse = [m.weight for m in network.modules() if isinstance(m, torch.nn.Embedding)]
+sparse = [m.weight for m in network.modules() if isinstance(m, torch.nn.Embedding) and m.sparse]
 dense = [p for p in network.parameters() if not any(p is s for s in sparse)]
 optimizers = [torch.optim.SGD(dense, lr=0.01, momentum=0 if clicks else 0.9, fused=True)]
 if sparse:
@@ -46,7 +50,7 @@ turn = 0
 def loss_of(batch, truth):
     if clicks:
         return F.binary_cross_entropy_with_logits(network(batch), truth)
-    return F.cross_entropy(network(batch), truth)
+    return F.cross_entropy(network(batch).flatten(0, -2) if letters else network(batch), truth.flatten())
 
 
 if options.mode.startswith("compile"):

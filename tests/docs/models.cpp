@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 14, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 15, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -32,13 +33,14 @@ constexpr auto block =
 #include "models-2.inc"
     ;
 
-#include "models-11.inc"
 #include "models-12.inc"
+#include "models-13.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
 #include "models-6.inc"
-#include "models-8.inc"
+#include "models-7.inc"
+#include "models-9.inc"
 
 struct picture {
   static constexpr auto network =
@@ -47,14 +49,14 @@ struct picture {
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
 #include "models-10.inc"
-#include "models-9.inc"
+#include "models-11.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-13.inc"
-#include "models-7.inc"
+#include "models-14.inc"
+#include "models-8.inc"
 };
 
 void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
@@ -63,7 +65,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-14.inc"
+#include "models-15.inc"
 
 }  // namespace
 
@@ -99,6 +101,18 @@ TEST_CASE("the model of a table's columns in the documents feeds them as ids of 
   CHECK(b.features[1] == 3);
   CHECK(b.features[2] == 6 + 2);
   CHECK(b.features[3] >= 6 + 4);
+}
+
+TEST_CASE("the transformer of the documents learns each character's successor") {
+  edl::author::model_learner<letters> const learner(edl::cpu::open({}), {});
+  CHECK(learner.facts().output == edl::shape{1, 256, 256});
+  edl::example record;
+  edl::example_builder(record).bytes("text", std::string(256, 'a') + "b");
+  auto b = edl::data::make_batch(1, 256, 0, 256);
+  learner.feed(record, b, 0, edl::mode::training);
+  CHECK(b.features[255] == 'a');
+  CHECK(b.classes[254] == 'a');
+  CHECK(b.classes[255] == 'b');
 }
 
 TEST_CASE("the model of the documents' tables names rows by any 64-bit number") {

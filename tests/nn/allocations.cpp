@@ -35,6 +35,12 @@ int posix_memalign(void** p, std::size_t a, std::size_t n) {
 namespace {
 
 #ifdef EDL_TEST_COUNTS_ALLOCATIONS
+constexpr auto words = edl::nn::sequential(
+    edl::nn::image{.width = 70, .channels = 8}, edl::nn::positions{},
+    edl::nn::repeat<2>(edl::nn::residual(edl::nn::sequential(
+        edl::nn::layer_norm{}, edl::nn::attention{.heads = 2, .causal = true, .rotary = true}))),
+    edl::nn::bidirectional(edl::nn::lstm{.units = 20}), edl::nn::gru{.units = 5, .last = true});
+
 /// Allocations of training steps after the first.
 template <auto const& Net>
 long of_training(int batch) {
@@ -71,6 +77,7 @@ TEST_CASE("a training step allocates nothing") {
   CHECK(of_training<mnist>(16) == 0);
   CHECK(of_training<zoo>(5) == 0);
   CHECK(of_training<fast>(5) == 0);
+  CHECK(of_training<words>(5) == 0);
 #else
   MESSAGE("skipped: a sanitizer owns the heap");
 #endif

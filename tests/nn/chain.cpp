@@ -53,6 +53,24 @@ TEST_CASE("what is computed again, or kept in half the memory, gives the same gr
   }
 }
 
+TEST_CASE("layer normalisations and gelus are computed again, with the same gradients") {
+  constexpr auto block = nn::sequential(
+      nn::residual(nn::sequential(nn::layer_norm{}, nn::dense{.units = 6, .each_place = true}, nn::gelu{},
+                                  nn::gelu{}, nn::dense{.units = 3, .each_place = true})),
+      nn::layer_norm{}, nn::dense{.units = 3, .each_place = true});
+  auto const course = [&](nn::storage keep) {
+    harness h{.l = block, .in = {1, 5, 3}, .batch = {4, keep}};
+    h.forward();
+    h.backward();
+    return h;
+  };
+  auto const whole = course(nn::storage::float32), again = course(nn::storage::recomputed);
+  CHECK(again.y == whole.y);
+  CHECK(again.dx == whole.dx);
+  CHECK(again.gradients == whole.gradients);
+  CHECK(again.saved.size() < whole.saved.size());
+}
+
 TEST_CASE("memory shrinks in the order that one expects") {
   auto const of = [](nn::storage keep) { return nn::saved_by(several, in, {64, keep}); };
   CHECK(of(nn::storage::recomputed) < of(nn::storage::float32) * 9 / 10);

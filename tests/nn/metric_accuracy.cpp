@@ -51,4 +51,11 @@ TEST_CASE("accuracy: a logit against a probability") {
   check::merges<accuracy>({}, 50, check::normal<float>(50, 4), quantities(50, 1), 1);
 }
 
+TEST_CASE("accuracy: a class for each place of a sample, and places without one") {
+  quantities const x{1, 2, 5, 4, 0, 1, 3, 2};  // of two samples of two places: classes 1, 0, 1, 0
+  CHECK(check::metric<accuracy>({1, 2, 2}, 2, x, classes{1, 0, 0, 0}) == 0.75);
+  CHECK(check::metric<accuracy>({1, 2, 2}, 2, x, classes{1, -1, -1, 1}) == 0.5);
+  CHECK(check::metric<accuracy>({1, 2, 2}, 2, x, classes{-1, -1, -1, -1}) == 0);
+}
+
 TEST_CASE("accuracy of nothing is 0") { CHECK(check::nothing<accuracy>() == 0); }

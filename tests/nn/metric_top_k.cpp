@@ -47,6 +47,12 @@ TEST_CASE("top k: ties are in, NaN is out") {
   CHECK(check::metric<edl::top_k<2>>(four, 1, std::vector<float>{nan, 0, 1, 0}, classes{2}) == 1);
 }
 
+TEST_CASE("top k: a class for each place of a sample, and places without one") {
+  std::vector<float> const x{3, 2, 1, 1, 2, 3, 3, 1, 2, 2, 3, 1};
+  CHECK(check::metric<edl::top_k<2>>({1, 2, 3}, 2, x, classes{1, 0, 1, 2}) == 0.25);
+  CHECK(check::metric<edl::top_k<2>>({1, 2, 3}, 2, x, classes{1, -1, -1, 2}) == 0.5);
+}
+
 TEST_CASE("top k of nothing is 0") { CHECK(check::nothing<edl::top_k<5>>() == 0); }
 
 TEST_CASE("top_k: of a sequence, the places that have a label") {

@@ -36,3 +36,14 @@ TEST_CASE("branches of different shapes do not fit") {
   CHECK(nn::residual(nn::dense{.units = 4}, nn::dense{.units = 4}).check({1, 1, 3}) == edl::fit::fits);
   CHECK(nn::residual(nn::dense{}).check({1, 1, 3}) == edl::fit::option_out_of_range);
 }
+
+TEST_CASE("a body that needs its result no more has it where the sum will be") {
+  nn::dense const body{.units = 3};
+  auto const l = nn::residual(body);
+  CHECK(nn::saved_by(l, {1, 1, 3}, 4) == 0);
+  CHECK(nn::saved_by(nn::residual(nn::tanh{}), {1, 1, 3}, 4) > 0);
+  check_gradients(l, {1, 1, 3});
+  check_gradients(nn::residual(body, nn::dense{.units = 3, .use_bias = false}), {1, 1, 2});
+  check_gradients(nn::residual(body, nn::sequential(nn::dense{.units = 3}, nn::tanh{})), {1, 1, 2});
+  check_gradients(nn::residual(nn::residual(body), nn::dense{.units = 3}), {1, 1, 3});
+}

@@ -17,6 +17,7 @@ namespace edl::data {
 ///   `.` or `_`, README and LICENSE are not data. Nor are the endings of texts, checksums and unfinished
 ///   files (.md .txt .json .yaml .yml .html .log .md5 .sha256 .crc .tmp .partial);
 /// - a `.csv` file; a `.libfm` or `.libsvm` file; any other file is RecordIO, unless the options say else;
+/// - `text:LENGTH:FILE`: the windows of a text (data/text.hpp);
 /// - `synthetic:train`, `synthetic:test`: drawn digits that need no file (data/synthetic.hpp).
 /// - `synthetic:pictures`, `synthetic:pictures-test`: drawn pictures of CIFAR-10's size (data/synthetic.hpp).
 /// - `synthetic:clicks`, `synthetic:clicks-test`: drawn click logs (data/synthetic_clicks.hpp).

@@ -20,6 +20,7 @@
 #include "edl/data/source.hpp"
 #include "edl/data/synthetic.hpp"
 #include "edl/data/synthetic_clicks.hpp"
+#include "edl/data/text.hpp"
 
 namespace edl::data {
 namespace detail {
@@ -134,6 +135,7 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_
     return std::make_unique<synthetic_clicks>(synthetic_options{.records = 200'000});
   if (given == "synthetic:clicks-test")
     return std::make_unique<synthetic_clicks>(synthetic_options{.records = 20'000, .seed = 1});
+  if (given.starts_with("text:")) return text_source::open_named(given);
   auto path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   std::error_code failure;

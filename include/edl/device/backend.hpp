@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
 #include "edl/core/span.hpp"
 #include "edl/device/activation.hpp"
@@ -165,6 +166,47 @@ class basic_backend {
   /// y = x − log Σ exp(x) along each row, without overflow; and dx = dy − exp(y) · Σ dy.
   virtual void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
   virtual void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
+
+  // ---- Words and time. A backend that lacks one throws edl::error: layers that need it are not portable.
+  // ----
+
+  /// y = gamma · (x − mean) / √(variance + epsilon) + beta along each row. `kept` takes the mean and
+  /// 1 / √(variance + epsilon) of each row.
+  virtual void layer_norm_forward(std::size_t, std::size_t, T, in, in, in, out, out) {
+    lack("layer normalisation");
+  }
+  /// (rows, channels, x, gamma, dy, kept, dx, dgamma, dbeta). An empty `dx` is not computed, and neither are
+  /// empty `dgamma` and `dbeta`.
+  virtual void layer_norm_backward(std::size_t, std::size_t, in, in, in, in, out, out, out) {
+    lack("layer normalisation");
+  }
+
+  /// (g, batch, qkv, y, kept): y = softmax(q · k / √width) · v for each head, without a matrix of all places
+  /// by all places. It turns the queries and keys of `qkv`, if at all, where they lie. `kept` takes the
+  /// logarithm of the sum of exponentials, (batch, heads, places).
+  virtual void attention_forward(attention_geometry const&, int, out, out, out) { lack("attention"); }
+  /// (g, batch, y, dy, kept, qkv): `qkv` is what the forward pass has left, and becomes the gradient of what
+  /// that was given.
+  virtual void attention_backward(attention_geometry const&, int, in, in, in, out) { lack("attention"); }
+
+  /// (g, batch, kernel, bias, gates, states, y). `gates` (batch, steps, gates · units) begins as what the
+  /// inputs contribute, and becomes the gates. `kernel` (units, gates · units) and `bias` (of a gru alone)
+  /// make what the result of the step before contributes. `states` (batch, steps, units) takes an lstm's
+  /// cells, or what a gru's candidate gets by the product.
+  virtual void recurrent_forward(recurrent_geometry const&, int, in, in, out, out, out) {
+    lack("recurrence");
+  }
+  /// (g, batch, kernel, states, y, dy, gates, drecurrent): `gates` are those of the forward pass, and become
+  /// the gradient of what that was given. `drecurrent` takes the gradient of the product's result; for an
+  /// lstm it is the same, and empty.
+  virtual void recurrent_backward(recurrent_geometry const&, int, in, in, in, in, out, out) {
+    lack("recurrence");
+  }
+
+ private:
+  [[noreturn]] static void lack(char const* what) {
+    throw error(std::string(what) + " is not computed by this device: use the processor (--device=cpu)");
+  }
 };
 
 /// In single precision, which programs train in.

@@ -72,4 +72,32 @@ struct embedding_geometry {
   }
 };
 
+/// Self-attention over the places of one sample. A place has a query, a key and a value of `width` numbers
+/// for each of `heads`. All its queries come first, then its keys, then its values.
+struct attention_geometry {
+  int places = 0, heads = 0, width = 0;
+  bool causal = false;    ///< a place sees itself and what is before it
+  float rotary_base = 0;  ///< of the angles by which queries and keys are turned; 0: they are not
+
+  constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
+};
+
+/// What a recurrent layer is made of.
+enum class recurrence {
+  lstm,  ///< four gates: input, forget, candidate, output
+  gru    ///< three: update, reset, candidate; the reset gate acts behind the product
+};
+
+/// A recurrent layer over the steps of one sample.
+struct recurrent_geometry {
+  recurrence kind = recurrence::lstm;
+  int steps = 0, units = 0;
+  bool reverse = false;   ///< from the last step to the first
+  bool last = false;      ///< only the last result has a gradient
+  float forget_bias = 0;  ///< what is added within the forget gate of an lstm
+
+  constexpr std::size_t gates() const { return kind == recurrence::lstm ? 4 : 3; }
+  constexpr std::size_t gate_columns() const { return gates() * std::size_t(units); }
+};
+
 }  // namespace edl

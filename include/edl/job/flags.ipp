@@ -226,8 +226,8 @@ inline void computing(table& t) {
          "keep samples in a GPU's memory after the first epoch; auto: where a quarter of its free memory is "
          "enough; on: an error where they do not fit");
   t.flag("activations", &job::activations, "workers",
-         "how results between layers are kept for the backward pass; recomputed: all but those of batch "
-         "normalisations; float32: all; bfloat16: all, in half the memory");
+         "how results between layers are kept for the backward pass; recomputed: all but those of "
+         "normalisations and gelus; float32: all; bfloat16: all, in half the memory");
   t.flag("explain_plan", &job::explain_plan, "the command itself",
          "print how the network is computed (steps, memory, kernels), and end");
   t.flag("profile", &job::profile, "workers",

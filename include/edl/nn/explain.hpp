@@ -45,7 +45,7 @@ struct explainer {
     if constexpr (std::same_as<L, conv2d>)
       return device.describe_conv2d(l.geometry(in), batch);
     else if constexpr (std::same_as<L, dense>)
-      return device.describe_dense(std::size_t(batch), in.size(), std::size_t(l.units));
+      return device.describe_dense(l.rows(in, batch), l.inputs(in), std::size_t(l.units));
     else
       return {};
   }

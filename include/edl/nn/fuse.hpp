@@ -34,7 +34,7 @@ struct step {
   static constexpr std::string_view name = name_of<L>();
   static constexpr std::size_t width = 1;  ///< layers
   static constexpr bool spends_dy = nn::spends_dy<L>, reads_y = nn::reads_y<L>;
-  static constexpr bool recomputes = false;
+  static constexpr bool recomputes = nn::recomputes<L>;
 
   constexpr L const& source() const { return l; }
   constexpr shape output(shape in) const { return l.output(in); }
@@ -42,6 +42,12 @@ struct step {
   constexpr std::size_t scratch(shape in, pass_size batch) const { return scratch_of(l, in, batch); }
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    l.forward(p, a);
+  }
+  template <class D>
+  void again(pass<D>& p, forward_args<typename D::scalar> const& a) const
+    requires recomputes
+  {
     l.forward(p, a);
   }
   template <class D>

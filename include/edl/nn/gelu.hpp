@@ -11,7 +11,7 @@ namespace edl::nn {
 struct gelu {
   static constexpr std::string_view name = "gelu";
   static constexpr bool portable = true;
-  static constexpr bool reads_y = false;
+  static constexpr bool reads_y = false, recomputes = true;
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }

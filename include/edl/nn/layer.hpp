@@ -154,6 +154,16 @@ constexpr bool reads_y = [] {
     return true;
 }();
 
+/// Whether a layer's result may be computed again for the backward pass instead of being kept. Such a layer
+/// says `recomputes = true`, and its `forward` costs next to nothing.
+template <layer L>
+constexpr bool recomputes = [] {
+  if constexpr (requires { L::recomputes; })
+    return bool(L::recomputes);
+  else
+    return false;
+}();
+
 /// Whether a layer, and all that it is made of, touches elements by the device's operations alone. Then it
 /// runs on any device: it says `portable = true`. Others run on the processor.
 template <layer L>

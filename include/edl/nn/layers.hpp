@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/nn/attention.hpp"
 #include "edl/nn/average_pool.hpp"
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/compressed_interaction.hpp"
@@ -25,7 +26,10 @@
 #include "edl/nn/log_softmax.hpp"
 #include "edl/nn/max_pool.hpp"
 #include "edl/nn/parallel.hpp"
+#include "edl/nn/positions.hpp"
+#include "edl/nn/recurrent.hpp"
 #include "edl/nn/relu.hpp"
+#include "edl/nn/repeat.hpp"
 #include "edl/nn/residual.hpp"
 #include "edl/nn/scale.hpp"
 #include "edl/nn/sequential.hpp"

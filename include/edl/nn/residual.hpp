@@ -42,14 +42,16 @@ struct shortcut {
   static constexpr bool activates = true, masks_input = true;
   static constexpr bool spends_dy = nn::spends_dy<Projection>;
 
+  /// The body's result lies where the sum will: nobody reads it in the backward pass.
+  static constexpr bool in_place = joins || !nn::reads_y<Body>;
   /// Nobody reads the projection's result in the backward pass.
-  static constexpr bool forgets = projects && joins && !nn::reads_y<Projection>;
+  static constexpr bool forgets = projects && in_place && !nn::reads_y<Projection>;
   static constexpr bool reads_y = false;
 
   /// The branches' results where a layer may need its own in the backward pass: the sum is another.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const one = rounded(std::size_t(batch) * output(in).size());
-    return (projects && !forgets ? one : 0) + (joins ? 0 : one) + saved_by_children(*this, in, batch);
+    return (projects && !forgets ? one : 0) + (in_place ? 0 : one) + saved_by_children(*this, in, batch);
   }
   constexpr std::size_t scratch(shape in, pass_size batch) const {
     std::size_t const result = rounded(std::size_t(batch) * output(in).size()),
@@ -63,7 +65,7 @@ struct shortcut {
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     forward_shares shares(a);
     carver scratch(p.scratch);
-    auto const left = joins ? a.y : shares.keep(a.out);
+    auto const left = in_place ? a.y : shares.keep(a.out);
     auto const body_call = shares.next(body, a.in, a.x, left);
     view<typename D::scalar> other = a.x;
     std::span<typename D::scalar> right;
@@ -71,7 +73,7 @@ struct shortcut {
       right = scratch.aligned(a.y.size());
     else if constexpr (projects)
       right = shares.keep(a.out);
-    pass<D> own{p.device, p.mode, p.random, scratch.rest(), p.trace};
+    pass<D> own = p.child(p.random, scratch.rest());
     if constexpr (projects) {
       forward_child(own, child_of{*this, a.in, 1}, projection, shares.next(projection, a.in, a.x, right));
       other = right;
@@ -91,14 +93,15 @@ struct shortcut {
     carver scratch(p.scratch);
     auto const other = scratch.aligned(projects ? a.x.size() : 0);
     backward_shares shares(a);
-    auto left = shares.next(body, a.in, a.x, joins ? view<T>{} : view<T>(shares.kept(a.out)));
+    auto left = shares.next(body, a.in, a.x, in_place ? view<T>{} : view<T>(shares.kept(a.out)));
     left.dy = a.dy;
     if constexpr (nn::spends_dy<Body>) {  // it is needed again
       left.dy = scratch.aligned(a.dy.size());
       p.device.copy(a.dy, left.dy);
     }
     left.dx = a.dx;
-    pass<D> own{p.device, p.mode, p.random, {}, p.trace, p.watch};
+    pass<D> own = p.child(p.random, {});
+    own.watch = p.watch;
     if (projects) own.watch = nullptr;  // the projection's gradients stand behind, and come later
     backward_child(own, child_of{*this, a.in, 0}, body, left, scratch.rest());
     view<T> more = a.dy;

@@ -8,7 +8,7 @@ namespace edl::nn {
 
 /// What becomes of the results between layers until the backward pass needs them.
 enum class storage {
-  recomputed,  ///< those of batch normalisations are not kept, but computed again, which costs next to
+  recomputed,  ///< those of normalisations and gelus are not kept, but computed again, which costs next to
                ///< nothing
   float32,     ///< all are kept as they are
   bfloat16     ///< all are kept as bfloat16: half the memory, 8 bits of precision

@@ -160,6 +160,16 @@ class basic_cpu final : public basic_backend<T> {
   void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
   void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;
   void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
+  void layer_norm_forward(std::size_t rows, std::size_t channels, T epsilon, in x, in gamma, in beta, out y,
+                          out kept) override;
+  void layer_norm_backward(std::size_t rows, std::size_t channels, in x, in gamma, in dy, in kept, out dx,
+                           out dgamma, out dbeta) override;
+  void attention_forward(attention_geometry const& g, int batch, out qkv, out y, out kept) override;
+  void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) override;
+  void recurrent_forward(recurrent_geometry const& g, int batch, in kernel, in bias, out gates, out states,
+                         out y) override;
+  void recurrent_backward(recurrent_geometry const& g, int batch, in kernel, in states, in y, in dy,
+                          out gates, out drecurrent) override;
 
  private:
   using buffer = aligned_buffer<T>;
@@ -183,12 +193,15 @@ static_assert(device<basic_cpu<float>> && device<basic_cpu<double>>);
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/device/cpu/activation.ipp"
+#include "edl/device/cpu/attention.ipp"
 #include "edl/device/cpu/batch_norm.ipp"
 #include "edl/device/cpu/conv2d.ipp"
 #include "edl/device/cpu/dense.ipp"
 #include "edl/device/cpu/dropout.ipp"
 #include "edl/device/cpu/elementwise.ipp"
 #include "edl/device/cpu/embedding.ipp"
+#include "edl/device/cpu/layer_norm.ipp"
 #include "edl/device/cpu/pool.ipp"
+#include "edl/device/cpu/recurrent.ipp"
 #include "edl/device/cpu/softmax.ipp"
 #endif

@@ -22,7 +22,7 @@ struct exp_parts {
   V scale, rest;
 };
 
-/// Of a z from −87 on and not above 0; a lower one counts as −87. The series ends at r⁷ / 7!.
+/// Of a z from −87 to 88; a lower one counts as −87. The series ends at r⁷ / 7!.
 template <class V>
 exp_parts<V> split_exp(V z) {
   typedef std::int32_t whole __attribute__((vector_size(sizeof(V))));

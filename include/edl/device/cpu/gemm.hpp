@@ -21,6 +21,12 @@ template <class T>
 void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
                   matrix<T> b, T* c, std::size_t c_stride);
 
+/// c = a · b, or with `add` c += a · b, on the calling thread likewise, by a library's kernel where the
+/// device uses them.
+template <class T>
+void multiply_here(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
+                   matrix<T> b, T* c, std::size_t c_stride, bool add = false);
+
 /// c = a · b likewise, on all of the device's threads, by whichever kernel the device chooses for `key`.
 template <class T>
 void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,

@@ -74,10 +74,10 @@ constexpr std::array<std::string_view, 4> product_ways{"own-rows", "own-columns"
 
 template <class T>
 void multiply_alone(basic_cpu<T>& cpu, int thread, bool library, std::size_t m, std::size_t n, std::size_t k,
-                    matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
+                    matrix<T> a, matrix<T> b, T* c, std::size_t c_stride, bool add = false) {
   if constexpr (std::same_as<T, float>)
-    if (library && onednn_multiply(m, n, k, a, b, c, c_stride)) return;
-  for (std::size_t i = 0; i < m; ++i) std::fill_n(c + i * c_stride, n, T(0));
+    if (library && onednn_multiply(m, n, k, a, b, c, c_stride, add)) return;
+  for (std::size_t i = 0; i < m && !add; ++i) std::fill_n(c + i * c_stride, n, T(0));
   multiply_add<T>(cpu, thread, m, n, k, a, b, c, c_stride);
 }
 
@@ -119,6 +119,12 @@ int product_way(basic_cpu<T>& cpu, kernel_key const& key, std::size_t m, std::si
 }  // namespace detail
 
 template <class T>
+void multiply_here(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
+                   matrix<T> b, T* c, std::size_t c_stride, bool add) {
+  detail::multiply_alone<T>(cpu, thread, cpu.libraries(), m, n, k, a, b, c, c_stride, add);
+}
+
+template <class T>
 void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
               matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
   detail::multiply_by(cpu, detail::product_way(cpu, key, m, n, k, a, b, c, c_stride), m, n, k, a, b, c,
@@ -141,6 +147,10 @@ template void multiply(basic_cpu<double>&, detail::kernel_key const&, std::size_
                        matrix<double>, matrix<double>, double*, std::size_t);
 template std::string describe_product(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t,
                                       std::size_t, matrix<double>, matrix<double>, double*, std::size_t);
+template void multiply_here(basic_cpu<float>&, int, std::size_t, std::size_t, std::size_t, matrix<float>,
+                            matrix<float>, float*, std::size_t, bool);
+template void multiply_here(basic_cpu<double>&, int, std::size_t, std::size_t, std::size_t, matrix<double>,
+                            matrix<double>, double*, std::size_t, bool);
 template void multiply_add(basic_cpu<float>&, int, std::size_t, std::size_t, std::size_t, matrix<float>,
                            matrix<float>, float*, std::size_t);
 template void multiply_add(basic_cpu<double>&, int, std::size_t, std::size_t, std::size_t, matrix<double>,

@@ -20,9 +20,9 @@ class onednn_alone {
   int before_ = 1;
 };
 
-/// c = a · b on the calling thread alone. False: not done, the caller does it.
+/// c = a · b, or with `add` c += a · b, on the calling thread alone. False: not done, the caller does it.
 bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b, float* c,
-                     std::size_t c_stride);
+                     std::size_t c_stride, bool add = false);
 
 }  // namespace edl::detail
 

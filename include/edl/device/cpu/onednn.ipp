@@ -32,17 +32,17 @@ EDL_INLINE onednn_alone::~onednn_alone() = default;
 EDL_INLINE bool has_onednn() { return true; }
 
 EDL_INLINE bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b,
-                                float* c, std::size_t c_stride) {
+                                float* c, std::size_t c_stride, bool add) {
   onednn_alone const here;
   return dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', dnnl_dim_t(m), dnnl_dim_t(n),
-                    dnnl_dim_t(k), 1, a.data, dnnl_dim_t(a.stride), b.data, dnnl_dim_t(b.stride), 0, c,
+                    dnnl_dim_t(k), 1, a.data, dnnl_dim_t(a.stride), b.data, dnnl_dim_t(b.stride), add, c,
                     dnnl_dim_t(c_stride)) == dnnl_success;
 }
 
 #else
 EDL_INLINE bool has_onednn() { return false; }
 EDL_INLINE bool onednn_multiply(std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>, float*,
-                                std::size_t) {
+                                std::size_t, bool) {
   return false;
 }
 #endif

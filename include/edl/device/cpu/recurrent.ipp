@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/gemm.hpp"
+#include "edl/device/cpu/lanes.hpp"
+#include "edl/device/cpu/vector_functions.hpp"
+
+namespace edl {
+namespace detail {
+
+/// How the units of a recurrent layer are shared among threads, and which step comes when.
+struct recurrent_share {
+  recurrent_geometry const& g;
+  std::size_t batch, steps, units, columns;  ///< columns: of all gates
+  int parts;
+
+  template <class T>
+  recurrent_share(basic_cpu<T>& cpu, recurrent_geometry const& of, int samples)
+      : g(of),
+        batch(std::size_t(samples)),
+        steps(std::size_t(of.steps)),
+        units(std::size_t(of.units)),
+        columns(of.gate_columns()) {
+    constexpr std::size_t worthwhile = 32 * 1024;  // multiplications of a step that are worth a thread
+    parts = std::min(cpu.parts((units + 15) / 16, 1), cpu.parts(batch * units * columns, worthwhile));
+  }
+  /// A thread's units: [first(t), first(t + 1)).
+  std::size_t first(int thread) const {
+    std::size_t const blocks = (units + 15) / 16;
+    return std::min(units, blocks * std::size_t(thread) / std::size_t(parts) * 16);
+  }
+  /// The step that comes as number `turn`.
+  std::size_t step(std::size_t turn) const { return g.reverse ? steps - 1 - turn : turn; }
+  std::size_t row(std::size_t sample, std::size_t turn) const { return sample * steps + step(turn); }
+};
+
+/// Of a thread's rooms: its part of the kernel, and what the product gives. The first thread has results that
+/// all read. Each has gradients that go from step to step.
+enum recurrent_room : std::size_t { kernel_room, product_room, shared_room, carried_room };
+
+/// One unit's gates in the forward pass. `g` holds what the inputs contribute and takes the gates; `z` is
+/// what the step before contributes. Returns the result.
+template <class V, class T>
+V lstm_forward(recurrent_geometry const& of, std::size_t own, T* g, T const* z, T const* before, T* cell) {
+  auto const n = std::size_t(of.units);
+  auto const in = [&](std::size_t gate) {
+    V const given = load<V>(g + gate * n);
+    return z ? V(given + load<V>(z + gate * own)) : given;
+  };
+  V const input = logistic(in(0)), forget = logistic(V(in(1) + T(of.forget_bias))),
+          candidate = hyperbolic_tangent(in(2)), output = logistic(in(3));
+  V c = input * candidate;
+  if (before) c += forget * load<V>(before);
+  store<V>(g, input), store<V>(g + n, forget), store<V>(g + 2 * n, candidate), store<V>(g + 3 * n, output);
+  store<V>(cell, c);
+  return output * hyperbolic_tangent(c);
+}
+
+template <class V, class T>
+V gru_forward(recurrent_geometry const& of, std::size_t own, T* g, T const* z, T const* bias, T const* before,
+              T* state) {
+  auto const n = std::size_t(of.units);
+  auto const product = [&](std::size_t gate) {
+    V const b = load<V>(bias + gate * n);
+    return z ? V(b + load<V>(z + gate * own)) : b;
+  };
+  V const update = logistic(V(load<V>(g) + product(0))), reset = logistic(V(load<V>(g + n) + product(1)));
+  V const q = product(2), candidate = hyperbolic_tangent(V(load<V>(g + 2 * n) + reset * q));
+  V y = candidate - update * candidate;
+  if (before) y += update * load<V>(before);
+  store<V>(g, update), store<V>(g + n, reset), store<V>(g + 2 * n, candidate);
+  store<V>(state, q);
+  return y;
+}
+
+/// The gradients of one unit's gates. `dh`: of the result; `dc`: of the cell, on its way to the step before.
+/// `dz` takes those of the product, gate by gate.
+template <class V, class T>
+void lstm_backward(recurrent_geometry const& of, V const& dh, T* g, T const* cell, T const* before, T* dc,
+                   T* dz) {
+  auto const n = std::size_t(of.units);
+  V const input = load<V>(g), forget = load<V>(g + n), candidate = load<V>(g + 2 * n),
+          output = load<V>(g + 3 * n), t = hyperbolic_tangent(V(load<V>(cell)));
+  V const slope = dh * output * (1 - t * t) + load<V>(dc);
+  store<V>(dc, slope * forget);
+  V const old = before ? V(load<V>(before)) : V{};
+  V const d[4] = {slope * candidate * input * (1 - input), slope * old * forget * (1 - forget),
+                  slope * input * (1 - candidate * candidate), dh * t * output * (1 - output)};
+  for (std::size_t gate = 0; gate < 4; ++gate)
+    store<V>(g + gate * n, d[gate]), store<V>(dz + gate * n, d[gate]);
+}
+
+/// `dh` takes what goes to the step before without the product.
+template <class V, class T>
+void gru_backward(recurrent_geometry const& of, V const& slope, T* g, T const* state, T const* before, T* dh,
+                  T* dz) {
+  auto const n = std::size_t(of.units);
+  V const update = load<V>(g), reset = load<V>(g + n), candidate = load<V>(g + 2 * n), q = load<V>(state);
+  V const old = before ? V(load<V>(before)) : V{};
+  V const dn = slope * (1 - update) * (1 - candidate * candidate);
+  V const d[3] = {slope * (old - candidate) * update * (1 - update), dn * q * reset * (1 - reset), dn};
+  for (std::size_t gate = 0; gate < 3; ++gate)
+    store<V>(g + gate * n, d[gate]), store<V>(dz + gate * n, d[gate]);
+  store<V>(dz + 2 * n, dn * reset);
+  store<V>(dh, slope * update);
+}
+
+}  // namespace detail
+
+template <class T>
+void basic_cpu<T>::recurrent_forward(recurrent_geometry const& g, int batch, view<T> kernel, view<T> bias,
+                                     std::span<T> gates, std::span<T> states, std::span<T> y) {
+  using namespace detail;
+  recurrent_share const s(*this, g, batch);
+  std::size_t const n = s.units, rows = s.batch;
+  // A step's results side by side: the next product reads them while its own are written.
+  T* const results = this->room(0, shared_room, 2 * rows * n).data();
+  for (std::size_t turn = 0; turn < s.steps; ++turn)
+    this->team().run(s.parts, [&](int t) {
+      std::size_t const first = s.first(t), own = s.first(t + 1) - first, wide = g.gates() * own;
+      T* const part = this->room(t, kernel_room, n * wide).data();
+      T* const product = this->room(t, product_room, rows * wide).data();
+      if (turn == 0) {  // the columns of the thread's units, side by side
+        for (std::size_t k = 0; k < n; ++k)
+          for (std::size_t gate = 0; gate < g.gates(); ++gate)
+            std::copy_n(kernel.data() + k * s.columns + gate * n + first, own, part + k * wide + gate * own);
+      } else {
+        multiply_here<T>(*this, t, rows, wide, n, {results + (turn - 1) % 2 * rows * n, n}, {part, wide},
+                         product, wide);
+      }
+      T* const now = results + turn % 2 * rows * n;
+      for (std::size_t sample = 0; sample < rows; ++sample) {
+        std::size_t const row = s.row(sample, turn), past = turn > 0 ? s.row(sample, turn - 1) : 0;
+        T* const of_row = gates.data() + row * s.columns + first;
+        T* const state = states.data() + row * n + first;
+        T const* const old = (g.kind == recurrence::lstm ? states.data() : y.data()) + past * n + first;
+        by_lanes<T>(own, [&]<class V>(std::size_t i) {
+          T const* const z = turn > 0 ? product + sample * wide + i : nullptr;
+          T const* const before = turn > 0 ? old + i : nullptr;
+          V const out =
+              g.kind == recurrence::lstm
+                  ? lstm_forward<V>(g, own, of_row + i, z, before, state + i)
+                  : gru_forward<V>(g, own, of_row + i, z, bias.data() + first + i, before, state + i);
+          detail::store<V>(now + sample * n + first + i, out);
+          detail::store<V>(y.data() + row * n + first + i, out);
+        });
+      }
+    });
+}
+
+template <class T>
+void basic_cpu<T>::recurrent_backward(recurrent_geometry const& g, int batch, view<T> kernel, view<T> states,
+                                      view<T> y, view<T> dy, std::span<T> gates, std::span<T> drecurrent) {
+  using namespace detail;
+  recurrent_share const s(*this, g, batch);
+  std::size_t const n = s.units, rows = s.batch, wide = s.columns;
+  T* const slopes = this->room(0, shared_room, 2 * rows * wide).data();
+  for (std::size_t turn = s.steps; turn-- > 0;)
+    this->team().run(s.parts, [&](int t) {
+      std::size_t const first = s.first(t), own = s.first(t + 1) - first;
+      bool const begins = turn + 1 == s.steps;
+      T* const part = this->room(t, kernel_room, wide * own).data();
+      T* const product = this->room(t, product_room, rows * own).data();
+      T* const carried = this->room(t, carried_room, rows * own).data();
+      if (begins) {
+        for (std::size_t k = 0; k < own; ++k)
+          for (std::size_t c = 0; c < wide; ++c) part[c * own + k] = kernel[(first + k) * wide + c];
+        std::fill_n(carried, rows * own, T(0));
+        std::fill_n(product, rows * own, T(0));
+      } else {
+        multiply_here<T>(*this, t, rows, own, wide, {slopes + (turn + 1) % 2 * rows * wide, wide},
+                         {part, own}, product, own);
+      }
+      T* const now = slopes + turn % 2 * rows * wide;
+      for (std::size_t sample = 0; sample < rows; ++sample) {
+        std::size_t const row = s.row(sample, turn), past = turn > 0 ? s.row(sample, turn - 1) : 0;
+        T* const of_row = gates.data() + row * wide + first;
+        T const* const state = states.data() + row * n + first;
+        T const* const old = (g.kind == recurrence::lstm ? states.data() : y.data()) + past * n + first;
+        T const* const given = !g.last  ? dy.data() + row * n + first
+                               : begins ? dy.data() + sample * n + first
+                                        : nullptr;
+        T *const dz = now + sample * wide + first, *const kept = carried + sample * own;
+        by_lanes<T>(own, [&]<class V>(std::size_t i) {
+          V slope = load<V>(product + sample * own + i);
+          if (given) slope += load<V>(given + i);
+          T const* const before = turn > 0 ? old + i : nullptr;
+          if (g.kind == recurrence::lstm) {
+            lstm_backward<V>(g, slope, of_row + i, state + i, before, kept + i, dz + i);
+          } else {
+            slope += load<V>(kept + i);
+            gru_backward<V>(g, slope, of_row + i, state + i, before, kept + i, dz + i);
+          }
+        });
+        if (!drecurrent.empty())
+          for (std::size_t gate = 0; gate < g.gates(); ++gate)
+            std::copy_n(dz + gate * n, own, drecurrent.data() + row * wide + gate * n + first);
+      }
+    });
+}
+
+#ifndef EDL_HEADER_ONLY
+template void basic_cpu<float>::recurrent_forward(recurrent_geometry const&, int, view<float>, view<float>,
+                                                  std::span<float>, std::span<float>, std::span<float>);
+template void basic_cpu<double>::recurrent_forward(recurrent_geometry const&, int, view<double>, view<double>,
+                                                   std::span<double>, std::span<double>, std::span<double>);
+template void basic_cpu<float>::recurrent_backward(recurrent_geometry const&, int, view<float>, view<float>,
+                                                   view<float>, view<float>, std::span<float>,
+                                                   std::span<float>);
+template void basic_cpu<double>::recurrent_backward(recurrent_geometry const&, int, view<double>,
+                                                    view<double>, view<double>, view<double>,
+                                                    std::span<double>, std::span<double>);
+#endif
+
+}  // namespace edl
