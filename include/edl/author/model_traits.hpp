@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <type_traits>
 
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/augment.hpp"
+#include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/accuracy.hpp"
@@ -51,6 +55,9 @@ struct names_on_predictions {
 struct names_prepare {
   int prepare;
 };
+struct names_open {
+  int open;
+};
 template <class Model, class Names>
 struct beside : Model, Names {};
 
@@ -73,6 +80,9 @@ concept has_on_predictions =
 
 template <class Model>
 concept has_prepare = derivable<Model> && !requires { &beside<Model, names_prepare>::prepare; };
+
+template <class Model>
+concept has_open = derivable<Model> && !requires { &beside<Model, names_open>::open; };
 
 /// The object can be copied by the compiler: it is static and constexpr.
 template <auto const& Object>
@@ -137,6 +147,11 @@ concept good_on_predictions = requires(shape output, view<float> outputs, int wo
 template <class Model>
 concept good_prepare =
     requires(first_samples const& data, initial_variables& into) { Model::prepare(data, into); };
+
+template <class Model>
+concept good_open = requires(std::string const& path, data::source_options const& options) {
+  { Model::open(path, options) } -> std::convertible_to<std::unique_ptr<data::source>>;
+};
 
 /// Stands in for a loss that is missing, so that its absence is the only thing reported.
 struct no_loss {
@@ -261,6 +276,7 @@ struct model_traits {
   static constexpr auto evaluation = detail::evaluation_of<Model>();
   static constexpr bool averages = detail::good_evaluation<Model>;
   static constexpr bool prepares = detail::good_prepare<Model>;
+  static constexpr bool opens = detail::good_open<Model>;
   static constexpr bool takes_predictions = detail::good_on_predictions<Model>;
 };
 
@@ -270,6 +286,9 @@ struct model_traits {
 /// - optional, `static void prepare(edl::first_samples const& data, edl::initial_variables& into)`: sets some
 ///   variables of a new model by the look of the training data. Every process that keeps variables calls it:
 ///   equal data, equal values;
+/// - optional, `static std::unique_ptr<edl::data::source> open(std::string const& path,
+///   edl::data::source_options const& options)`: opens records of a format of its own. Null: the path is not
+///   one of these. Every process that reads records calls it;
 /// - optional, `static void on_predictions(edl::shape output, int batch, edl::view<float> outputs, int
 ///   worker)`: takes a minibatch of predictions, batch × output.size() elements, in the process of that
 ///   worker.
@@ -286,6 +305,9 @@ constexpr void check_model() {
   static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
                 "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
                 "edl::initial_variables& into)`");
+  static_assert(detail::good_open<Model> || !detail::has_open<Model>,
+                "edl: the model's `open` should be `static std::unique_ptr<edl::data::source> "
+                "open(std::string const& path, edl::data::source_options const& options)`");
 }
 
 }  // namespace edl

@@ -35,6 +35,7 @@ train::program make_program() {
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);
   };
+  if constexpr (model_traits<Model>::opens) p.open = Model::open;
   if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
   p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
   if constexpr (model_traits<Model>::takes_predictions)

@@ -27,6 +27,9 @@ struct program {
   std::size_t outputs = 0;  ///< numbers that the network gives for one record
   std::unique_ptr<update_rule> rule;
 
+  /// How the model opens paths of its own, if it says so; empty otherwise.
+  data::opener open;
+
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
 

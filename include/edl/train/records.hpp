@@ -18,8 +18,12 @@ struct records {
 };
 
 /// Throws data_error when they are missing or damaged; with --skip_damaged what is left out is logged
-/// instead.
-records open_records(job const& j, logger const& log);
+/// instead. `own` opens what the model opens by itself. With --validation_split, a share of the training data
+/// is what is evaluated on.
+records open_records(job const& j, data::opener const& own, logger const& log);
+
+/// The records that are trained alone.
+std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own);
 
 }  // namespace edl::train
 
