@@ -70,8 +70,8 @@ struct desk {
   }
 
   std::string run(std::string const& command) const {
-    job::run shell({"-ec", "cd " + dir / "" + "\n" + command},
-                   {.env = {{"PATH", dir / "bin:/usr/bin:/bin"}}, .program = "/bin/sh"});
+    job::run shell({"-ec", "PATH='" + dir / "bin" + "':$PATH\ncd '" + dir / "" + "'\n" + command},
+                   {.program = "/bin/sh"});
     CHECK(shell.wait(300s) == 0);
     return shell.log();
   }
