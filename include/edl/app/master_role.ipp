@@ -173,6 +173,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
                      if (lock_) lock_->check();
                    }},
               callbacks(), log) {
+  train::tell_of(records_, j, log_);
   adopting_ = owned() && !before_;
   if (!adopting_) train::clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");

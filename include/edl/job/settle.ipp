@@ -38,7 +38,7 @@ inline void settle_split(job& j, std::string const& share) {
   auto const [stopped, failed] = std::from_chars(share.data(), end, j.validation_split);
   if (failed != std::errc{} || stopped != end || !(j.validation_split >= 0 && j.validation_split < 1))
     throw usage_error(fmt::format("--validation_split={}: expected at least 0 and less than 1", share));
-  if (j.validation_split > 0 && !j.validation_data.empty())
+  if (j.what == command::train && j.validation_split > 0 && !j.validation_data.empty())
     throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
 }
 

@@ -49,11 +49,8 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
   auto const tell = [&](data::source const* of) {
     if (!of) return;
     for (std::string const& line : of->damage()) log.warning(line);
-    for (std::string const& line : of->notes()) log.warning(line);
   };
   tell(whole.get());
-  if (whole && !whole->classes().empty())
-    log.info(fmt::format("classes: {}", detail::described_classes(whole->classes())));
   if (j.validation_split > 0 && whole) {
     std::shared_ptr<data::source const> const shared = std::move(whole);
     auto const part = [&](data::split_part p) {
@@ -61,17 +58,33 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
     };
     r.training = part(data::split_part::training);
     r.evaluation = part(data::split_part::validation);
-    log.info(fmt::format("{} of {} records are held out for evaluation", data::records(*r.evaluation),
-                         data::records(*shared)));
   } else {
     r.training = std::move(whole);
     r.evaluation = detail::open_data(j, j.validation_data, own);
     tell(r.evaluation.get());
+    if (j.validation_split > 0 && r.evaluation)
+      r.evaluation = std::make_unique<data::split_source>(std::move(r.evaluation), j.validation_split, j.seed,
+                                                          data::split_part::validation);
   }
   r.prediction = detail::open_data(j, j.prediction_data, own);
   tell(r.prediction.get());
   detail::check_classes(r);
   return r;
+}
+
+EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
+  auto const notes = [&](std::unique_ptr<data::source> const& of) {
+    if (of)
+      for (std::string const& line : of->notes()) log.warning(line);
+  };
+  notes(r.training);
+  if (!r.training || j.validation_split <= 0) notes(r.evaluation);
+  notes(r.prediction);
+  if (r.training && !r.training->classes().empty())
+    log.info(fmt::format("classes: {}", detail::described_classes(r.training->classes())));
+  if (j.validation_split > 0 && r.training && r.evaluation)
+    log.info(fmt::format("{} of {} records are held out for evaluation", data::records(*r.evaluation),
+                         data::records(*r.evaluation) + data::records(*r.training)));
 }
 
 EDL_INLINE std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own) {
