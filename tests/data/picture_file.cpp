@@ -51,6 +51,30 @@ TEST_CASE("PNG and WebP files give their pixels, grey or in colour") {
   }
 }
 
+TEST_CASE(
+    "palettes, single bits, 16 bits, transparency and interlaced files become 8 bits of grey or colour") {
+  using bytes = std::vector<std::uint8_t>;
+  pixels p;
+  auto const decoded = [&](int height, int width, int bits, int kind, bool interlaced, bytes rows) {
+    decode_picture(support::encode_any_png(height, width, bits, kind, interlaced, std::move(rows)), p);
+    CHECK(p.of.height == height);
+    CHECK(p.of.width == width);
+    return p.values;
+  };
+  CHECK(decoded(1, 2, 8, PNG_COLOR_TYPE_PALETTE, false, {1, 0}) == bytes{40, 50, 60, 10, 20, 30});
+  CHECK(decoded(1, 3, 1, PNG_COLOR_TYPE_PALETTE, false, {0b01000000}) ==
+        bytes{10, 20, 30, 40, 50, 60, 10, 20, 30});
+  CHECK(decoded(1, 4, 1, PNG_COLOR_TYPE_GRAY, false, {0b01010000}) == bytes{0, 255, 0, 255});
+  CHECK(p.of.channels == 1);
+  CHECK(decoded(1, 1, 16, PNG_COLOR_TYPE_GRAY, false, {0x80, 0x80}) == bytes{128});
+  CHECK(decoded(1, 1, 16, PNG_COLOR_TYPE_RGB, false, {0, 0, 0xff, 0xff, 0x40, 0x40}) == bytes{0, 255, 64});
+  CHECK(decoded(1, 2, 8, PNG_COLOR_TYPE_GRAY_ALPHA, false, {7, 0, 9, 255}) == bytes{7, 9});
+  CHECK(decoded(1, 1, 8, PNG_COLOR_TYPE_RGB_ALPHA, false, {1, 2, 3, 0}) == bytes{1, 2, 3});
+  bytes rows;
+  for (int i = 0; i < 11 * 9 * 3; ++i) rows.push_back(std::uint8_t(7 * i));
+  CHECK(decoded(11, 9, 8, PNG_COLOR_TYPE_RGB, true, rows) == rows);
+}
+
 TEST_CASE("JPEG files give their pixels nearly, in one go or in several") {
   for (edl::shape const of : {edl::shape{16, 24, 1}, edl::shape{16, 24, 3}})
     for (bool const progressive : {false, true}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <png.h>
 #include <webp/encode.h>
 
 #include <cstdio>
@@ -61,6 +62,36 @@ inline std::string encode_webp(edl::data::pixels const& of) {
       WebPEncodeLosslessRGB(of.values.data(), of.of.width, of.of.height, 3 * of.of.width, &bytes);
   std::string file(reinterpret_cast<char const*>(bytes), size);
   WebPFree(bytes);
+  return file;
+}
+
+/// A PNG file of any kind: `rows` are its bytes as they are stored, of all rows.
+inline std::string encode_any_png(int height, int width, int bits, int kind, bool interlaced,
+                                  std::vector<std::uint8_t> rows) {
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  std::string file;
+  png_set_write_fn(
+      png, &file,
+      [](png_structp to, png_bytep bytes, std::size_t count) {
+        static_cast<std::string*>(png_get_io_ptr(to))->append(reinterpret_cast<char const*>(bytes), count);
+      },
+      [](png_structp) {});
+  png_set_IHDR(png, info, png_uint_32(width), png_uint_32(height), bits, kind,
+               interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  png_color const palette[]{{10, 20, 30}, {40, 50, 60}};
+  png_byte const transparent[]{0, 255};
+  if (kind == PNG_COLOR_TYPE_PALETTE) {
+    png_set_PLTE(png, info, palette, 2);
+    png_set_tRNS(png, info, transparent, 2, nullptr);
+  }
+  std::vector<png_bytep> starts;
+  for (int y = 0; y < height; ++y)
+    starts.push_back(rows.data() + std::size_t(y) * (rows.size() / std::size_t(height)));
+  png_set_rows(png, info, starts.data());
+  png_write_png(png, info, PNG_TRANSFORM_IDENTITY, nullptr);
+  png_destroy_write_struct(&png, &info);
   return file;
 }
 
