@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "data/support.hpp"
+#include "edl/data/compression.hpp"
+#include "edl/data/source.hpp"
 
 using namespace edl::data;
 using edl::example;
@@ -63,7 +65,7 @@ TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
   std::vector<example::kind> kinds;
   for (auto const& c : s.columns()) kinds.push_back(c.what);
   using kind = example::kind;
-  CHECK(kinds == std::vector<kind>{kind::integers, kind::floats, kind::floats, kind::strings, kind::strings});
+  CHECK(kinds == std::vector<kind>{kind::integers, kind::floats, kind::floats, kind::strings, kind::none});
   auto const in = s.open();
   example e;
   in->read(0, 1, e);
@@ -173,4 +175,31 @@ TEST_CASE("a header with more columns than a record can have is refused") {
   CHECK(csv_source(dir / "wide.csv").columns().size() == 16'384);
   support::write(dir / "wider.csv", header(16'385));
   CHECK(has(failure([&] { csv_source(dir / "wider.csv"); }), "at most 16384 are taken"));
+}
+
+TEST_CASE("a cell that makes a column of numbers a text is named once") {
+  support::scratch const dir;
+  std::string text = "age,name,few\n";
+  for (int i = 0; i < 40; ++i) text += (i == 25 ? std::string("n/a") : std::to_string(i)) + ",a,x\n";
+  csv_source const s{support::write(dir / "a.csv", text)};
+  CHECK(s.columns()[0].what == example::kind::strings);
+  REQUIRE(s.notes().size() == 1);
+  CHECK(s.notes()[0] ==
+        (dir / "a.csv") + ":27: 'n/a' makes column 'age' a text; 39 of its cells are numbers, 1 are not");
+}
+
+TEST_CASE("tabs between fields, and packed files") {
+  support::scratch const dir;
+  std::string packed;
+  detail::pack_gzip("a,b\n1,x\n2,y\n", packed);
+  support::write(dir / "t.tsv", "a\tb c\n1\tx, y\n");
+  support::write(dir / "p.csv.gz", packed);
+  example e;
+  open_source(dir / "t.tsv")->open()->read(0, 0, e);
+  CHECK(e.integer("a") == 1);
+  CHECK(e.bytes("b c") == "x, y");
+  auto const s = open_source(dir / "p.csv.gz");
+  CHECK(s->shards() == std::vector<shard>{{"p.csv.gz", 2}});
+  s->open()->read(0, 1, e);
+  CHECK(e.bytes("b") == "y");
 }

@@ -84,7 +84,8 @@ TEST_CASE("CSV files") {
   support::scratch const dir;
   support::write(dir / "d/a.csv", "label;x\n4;2\n");
   CHECK(first_label(*open_source(dir / "d/a.csv", {.csv_delimiter = ';'})) == 4);
-  CHECK(has(refused(dir / "d"), "name one of them, such as " + (dir / "d/a.csv")));
+  CHECK(has(refused(dir / "d"),
+            "named one by one, or by a pattern: " + (dir / "d/a.csv") + " or " + (dir / "d/*.csv")));
   support::write(dir / "d/b.csv", "label\n");
   CHECK(refused(dir / "d/b.csv") == (dir / "d/b.csv") + ": holds no records");
 }
@@ -163,4 +164,24 @@ TEST_CASE("the data sets of this machine") {
   if (folder.empty()) return;
   CHECK(records(*open_source(folder + "/train")) == 60'000);
   CHECK(records(*open_source(folder + "/test")) == 10'000);
+}
+
+TEST_CASE("whoever opens paths of its own is asked first, for each path of a list") {
+  support::scratch const dir;
+  support::write(dir / "a.csv", "label\n1\n");
+  std::vector<std::string> asked;
+  opener const own = [&](std::string const& path, source_options const& options) -> std::unique_ptr<source> {
+    asked.push_back(path);
+    CHECK(options.skip_damaged);
+    if (!path.starts_with("own:")) return nullptr;
+    return std::make_unique<synthetic_source>(synthetic_options{.records = 7});
+  };
+  CHECK(records(*open_source("own:x", {.skip_damaged = true}, own)) == 7);
+  CHECK(records(*open_source(dir / "a.csv", {.skip_damaged = true}, own)) == 1);
+  CHECK(asked == std::vector<std::string>{"own:x", dir / "a.csv"});
+  asked.clear();
+  CHECK(records(*open_source((dir / "a.csv") + ",own:y", {.skip_damaged = true}, own)) == 8);
+  CHECK(asked == std::vector<std::string>{dir / "a.csv", "own:y"});
+  CHECK(records(*open_source("own:z?n=1", {.skip_damaged = true}, own)) == 7);
+  CHECK(has(failure([&] { open_source("other:z?n=1", {.skip_damaged = true}, own); }), "no path matches"));
 }

@@ -10,6 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   std::string raw;
   if (fuzz::takes([&] { unpack_gzip(packed, limit, raw); }))
     fuzz::require(raw.size() <= limit, "gzip keeps to the limit");
+  if (fuzz::takes([&] { unpack_zstd(packed, limit, raw); }))
+    fuzz::require(raw.size() <= limit, "Zstandard keeps to the limit");
   if (fuzz::takes([&] { unpack_snappy_block(packed, limit, raw); }))
     fuzz::require(raw.size() <= limit, "a snappy block keeps to the limit");
   if (fuzz::takes([&] { unpack_snappy_frames(packed, limit, raw); })) {

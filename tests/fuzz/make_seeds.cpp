@@ -14,6 +14,7 @@
 #include "edl/checkpoint/model_file.hpp"
 #include "edl/data/compression.hpp"
 #include "edl/data/example_builder.hpp"
+#include "edl/data/picture_file.hpp"
 #include "edl/data/recordio.hpp"
 #include "edl/master/journal.hpp"
 #include "edl/net/token.hpp"
@@ -59,6 +60,14 @@ edl::ledger some_ledger() {
   l.set_skipped({1, 2}, 1);
   l.set_tally(0, {8, 512});
   return l;
+}
+
+void pictures() {
+  edl::data::pixels p{{5, 4, 3}, {}};
+  for (std::size_t i = 0; i < p.of.size(); ++i) p.values.push_back(std::uint8_t(37 * i));
+  put("picture_file", "colour.png", edl::data::encode_png(p));
+  p.of = {4, 15, 1};
+  put("picture_file", "grey.png", edl::data::encode_png(p));
 }
 
 void records() {
@@ -210,6 +219,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   root = argv[1];
+  pictures();
   records();
   files();
   network();

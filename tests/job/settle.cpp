@@ -84,3 +84,15 @@ TEST_CASE("servers keep a range at least, and a part of it in as many copies as 
   CHECK(job({"train", "--training_data=d", "--distribution_strategy=AllreduceStrategy", "--ps_replicas=2"})
             .ps_replicas == 1);
 }
+
+TEST_CASE("a share of the training data is a number below 1, and stands in the place of other records") {
+  CHECK(job({"train", "--training_data=d"}).validation_split == 0);
+  CHECK(job({"train", "--training_data=d", "--validation_split=0.25"}).validation_split == 0.25);
+  CHECK(job({"train", "--training_data=d", "--validation_split=0.25", "--evaluation_steps=5"})
+            .evaluation_steps == 5);
+  for (char const* share : {"1", "-0.1", "x", "0.1x", "", "nan"})
+    CHECK(contains(refusal({"train", "--training_data=d", std::string("--validation_split=") + share}),
+                   "--validation_split"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--validation_data=e", "--validation_split=0.1"}),
+                 "leave out --validation_data"));
+}

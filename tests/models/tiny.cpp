@@ -3,16 +3,52 @@
 // dawdle.
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <edl/edl.hpp>
 #include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace nn = edl::nn;
+
+/// Files of a format that edl does not know: 8 floats and a 32-bit label for each record.
+class points : public edl::data::source {
+ public:
+  explicit points(std::string const& path)
+      : path_(path), shards_{{path, std::filesystem::file_size(path) / sizeof(point)}} {}
+
+  std::vector<edl::data::shard> const& shards() const override { return shards_; }
+  std::unique_ptr<edl::data::reader> open() const override { return std::make_unique<one>(path_); }
+
+ private:
+  struct point {
+    std::array<float, 8> x;
+    std::int32_t label;
+  };
+  struct one : edl::data::reader {
+    explicit one(std::string const& path) : file(path, std::ios::binary) {}
+    void read(std::size_t, std::uint64_t record, edl::example& into) override {
+      point p{};
+      file.seekg(std::streamoff(record * sizeof p));
+      if (!file.read(reinterpret_cast<char*>(&p), sizeof p)) throw edl::data_error("a point cannot be read");
+      edl::example_builder made(into);
+      made.floats("x", p.x);
+      made.integer("label", p.label);
+    }
+    std::ifstream file;
+  };
+
+  std::string path_;
+  std::vector<edl::data::shard> shards_;
+};
 
 struct tiny {
   static constexpr auto network = nn::sequential(nn::features{.count = 8}, nn::dense{.units = 16}, nn::relu{},
@@ -20,6 +56,10 @@ struct tiny {
   static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::sgd optimizer{.learning_rate = 0.05f, .momentum = 0.9f};
   using metrics = edl::metrics<edl::accuracy>;
+
+  static std::unique_ptr<edl::data::source> open(std::string const& path, edl::data::source_options const&) {
+    return path.ends_with(".points") ? std::make_unique<points>(path) : nullptr;
+  }
 
   template <class Sample>
   static void feed(edl::example const& record, Sample& into, edl::mode m) {

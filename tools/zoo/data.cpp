@@ -7,15 +7,17 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cluster.hpp"
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
+#include "survey.hpp"
 #include "table.hpp"
 
 namespace edl::tool {
@@ -26,19 +28,6 @@ namespace fs = std::filesystem;
 
 char const* name_of(data::compressor c) {
   return c == data::compressor::none ? "none" : c == data::compressor::snappy ? "snappy" : "gzip";
-}
-
-char const* name_of(example::kind k) {
-  switch (k) {
-    case example::kind::strings:
-      return "bytes";
-    case example::kind::floats:
-      return "floats";
-    case example::kind::integers:
-      return "integers";
-    default:
-      return "empty";
-  }
 }
 
 /// The file that a shard is, where it is one of its own.
@@ -68,17 +57,6 @@ json describe_shard(std::string const& path, data::shard const& s) {
   j["layout"] = index.layout == data::recordio_layout::go ? "go" : "python";
   j["compressor"] = index.chunks.empty() ? "none" : name_of(index.chunks[0].with);
   return j;
-}
-
-json describe_features(example const& record) {
-  std::map<std::string, json> all;  // in the files they stand in any order
-  for (std::size_t i = 0; i < record.size(); ++i) {
-    std::string const name(record.name(i));
-    all[name] = {{"name", name}, {"kind", name_of(record.kind_of(i))}, {"values", record.count(name)}};
-  }
-  json list = json::array();
-  for (auto& [name, f] : all) list.push_back(std::move(f));
-  return list;
 }
 
 /// Neighbouring records that cannot be read for one reason, as those of a chunk.
@@ -175,6 +153,53 @@ void write_records(std::string const& from, std::string const& to, data::convert
   std::fflush(stdout);
 }
 
+/// How many records of the survey have each class.
+json describe_classes(data::source const& of, survey const& seen) {
+  json list = json::array();
+  auto const labels = seen.features.find("label");
+  for (std::size_t i = 0; i < of.classes().size(); ++i) {
+    std::uint64_t records = 0;
+    if (labels != seen.features.end())
+      if (auto const it = labels->second.distinct.find(std::to_string(i));
+          it != labels->second.distinct.end())
+        records = it->second;
+    list.push_back({{"label", i}, {"name", printable(of.classes()[i], 64)}, {"records", records}});
+  }
+  return list;
+}
+
+/// The first records as texts; `other` says why one cannot be read.
+std::string first_records(data::source const& of, std::size_t most, std::string& other) {
+  std::string text;
+  auto const in = of.open();
+  example record;
+  for (std::size_t s = 0, shown = 0; s < of.shards().size(); ++s)
+    for (std::uint64_t i = 0; i < of.shards()[s].records && shown < most; ++i, ++shown) try {
+        in->read(s, i, record);
+        text +=
+            fmt::format("record {} of {}\n{}\n", i, printable(of.shards()[s].name, 128), describe(record));
+      } catch (data_error const& none) {
+        if (other.empty()) other = none.what();
+      }
+  return text;
+}
+
+void write_sheet(data::source const& of, std::string const& path) {
+  constexpr std::size_t most = 100;
+  contact_sheet const sheet = make_contact_sheet(of, most);
+  replace_file(path, data::encode_png(sheet.picture));
+  std::string by;
+  for (std::size_t i = 0; i < sheet.labels.size(); ++i) {
+    if (i > 0 && sheet.labels[i] == sheet.labels[i - 1]) continue;
+    auto const label = sheet.labels[i];
+    bool const named = label >= 0 && std::size_t(label) < of.classes().size();
+    by += fmt::format("{}{} from picture {}", by.empty() ? "; by label: " : ", ",
+                      named ? printable(of.classes()[std::size_t(label)], 64) : fmt::format("{}", label),
+                      i + 1);
+  }
+  fmt::print(stderr, "edl: {}: {} pictures, {} in a row{}\n", path, sheet.pictures, sheet.columns, by);
+}
+
 }  // namespace
 
 flag format_flag() {
@@ -195,6 +220,19 @@ data::format format_of(command_line const& l) {
 
 std::vector<flag> inspect_flags() {
   return {{.name = "verify", .fallback = "false", .help = "read every record", .what = flag::kind::truth},
+          {.name = "sample",
+           .fallback = "10000",
+           .help = "records, evenly spread, that the features' ranges, missing and distinct values are of",
+           .what = flag::kind::whole,
+           .least = 1,
+           .most = 1'000'000'000},
+          {.name = "first",
+           .fallback = "2",
+           .help = "records to show",
+           .what = flag::kind::whole,
+           .least = 0,
+           .most = 1000},
+          {.name = "to", .help = "PNG file to write with pictures of the records side by side"},
           output_flag(),
           format_flag()};
 }
@@ -207,15 +245,14 @@ int inspect(words const& line) {
   json all{{"path", path}, {"records", data::records(*source)}};
   all["shards"] = json::array();
   for (data::shard const& s : source->shards()) all["shards"].push_back(describe_shard(path, s));
-  all["features"] = json::array();
+  survey const seen = survey_records(*source, std::uint64_t(l.number("sample")));
+  all["sample"] = seen.records;
+  all["features"] = describe(seen);
+  if (!source->classes().empty()) all["classes"] = describe_classes(*source, seen);
+  all["notes"] = std::vector<std::string>(source->notes().begin(), source->notes().end());
   std::string other;  // what else the records are
-  if (data::records(*source) > 0) try {
-      example first;
-      source->open()->read(0, 0, first);
-      all["features"] = describe_features(first);
-    } catch (data_error const& none) {
-      other = none.what();
-    }
+  std::string const shown = first_records(*source, std::size_t(l.number("first")), other);
+  if (!l.text("to").empty()) write_sheet(*source, l.text("to"));
   if (l.truth("verify")) all["readable"] = verify(*source, damage);
   all["damage"] = damage;
   if (l.text("output") != "table") {
@@ -227,14 +264,31 @@ int inspect(words const& line) {
     rows.push_back({text_at(s, "/name"), text_at(s, "/records"), text_at(s, "/bytes", "-"),
                     text_at(s, "/chunks", "-"), text_at(s, "/compressor", "-"), text_at(s, "/layout", "-")});
   fmt::print("{}\n", to_table(rows));
-  rows = {{"FEATURE", "KIND", "VALUES"}};
-  for (json const& f : all["features"])
-    rows.push_back({text_at(f, "/name"), text_at(f, "/kind"), text_at(f, "/values")});
-  fmt::print("{}\n{} records in {} shards", to_table(rows), text_at(all, "/records"), all["shards"].size());
+  rows = {{"FEATURE", "KIND", "VALUES", "MISSING", "MIN", "MAX", "DISTINCT"}};
+  for (json const& f : all["features"]) {
+    auto const of = [&](char const* key) {
+      return f.contains(key) ? fmt::format("{:.6g}", f[key].get<double>()) : std::string("-");
+    };
+    std::string const values = text_at(f, "/values");
+    rows.push_back({text_at(f, "/name"), text_at(f, "/kind"),
+                    f.contains("most_values") ? values + " to " + text_at(f, "/most_values") : values,
+                    text_at(f, "/missing"), of("min"), of("max"), text_at(f, "/distinct", "-")});
+  }
+  fmt::print("{}\n", to_table(rows));
+  if (all.contains("classes")) {
+    rows = {{"LABEL", "CLASS", "RECORDS"}};
+    for (json const& c : all["classes"])
+      rows.push_back({text_at(c, "/label"), text_at(c, "/name"), text_at(c, "/records")});
+    fmt::print("{}\n", to_table(rows));
+  }
+  fmt::print("{}{} records in {} shards", shown, text_at(all, "/records"), all["shards"].size());
+  if (seen.records + seen.unreadable < data::records(*source))
+    fmt::print(", the features of {} of them", seen.records);
   fmt::print("{}\n",
              all.contains("readable") ? fmt::format(", {} of them read", text_at(all, "/readable")) : "");
   std::fflush(stdout);
   if (!other.empty()) fmt::print(stderr, "edl: the features are not known: {}\n", other);
+  for (std::string const& what : source->notes()) fmt::print(stderr, "edl: {}\n", what);
   for (std::string const& what : damage) fmt::print(stderr, "edl: damaged: {}\n", what);
   return damage.empty() ? done : failed;
 }
@@ -242,8 +296,7 @@ int inspect(words const& line) {
 std::vector<flag> convert_flags() {
   std::vector<flag> all{
       {.name = "from",
-       .help = "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, libFM, or "
-               "synthetic:train, synthetic:test"},
+       .help = "records to read, in any format that jobs read: RecordIO, tables, pictures, …"},
       {.name = "to", .help = "directory to write into; it appears when it is complete"},
       format_flag()};
   auto const more = shard_flags();

@@ -38,8 +38,8 @@
 namespace edl::app {
 namespace detail {
 
-inline int run_conversion(conversion const& c) {
-  auto const from = data::open_source(c.from);
+inline int run_conversion(train::program const& p, conversion const& c) {
+  auto const from = data::open_source(c.from, {}, p.open);
   data::convert_options options{.records_per_shard = c.records_per_shard, .fraction = c.fraction};
   options.recordio.with = c.compressor;
   bool const terminal = ::isatty(2) == 1;
@@ -68,7 +68,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     return command.code;
   }
   arguments a = *command.run;
-  if (a.data) return run_conversion(*a.data);
+  if (a.data) return run_conversion(p, *a.data);
   if (a.scale) {
     scale(*a.scale);
     return 0;

@@ -151,7 +151,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
       log_(log),
       cluster_(detail::cluster_job(s)),
       lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
-      records_(train::open_records(j, log)),
+      records_(train::open_records(j, p.open, log)),
       options_(detail::options_of(j, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(detail::read_journal(journal_, log)),
@@ -176,6 +176,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
                      if (lock_) lock_->check();
                    }},
               callbacks(), log) {
+  train::tell_of(records_, j, log_);
   adopting_ = owned() && !before_;
   if (!adopting_) train::clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");

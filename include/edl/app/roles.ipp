@@ -224,7 +224,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
                           signals const& stop) {
   using namespace detail;
   job const& j = a.job;
-  train::records const r = train::open_records(j, log);
+  train::records const r = train::open_records(j, p.open, log);
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options = train::trainer_options_of(j, side_by_side ? j.num_workers : 1, int(s.id));
   options.cuda.alone = side_by_side;

@@ -7,6 +7,7 @@
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_sentences.hpp"
 #include "edl/data/augment.hpp"
+#include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/accuracy.hpp"
@@ -127,6 +128,7 @@ struct model_traits {
   static constexpr auto evaluation = detail::evaluation_of<Model>();
   static constexpr bool averages = detail::good_evaluation<Model>;
   static constexpr bool prepares = detail::good_prepare<Model>;
+  static constexpr bool opens = detail::good_open<Model>;
   static constexpr bool takes_predictions = detail::good_on_predictions<Model>;
 };
 
@@ -136,6 +138,9 @@ struct model_traits {
 /// - optional, `static void prepare(edl::first_samples const& data, edl::initial_variables& into)`: sets some
 ///   variables of a new model by the look of the training data. Every process that keeps variables calls it:
 ///   equal data, equal values;
+/// - optional, `static std::unique_ptr<edl::data::source> open(std::string const& path,
+///   edl::data::source_options const& options)`: opens records of a format of its own. Null: the path is not
+///   one of these. Every process that reads records calls it;
 /// - optional, `static void on_predictions(edl::shape output, int batch, edl::view<float> outputs, int
 ///   worker)`: takes a minibatch of predictions, batch × output.size() elements, in the process of that
 ///   worker.
@@ -169,6 +174,9 @@ constexpr void check_model() {
   static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
                 "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
                 "edl::initial_variables& into)`");
+  static_assert(detail::good_open<Model> || !detail::has_open<Model>,
+                "edl: the model's `open` should be `static std::unique_ptr<edl::data::source> "
+                "open(std::string const& path, edl::data::source_options const& options)`");
 }
 
 /// Whether `check_model` has nothing to say.

@@ -49,6 +49,7 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);
   };
+  if constexpr (model_traits<Model>::opens) p.open = Model::open;
   if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
   p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
   for (auto const& [name, value] : p.metrics(std::vector<double>(model_traits<Model>::metrics::totals)))

@@ -46,6 +46,13 @@ void pack_gzip(std::string_view raw, std::string& into);
 /// One or more gzip members.
 void unpack_gzip(std::string_view packed, std::size_t limit, std::string& into);
 
+/// One or more frames of Zstandard (RFC 8878), with windows of 128 MiB at most.
+void unpack_zstd(std::string_view packed, std::size_t limit, std::string& into);
+
+/// A checksum as it is stored beside bytes that may hold checksums themselves: by framing_format.txt, section
+/// 3, and by TFRecord.
+constexpr std::uint32_t masked(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
+
 }  // namespace edl::data::detail
 
 #ifdef EDL_HEADER_ONLY

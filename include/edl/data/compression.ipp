@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <snappy.h>
 #include <zlib.h>
+#include <zstd.h>
 #ifdef __SSE4_2__
 #include <nmmintrin.h>
 #endif
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -56,9 +58,6 @@ EDL_INLINE std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
 
 inline constexpr std::size_t snappy_frame_bytes = 65536;  // unpacked, at most, by the format
 inline constexpr std::string_view snappy_identifier{"\xff\x06\x00\x00sNaPpY", 10};
-
-// As framing_format.txt, section 3, says: a checksum of bytes that hold checksums is a weak one.
-constexpr std::uint32_t masked(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
 
 EDL_INLINE void append_snappy_frames(std::string_view piece, std::string& into) {
   if (into.empty() && !piece.empty()) into.append(snappy_identifier);
@@ -206,6 +205,31 @@ EDL_INLINE void unpack_gzip(std::string_view packed, std::size_t limit, std::str
       throw data_error(fmt::format("gzip stream is damaged near byte {}: {}", used,
                                    s.z.msg ? s.z.msg : "no reason given"));
     }
+  }
+  into.resize(made);
+}
+
+EDL_INLINE void unpack_zstd(std::string_view packed, std::size_t limit, std::string& into) {
+  std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> const stream(ZSTD_createDStream(),
+                                                                          ZSTD_freeDStream);
+  if (!stream) throw error("zstd: no memory");
+  ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+  into.clear();
+  std::size_t made = 0, left = 1;  // of the frame; 0 at its end
+  while (in.pos < in.size || left > 0) {
+    if (made == into.size())
+      into.resize(std::min(limit + 1, std::max<std::size_t>({into.size() * 2, packed.size() * 2, 4096})));
+    ZSTD_outBuffer out{into.data(), into.size(), made};
+    std::size_t const read = in.pos;
+    left = ZSTD_decompressStream(stream.get(), &out, &in);
+    if (ZSTD_isError(left))
+      throw data_error(
+          fmt::format("zstd stream is damaged near byte {}: {}", in.pos, ZSTD_getErrorName(left)));
+    bool const stood = in.pos == read && out.pos == made;
+    made = out.pos;
+    if (made > limit) throw data_error(fmt::format("unpacks to more than {} bytes", limit));
+    if (stood && in.pos == in.size && left > 0 && made < into.size())
+      throw data_error(fmt::format("zstd stream is cut off after {} bytes", packed.size()));
   }
   into.resize(made);
 }

@@ -3,40 +3,37 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "edl/core/inline.hpp"
 #include "edl/data/example.hpp"
-#include "edl/data/file.hpp"
 #include "edl/data/reader.hpp"
+#include "edl/data/table.hpp"
+#include "edl/data/text_file.hpp"
 
 namespace edl::data {
 namespace detail {
 class csv_reader;
 }
 
-struct csv_column {
-  std::string name;
-  example::kind what = example::kind::none;  ///< none: as the values say
-};
-
 struct csv_options {
   char delimiter = ',';
-  std::vector<csv_column> columns;  ///< of a file without a header row
-  std::string_view blanks;          ///< characters that do not count at both ends of a text
-  char comment = 0;                 ///< a row that begins with it is no record; 0: every row is one
+  std::vector<table_column> columns;  ///< of a file without a header row
+  std::string_view blanks;            ///< characters that do not count at both ends of a text
+  char comment = 0;                   ///< a row that begins with it is no record; 0: every row is one
 };
 
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record, unless the options name them; empty lines are none either.
 /// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. Where
 /// a field of a column of numbers is empty, the record lacks the feature. The whole file is scanned once, for
-/// the rows' offsets and the columns' kinds. A file is one shard.
-class csv_source : public source {
+/// the rows' offsets and the columns' kinds. A file is one shard. It may be packed (data/text_file.hpp).
+class csv_source : public table {
  public:
-  using column = csv_column;
+  using column = table_column;
 
   /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
   /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A row with
@@ -46,19 +43,27 @@ class csv_source : public source {
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
   std::uint64_t digest(std::size_t shard) const override;
-  std::vector<column> const& columns() const { return columns_; }
+  /// A column without any value has no kind, and gives empty texts.
+  std::vector<column> const& columns() const override { return columns_; }
+
+  /// A data_error if the file lacks one of them.
+  void agree(std::vector<column> const& with) override;
+
+  /// Names the cells because of which columns that hold numbers otherwise are texts.
+  std::span<std::string const> notes() const override { return notes_; }
 
  private:
   friend class detail::csv_reader;
   void scan();
   std::uint64_t line_of(std::uint64_t row) const;
 
-  detail::input_file file_;
+  detail::text_file file_;
   csv_options options_;
   std::vector<column> columns_;
   std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
   std::vector<std::uint64_t> lines_;  // of some rows
   std::vector<shard> shards_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace edl::data

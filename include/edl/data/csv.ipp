@@ -10,6 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/data/csv.hpp"
 #include "edl/data/example_builder.hpp"
 
@@ -89,14 +90,34 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-/// The kind of a column that had kind `so_far` and now has this value as well.
-inline example::kind widen(example::kind so_far, std::string_view field) {
-  if (so_far == example::kind::strings) return so_far;
-  auto const text = trimmed(field);
-  if (text.empty()) return so_far;
-  if (so_far != example::kind::floats && number<std::int64_t>(text)) return example::kind::integers;
+/// The kind of a column that has this value alone; it is no blank one.
+inline example::kind kind_of(std::string_view text) {
+  if (number<std::int64_t>(text)) return example::kind::integers;
   return number<double>(text) ? example::kind::floats : example::kind::strings;
 }
+
+/// What the cells of a column are.
+struct csv_cells {
+  std::uint64_t numbers = 0, texts = 0, line = 0;  // `line` is that of the first text
+  std::string first;                               // text
+
+  /// Takes one more, and gives the column's kind with it.
+  example::kind add(example::kind so_far, std::string_view field, std::uint64_t at) {
+    auto const text = trimmed(field);
+    if (text.empty()) return so_far;
+    auto const now = kind_of(text);
+    if (now != example::kind::strings) {
+      ++numbers;
+    } else if (texts++ == 0) {
+      line = at;
+      first = edl::printable(text, 64);
+    }
+    return wider(so_far, now);
+  }
+
+  /// So few texts among so many numbers are a mistake, in general.
+  bool nearly_numbers() const { return texts > 0 && numbers / 10 >= texts; }
+};
 
 class csv_reader final : public reader {
  public:
@@ -123,17 +144,21 @@ class csv_reader final : public reader {
     for (std::size_t i = 0; i < columns.size(); ++i) {
       auto const& [name, what] = columns[i];
       auto const text = trimmed(fields_[i]);
-      if (what == example::kind::strings) {
+      if (what == example::kind::strings || what == example::kind::none) {
         build.bytes(name, stripped(fields_[i], from_.options_.blanks));
       } else if (text.empty()) {
         continue;
       } else if (what == example::kind::integers) {
         auto const value = number<std::int64_t>(text);
-        if (!value) throw refuse(fmt::format("expected a whole number in column '{}'", name));
+        if (!value)
+          throw refuse(fmt::format("expected a whole number in column '{}', found '{}'", name,
+                                   edl::printable(text, 64)));
         build.integer(name, *value);
       } else {
         auto const value = number<double>(text);
-        if (!value) throw refuse(fmt::format("expected a number in column '{}'", name));
+        if (!value)
+          throw refuse(
+              fmt::format("expected a number in column '{}', found '{}'", name, edl::printable(text, 64)));
         build.floating(name, float(*value));
       }
     }
@@ -157,6 +182,7 @@ EDL_INLINE csv_source::csv_source(std::string const& path, csv_options options)
 
 EDL_INLINE void csv_source::scan() {
   detail::csv_fields fields;
+  std::vector<detail::csv_cells> cells;
   std::string block, row;
   std::uint64_t begin = 0, line = 1;  // of the row
   auto const refuse = [&](std::string const& what) {
@@ -186,9 +212,10 @@ EDL_INLINE void csv_source::scan() {
     if (rows_.size() % detail::csv_lines_kept == 0) lines_.push_back(line);
     rows_.push_back(begin);
     if (!good || fields.size() != columns_.size()) return;  // told when it is read
+    cells.resize(columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i)
       if (options_.columns.empty() || options_.columns[i].what == example::kind::none)
-        columns_[i].what = detail::widen(columns_[i].what, fields[i]);
+        columns_[i].what = cells[i].add(columns_[i].what, fields[i], line);
   };
 
   auto state = detail::csv_state::begin;
@@ -224,8 +251,21 @@ EDL_INLINE void csv_source::scan() {
   if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
   file_.check_unchanged();
   rows_.push_back(file_.size());
-  for (auto& c : columns_)
-    if (c.what == example::kind::none) c.what = example::kind::strings;
+  for (std::size_t i = 0; i < cells.size() && notes_.size() < 20; ++i)
+    if (auto const& c = cells[i]; columns_[i].what == example::kind::strings && c.nearly_numbers())
+      notes_.push_back(fmt::format(
+          "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are not", file_.path(),
+          c.line, c.first, edl::printable(columns_[i].name, 64), c.numbers, c.texts));
+}
+
+EDL_INLINE void csv_source::agree(std::vector<column> const& with) {
+  for (auto const& [name, what] : with) {
+    auto const own = std::ranges::find(columns_, name, &column::name);
+    if (own == columns_.end())
+      throw data_error(fmt::format("{}: lacks the column '{}', which other files of the set have",
+                                   file_.path(), edl::printable(name, 64)));
+    if (what != example::kind::none) own->what = what;
+  }
 }
 
 // Rows are more lines than one where a quoted field has line ends, and where lines are empty.
@@ -249,7 +289,7 @@ EDL_INLINE std::unique_ptr<reader> csv_source::open() const {
 EDL_INLINE std::uint64_t csv_source::digest(std::size_t shard) const {
   if (shard != 0) return 0;
   detail::content_digest sum;
-  sum.add(detail::digest_of(file_));
+  sum.add(file_.digest());
   for (std::uint64_t const offset : rows_)
     sum.add(offset);  // of long files that is more than the blocks tell
   return sum.value();

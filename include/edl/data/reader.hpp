@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,6 +50,12 @@ class source {
 
   /// With `skip_damaged`: what had to be left out when the source was opened, one line each.
   virtual std::span<std::string const> damage() const { return {}; }
+
+  /// Of records whose labels are places in a list: the names of the classes, in this order.
+  virtual std::span<std::string const> classes() const { return {}; }
+
+  /// What a person should know of the records that is no damage, one line each.
+  virtual std::span<std::string const> notes() const { return {}; }
 };
 
 /// Records of all shards together.
@@ -72,5 +79,9 @@ struct source_options {
   char csv_delimiter = ',';       ///< between the fields of a `.csv` file
   std::size_t cache_bytes = 64ull << 20;  ///< of unpacked chunks, about, per reader
 };
+
+/// A way to open the records at a path that edl does not know of itself. Null: they are not of its kind. All
+/// processes that open one path must see the same shards.
+using opener = std::function<std::unique_ptr<source>(std::string const& path, source_options const& options)>;
 
 }  // namespace edl::data

@@ -4,50 +4,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/cifar10.hpp"
 #include "edl/data/csv.hpp"
+#include "edl/data/directory.hpp"
 #include "edl/data/idx.hpp"
+#include "edl/data/joined.hpp"
+#include "edl/data/json_lines.hpp"
 #include "edl/data/libfm.hpp"
+#include "edl/data/numpy.hpp"
+#include "edl/data/picture_file.hpp"
+#include "edl/data/picture_folder.hpp"
 #include "edl/data/published_tables.hpp"
 #include "edl/data/recordio_source.hpp"
 #include "edl/data/source.hpp"
 #include "edl/data/synthetic.hpp"
 #include "edl/data/synthetic_clicks.hpp"
 #include "edl/data/text.hpp"
+#include "edl/data/text_file.hpp"
+#include "edl/data/tfrecord.hpp"
 
 namespace edl::data {
 namespace detail {
-
-/// A directory's regular files by name, hidden ones left out.
-EDL_INLINE std::vector<std::string> file_names(std::string const& directory) {
-  std::vector<std::string> names;
-  std::error_code failure;
-  auto it = std::filesystem::directory_iterator(directory, failure);
-  for (; !failure && it != std::filesystem::directory_iterator(); it.increment(failure)) {
-    auto name = it->path().filename().string();
-    std::error_code unknown;  // of a link to nowhere: opening it will tell
-    if (name.starts_with('.') || it->is_directory(unknown)) continue;
-    names.push_back(std::move(name));
-  }
-  if (failure) throw error(fmt::format("{}: cannot be listed: {}", directory, failure.message()));
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-inline bool clearly_no_data(std::string_view name) {
-  static constexpr std::array<std::string_view, 12> endings{".md",     ".txt",  ".json", ".yaml",
-                                                            ".yml",    ".html", ".log",  ".md5",
-                                                            ".sha256", ".crc",  ".tmp",  ".partial"};
-  return name.starts_with('_') || name.starts_with("README") || name.starts_with("LICENSE") ||
-         std::any_of(endings.begin(), endings.end(), [&](auto e) { return name.ends_with(e); });
-}
 
 /// The published files that a directory holds, for training and for testing.
 struct published_set {
@@ -89,20 +74,94 @@ EDL_INLINE std::unique_ptr<source> open_published(std::string const& directory, 
   return std::make_unique<idx_source>(found.images[part], found.labels[part]);
 }
 
+/// What a file is, by its name and, where that says nothing, by its first bytes.
+enum class file_kind { recordio, tfrecord, numpy, archive, csv, tsv, json_lines, libfm, picture };
+
+EDL_INLINE file_kind kind_of_file(std::string const& path) {
+  auto const plain = without_packing(path);
+  if (plain.ends_with(".csv")) return file_kind::csv;
+  if (plain.ends_with(".tsv")) return file_kind::tsv;
+  if (plain.ends_with(".jsonl") || plain.ends_with(".ndjson")) return file_kind::json_lines;
+  if (path.ends_with(".libfm") || path.ends_with(".libsvm")) return file_kind::libfm;
+  if (path.ends_with(".npy")) return file_kind::numpy;
+  if (path.ends_with(".npz")) return file_kind::archive;
+  if (names_picture(path)) return file_kind::picture;
+  if (path.find(".tfrecord", path.find_last_of('/') + 1) != path.npos) return file_kind::tfrecord;
+  std::error_code unknown;
+  bool const file = std::filesystem::is_regular_file(path, unknown);
+  return file && is_tfrecord(path) ? file_kind::tfrecord : file_kind::recordio;
+}
+
+/// Files of one kind that are one source; null where each is one of its own.
+EDL_INLINE std::unique_ptr<source> open_together(std::vector<std::string> const& paths, file_kind kind,
+                                                 source_options const& options) {
+  if (kind == file_kind::recordio) return std::make_unique<recordio_source>(paths, options);
+  if (kind == file_kind::tfrecord) return std::make_unique<tfrecord_source>(paths, options);
+  if (kind == file_kind::numpy) return std::make_unique<numpy_source>(paths);
+  return nullptr;
+}
+
+EDL_INLINE std::unique_ptr<source> open_file(std::string const& path, source_options const& options) {
+  if (options.as == format::census) return std::make_unique<csv_source>(path, census_options());
+  if (options.as == format::criteo) return std::make_unique<csv_source>(path, criteo_options());
+  if (options.as == format::libfm) return std::make_unique<libfm_source>(path);
+  auto const kind = kind_of_file(path);
+  switch (kind) {
+    case file_kind::csv:
+      return std::make_unique<csv_source>(path, csv_options{.delimiter = options.csv_delimiter});
+    case file_kind::tsv:
+      return std::make_unique<csv_source>(path, csv_options{.delimiter = '\t'});
+    case file_kind::json_lines:
+      return std::make_unique<json_lines_source>(path);
+    case file_kind::libfm:
+      return std::make_unique<libfm_source>(path);
+    case file_kind::archive:
+      return std::make_unique<numpy_source>(std::vector{path});
+    case file_kind::picture:
+      throw error(fmt::format("{}: is a picture; name the folder with the folders of its classes", path));
+    default:
+      return open_together({path}, kind, options);
+  }
+}
+
+/// Pictures in the folders of a directory that holds no files of its own; null where there are none.
+EDL_INLINE std::unique_ptr<source> open_folders(std::string const& directory, listing const& of) {
+  std::string deeper;
+  for (auto const& folder : of.folders) {
+    auto const inside = list_directory(directory + "/" + folder);
+    if (std::ranges::any_of(inside.files, [](auto const& name) { return names_picture(name); }))
+      return std::make_unique<picture_folder>(directory);
+    if (deeper.empty() && !inside.folders.empty()) deeper = directory + "/" + folder;
+  }
+  if (!deeper.empty())
+    throw error(fmt::format("{}: holds folders of folders; name one of them, such as {}", directory, deeper));
+  return nullptr;
+}
+
 EDL_INLINE std::unique_ptr<source> open_directory(std::string const& directory,
                                                   source_options const& options) {
-  auto const names = file_names(directory);
-  auto const found = find_published(directory, names);
+  auto const all = list_directory(directory);
+  auto const found = find_published(directory, all.files);
   if (found.has(0) && found.has(1))
     throw error(fmt::format("{0}: holds training and test files; name {0}/train or {0}/test", directory));
   if (found.has(0) || found.has(1)) return open_published(directory, found, found.has(0) ? 0 : 1);
   std::vector<std::string> paths;
-  for (auto const& name : names)
+  for (auto const& name : all.files)
     if (!clearly_no_data(name)) paths.push_back(directory + "/" + name);
+  if (paths.empty())
+    if (auto pictures = open_folders(directory, all)) return pictures;
   if (paths.empty()) throw error(fmt::format("{}: holds no data files", directory));
-  if (std::all_of(paths.begin(), paths.end(), [](auto const& p) { return p.ends_with(".csv"); }))
-    throw error(fmt::format("{}: holds CSV files; name one of them, such as {}", directory, paths.front()));
-  return std::make_unique<recordio_source>(paths, options);
+  if (std::ranges::all_of(paths, [](auto const& path) { return names_picture(path); }))
+    return std::make_unique<picture_folder>(directory);
+  auto const kind = kind_of_file(paths.front());
+  bool const same = std::ranges::all_of(paths, [&](auto const& path) {
+    return kind == file_kind::recordio || kind == file_kind::tfrecord || kind_of_file(path) == kind;
+  });
+  if (auto together = same ? open_together(paths, kind, options) : nullptr) return together;
+  auto const name = paths.front().substr(directory.size() + 1);
+  throw error(
+      fmt::format("{}: holds files of a kind that are named one by one, or by a pattern: {} or {}/*{}",
+                  directory, paths.front(), directory, name.substr(std::min(name.find('.'), name.size()))));
 }
 
 /// `directory/train` and `directory/test` where they do not exist: a part of the published files in
@@ -113,64 +172,108 @@ EDL_INLINE std::unique_ptr<source> open_part(std::string const& path) {
   auto const parent = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   std::error_code unknown;
   if ((name != "train" && name != "test") || !std::filesystem::is_directory(parent, unknown)) return nullptr;
-  auto const found = find_published(parent, file_names(parent));
+  auto const found = find_published(parent, list_directory(parent).files);
   int const part = name == "train" ? 0 : 1;
   return found.has(part) ? open_published(parent, found, part) : nullptr;
 }
 
-}  // namespace detail
-
-EDL_INLINE std::unique_ptr<source> open_source(std::string const& given, source_options const& options) {
-  namespace fs = std::filesystem;
-  if (given.empty()) throw error("the path of a data set is empty");
-  if (given == "synthetic:train") return std::make_unique<synthetic_source>();
-  if (given == "synthetic:test")
+EDL_INLINE std::unique_ptr<source> open_drawn(std::string const& name) {
+  if (name == "synthetic:train") return std::make_unique<synthetic_source>();
+  if (name == "synthetic:test")
     return std::make_unique<synthetic_source>(synthetic_options{.records = 10'000, .seed = 1});
-  if (given == "synthetic:pictures")
+  if (name == "synthetic:pictures")
     return std::make_unique<synthetic_source>(synthetic_options{.records = 50'000, .pictures = true});
-  if (given == "synthetic:pictures-test")
+  if (name == "synthetic:pictures-test")
     return std::make_unique<synthetic_source>(
         synthetic_options{.records = 10'000, .seed = 1, .pictures = true});
-  if (given == "synthetic:clicks")
+  if (name == "synthetic:clicks")
     return std::make_unique<synthetic_clicks>(synthetic_options{.records = 200'000});
-  if (given == "synthetic:clicks-test")
+  if (name == "synthetic:clicks-test")
     return std::make_unique<synthetic_clicks>(synthetic_options{.records = 20'000, .seed = 1});
-  if (given.starts_with("text:")) return text_source::open_named(given);
-  auto path = given;
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  throw error(
+      fmt::format("{}: drawn records are synthetic:train, synthetic:test (digits), synthetic:pictures, "
+                  "synthetic:pictures-test, synthetic:clicks or synthetic:clicks-test",
+                  name));
+}
+
+inline std::filesystem::file_type type_of(std::string const& path) {
   std::error_code failure;
-  auto const status = fs::status(path, failure);
-  if (status.type() == fs::file_type::not_found) {
-    if (auto part = detail::open_part(path)) return part;
-    if (path.starts_with("synthetic:"))
-      throw error(
-          fmt::format("{}: drawn records are synthetic:train, synthetic:test (digits), synthetic:pictures, "
-                      "synthetic:pictures-test, synthetic:clicks or synthetic:clicks-test",
-                      path));
-    throw error(fmt::format("{}: there is no such file or directory", path));
+  auto const type = std::filesystem::status(path, failure).type();
+  if (failure && type != std::filesystem::file_type::not_found)
+    throw error(fmt::format("{}: cannot be read: {}", path, failure.message()));
+  return type;
+}
+
+/// The paths that a list, a pattern or both stand for. Empty: it is neither.
+EDL_INLINE std::vector<std::string> expanded(std::string const& path) {
+  std::vector<std::string> all;
+  if (path.find(',') == path.npos && !is_pattern(path)) return all;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    auto const end = std::min(path.find(',', begin), path.size());
+    std::string const part = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.empty()) throw error(fmt::format("{}: a path of the list is empty", path));
+    if (!is_pattern(part) || type_of(part) != std::filesystem::file_type::not_found) {
+      all.push_back(part);
+      continue;
+    }
+    auto const matching = matching_paths(part);
+    if (matching.empty()) all.push_back(part);  // a name of another kind, or none
+    all.insert(all.end(), matching.begin(), matching.end());
   }
-  if (failure) throw error(fmt::format("{}: cannot be read: {}", path, failure.message()));
-  bool const directory = fs::is_directory(status);
-  bool const libfm =
-      options.as == format::libfm || (!directory && (path.ends_with(".libfm") || path.ends_with(".libsvm")));
-  std::unique_ptr<source> opened;
-  if (options.as == format::census) {
-    opened = std::make_unique<csv_source>(path, census_options());
-  } else if (options.as == format::criteo) {
-    opened = std::make_unique<csv_source>(path, criteo_options());
-  } else if (libfm) {
-    opened = std::make_unique<libfm_source>(path);
-  } else if (directory) {
-    opened = detail::open_directory(path, options);
-  } else if (path.ends_with(".csv")) {
-    opened = std::make_unique<csv_source>(path, csv_options{.delimiter = options.csv_delimiter});
-  } else {
-    opened = std::make_unique<recordio_source>(std::vector{path}, options);
+  return all;
+}
+
+EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options const& options,
+                                             opener const& own, bool alone);
+
+EDL_INLINE std::unique_ptr<source> open_list(std::vector<std::string> const& paths,
+                                             source_options const& options, opener const& own) {
+  bool const plain = !own && options.as == format::automatic && std::ranges::all_of(paths, [](auto const& p) {
+    return type_of(p) == std::filesystem::file_type::regular;
+  });
+  if (plain) {
+    auto const kind = kind_of_file(paths.front());
+    if (std::ranges::all_of(paths, [&](auto const& p) { return kind_of_file(p) == kind; }))
+      if (auto together = open_together(paths, kind, options)) return together;
   }
+  if (paths.size() == 1) return open_path(paths.front(), options, own, false);
+  std::vector<std::pair<std::string, std::unique_ptr<source>>> parts;
+  for (auto const& path : paths) parts.emplace_back(path, open_path(path, options, own, false));
+  return std::make_unique<joined_source>(std::move(parts));
+}
+
+EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options const& options,
+                                             opener const& own, bool alone) {
+  if (alone && type_of(path) == std::filesystem::file_type::not_found)
+    if (auto const paths = expanded(path); !paths.empty()) return open_list(paths, options, own);
+  if (own)
+    if (auto opened = own(path, options)) return opened;
+  if (path.starts_with("synthetic:")) return open_drawn(path);
+  if (path.starts_with("text:")) return text_source::open_named(path);
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  auto const type = type_of(path);
+  if (type == std::filesystem::file_type::not_found) {
+    if (auto part = open_part(path)) return part;
+    throw error(
+        fmt::format("{}: {}", path,
+                    is_pattern(path) ? "no path matches the pattern" : "there is no such file or directory"));
+  }
+  bool const directory = type == std::filesystem::file_type::directory && options.as == format::automatic;
+  return directory ? open_directory(path, options) : open_file(path, options);
+}
+
+}  // namespace detail
+
+EDL_INLINE std::unique_ptr<source> open_source(std::string const& path, source_options const& options,
+                                               opener const& own) {
+  if (path.empty()) throw error("the path of a data set is empty");
+  auto opened = detail::open_path(path, options, own, true);
   if (records(*opened) == 0) {
     auto const damage = opened->damage();
-    throw error(
-        fmt::format("{}: holds no records{}", path, damage.empty() ? "" : "; damaged: " + damage.front()));
+    auto const end = path.find_last_not_of('/');
+    throw error(fmt::format("{}: holds no records{}", end == path.npos ? path : path.substr(0, end + 1),
+                            damage.empty() ? "" : "; damaged: " + damage.front()));
   }
   return opened;
 }

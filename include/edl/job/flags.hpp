@@ -18,6 +18,7 @@ struct asked {
   std::optional<strategy> how;         ///< as told; none: by the processes that are asked for
   std::uint64_t records_per_task = 0;  ///< 0: not told
   std::string save_best, early_stopping;
+  std::string validation_split = "0";
 };
 
 /// A flag of a job. The command line, --help, completion, `edl train` and the tables of docs/jobs.md follow

@@ -163,6 +163,10 @@ inline void data(table& t) {
       .only({train, evaluate})
       .needed_by({evaluate})
       .elasticdl();
+  t.flag("validation_split", &asked::validation_split, "master, workers",
+         "share of --training_data that is evaluated on and not trained, in place of --validation_data: 0.1 "
+         "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
+      .only({train, evaluate});
   t.flag("prediction_data", &job::prediction_data, "master, workers", "records to apply the model to")
       .only({predict})
       .needed_by({predict})

@@ -52,6 +52,7 @@ struct job {
   std::string log_file_path;
 
   std::string training_data, validation_data, prediction_data;
+  double validation_split = 0;  ///< share of the training data that is evaluated on and not trained
   bool skip_damaged = false;
   std::uint64_t seed = 1;
   std::string set;              ///< hyperparameters as they are given, `name=value;…`

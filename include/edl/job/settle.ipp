@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <system_error>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -29,6 +31,15 @@ inline void settle_processes(job& j) {
   if (j.ps_ranges == 0) j.ps_ranges = j.num_ps_pods;
   if (j.ps_ranges < j.num_ps_pods)
     throw usage_error(fmt::format("--ps_ranges={}: fewer than --num_ps_pods={}", j.ps_ranges, j.num_ps_pods));
+}
+
+inline void settle_split(job& j, std::string const& share) {
+  auto const* const end = share.data() + share.size();
+  auto const [stopped, failed] = std::from_chars(share.data(), end, j.validation_split);
+  if (failed != std::errc{} || stopped != end || !(j.validation_split >= 0 && j.validation_split < 1))
+    throw usage_error(fmt::format("--validation_split={}: expected at least 0 and less than 1", share));
+  if (j.what == command::train && j.validation_split > 0 && !j.validation_data.empty())
+    throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
 }
 
 inline void settle_tasks(job& j, std::uint64_t records_per_task) {
@@ -89,8 +100,10 @@ EDL_INLINE settled settle(command what, cli::command_line const& given) {
   detail::settle_steps(j);
   if (j.checkpoint_steps > 0 && j.checkpoint_dir.empty())
     throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
-  if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty())
-    throw usage_error("--evaluation_steps needs --validation_data: on which records?");
+  detail::settle_split(j, a.validation_split);
+  if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty() &&
+      j.validation_split == 0)
+    throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
   detail::settle_metrics(j, a);
   s.job = j;
   return s;

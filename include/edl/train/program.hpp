@@ -32,6 +32,9 @@ struct program {
   /// The same model with other values of these.
   std::function<program(hyperparameters const&)> with;
 
+  /// How the model opens paths of its own, if it says so; empty otherwise.
+  data::opener open;
+
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
 

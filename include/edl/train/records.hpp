@@ -18,8 +18,16 @@ struct records {
 };
 
 /// Throws data_error when they are missing or damaged; with --skip_damaged what is left out is logged
-/// instead.
-records open_records(job const& j, logger const& log);
+/// instead. `own` opens what the model opens by itself. With --validation_split, a share of the training data
+/// is what is evaluated on; where nothing is trained, that share of the validation data.
+records open_records(job const& j, data::opener const& own, logger const& log);
+
+/// Logs what a person should know of them, for one process of a job. That is which cells make a column a
+/// text, which classes folders have, and how many records are held out.
+void tell_of(records const& r, job const& j, logger const& log);
+
+/// The records that are trained alone.
+std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own);
 
 }  // namespace edl::train
 

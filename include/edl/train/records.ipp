@@ -1,20 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/data/split.hpp"
 #include "edl/train/records.hpp"
 
 namespace edl::train {
+namespace detail {
 
-EDL_INLINE records open_records(job const& j, logger const& log) {
-  data::source_options const options{.skip_damaged = j.skip_damaged};
-  auto const open = [&](std::string const& path) {
-    auto from = path.empty() ? nullptr : data::open_source(path, options);
-    if (from)
-      for (std::string const& line : from->damage()) log.warning(line);
-    return from;
+inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path,
+                                               data::opener const& own) {
+  return path.empty() ? nullptr : data::open_source(path, {.skip_damaged = j.skip_damaged}, own);
+}
+
+/// What the labels of a set with named classes mean.
+inline std::string described_classes(std::span<std::string const> classes) {
+  constexpr std::size_t most = 20;
+  std::string all;
+  for (std::size_t i = 0; i < std::min(classes.size(), most); ++i)
+    all += fmt::format("{}{} {}", i > 0 ? ", " : "", i, printable(classes[i], 64));
+  return classes.size() > most ? fmt::format("{} and {} more", all, classes.size() - most) : all;
+}
+
+inline void check_classes(records const& r) {
+  if (!r.training || !r.evaluation) return;
+  auto const ours = r.training->classes(), theirs = r.evaluation->classes();
+  if (!ours.empty() && !theirs.empty() && !std::ranges::equal(ours, theirs))
+    throw usage_error(
+        fmt::format("--validation_data has other classes than --training_data ({}; {}): labels would differ. "
+                    "Make an empty "
+                    "folder where one is missing",
+                    described_classes(theirs), described_classes(ours)));
+}
+
+}  // namespace detail
+
+EDL_INLINE records open_records(job const& j, data::opener const& own, logger const& log) {
+  records r;
+  auto whole = detail::open_data(j, j.training_data, own);
+  auto const tell = [&](data::source const* of) {
+    if (!of) return;
+    for (std::string const& line : of->damage()) log.warning(line);
   };
-  return {open(j.training_data), open(j.validation_data), open(j.prediction_data)};
+  tell(whole.get());
+  if (j.validation_split > 0 && whole) {
+    std::shared_ptr<data::source const> const shared = std::move(whole);
+    auto const part = [&](data::split_part p) {
+      return std::make_unique<data::split_source>(shared, j.validation_split, j.seed, p);
+    };
+    r.training = part(data::split_part::training);
+    r.evaluation = part(data::split_part::validation);
+  } else {
+    r.training = std::move(whole);
+    r.evaluation = detail::open_data(j, j.validation_data, own);
+    tell(r.evaluation.get());
+    if (j.validation_split > 0 && r.evaluation)
+      r.evaluation = std::make_unique<data::split_source>(std::move(r.evaluation), j.validation_split, j.seed,
+                                                          data::split_part::validation);
+  }
+  r.prediction = detail::open_data(j, j.prediction_data, own);
+  tell(r.prediction.get());
+  detail::check_classes(r);
+  return r;
+}
+
+EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
+  auto const notes = [&](std::unique_ptr<data::source> const& of) {
+    if (of)
+      for (std::string const& line : of->notes()) log.warning(line);
+  };
+  notes(r.training);
+  if (!r.training || j.validation_split <= 0) notes(r.evaluation);
+  notes(r.prediction);
+  if (r.training && !r.training->classes().empty())
+    log.info(fmt::format("classes: {}", detail::described_classes(r.training->classes())));
+  if (j.validation_split > 0 && r.training && r.evaluation)
+    log.info(fmt::format("{} of {} records are held out for evaluation", data::records(*r.evaluation),
+                         data::records(*r.evaluation) + data::records(*r.training)));
+}
+
+EDL_INLINE std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own) {
+  auto whole = detail::open_data(j, j.training_data, own);
+  if (j.validation_split <= 0) return whole;
+  return std::make_unique<data::split_source>(std::move(whole), j.validation_split, j.seed,
+                                              data::split_part::training);
 }
 
 }  // namespace edl::train

@@ -143,7 +143,7 @@ inline initial_variables prepared(job const& j, program const& p) {
   initial_variables all(p.layout);
   std::unique_ptr<data::source> from;
   try {
-    from = data::open_source(j.training_data, {.skip_damaged = j.skip_damaged});
+    from = open_training_data(j, p.open);
   } catch (error const& e) {
     throw error(
         fmt::format("{}; the model prepares its variables by the training data, so that servers must be "

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/data/compression.hpp"
+#include "edl/data/text_file.hpp"
+
+namespace edl::data::detail {
+
+EDL_INLINE std::string_view without_packing(std::string_view name) {
+  for (std::string_view const ending : {".gz", ".zst"})
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  return name;
+}
+
+EDL_INLINE text_file::text_file(std::string const& path)
+    : file_(path), packed_(without_packing(path).size() < path.size()) {
+  if (!packed_) return;
+  auto const packed = read_all(path, most_unpacked);
+  try {
+    if (path.ends_with(".gz"))
+      unpack_gzip(packed, most_unpacked, unpacked_);
+    else
+      unpack_zstd(packed, most_unpacked, unpacked_);
+  } catch (data_error const& e) {
+    throw data_error(fmt::format(
+        "{}: {}{}", path, e.what(),
+        std::string_view(e.what()).starts_with("unpacks to more") ? "; unpack the file before" : ""));
+  }
+  unpacked_.shrink_to_fit();
+}
+
+EDL_INLINE void text_file::read(std::uint64_t offset, void* into, std::size_t count) const {
+  if (!packed_) return file_.read(offset, into, count);
+  if (offset > unpacked_.size() || count > unpacked_.size() - offset)
+    throw data_error(fmt::format("{}: ends at byte {} unpacked", path(), unpacked_.size()));
+  std::memcpy(into, unpacked_.data() + offset, count);
+}
+
+}  // namespace edl::data::detail

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/data/picture_file.hpp"
+
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  static edl::data::pixels into;  // its storage is kept, as a reader keeps it
+  if (fuzz::takes([&] { edl::data::decode_picture(fuzz::text(data, size), into); })) {
+    fuzz::require(into.of.channels == 1 || into.of.channels == 3, "a picture has 1 or 3 channels");
+    fuzz::require(into.of.height > 0 && into.of.width > 0, "a picture has places");
+    fuzz::require(into.values.size() == into.of.size(), "a picture has a value for each place and channel");
+  }
+  return 0;
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: the model's .open. should be
+#include "edl/author/model_traits.hpp"
+#include "edl/nn/losses.hpp"
+
+struct net {
+  static constexpr int network = 0;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
+  static std::unique_ptr<edl::data::source> open();
+};
+
+int main() { edl::check_model<net>(); }
