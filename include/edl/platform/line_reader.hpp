@@ -30,8 +30,8 @@ class line_reader {
   /// is not inherited by programs that are started. Negative: the system gives none.
   int open();
 
-  /// Returns when all that had been written before the call has been told, also lines that are not whole of
-  /// pipes that nobody has open any more.
+  /// Returns when all that had been written before the call has been told. Of pipes that nobody has open any
+  /// more these are also lines without an end.
   void drain();
 
  private:

@@ -23,8 +23,8 @@ namespace edl::platform {
 class processes {
  public:
   /// `program` is run with the arguments `command`, of which the first is its name. Throws edl::error when
-  /// the system gives no descriptors. `said`, which outlives this object, reads the children's standard
-  /// error, and their standard output where this process has a terminal there; null: they share this
+  /// the system gives no descriptors. `said` outlives this object and reads the children's standard error.
+  /// It reads their standard output, too, where this process has a terminal there. Null: they share this
   /// process's.
   processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end,
             line_reader* said = nullptr);
