@@ -35,12 +35,44 @@ TEST_CASE("a signal to the command ends the whole job") {
   }
 }
 
-TEST_CASE("Ctrl-C on a terminal, which reaches every process, ends the job") {
+TEST_CASE(
+    "Ctrl-C on a terminal, which reaches every process, ends the job; with checkpoints: tests/app/terminal") {
   job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
   reach_middle(j);
   for (job::process const& p : j.processes()) ::kill(p.pid, SIGINT);
   CHECK(j.wait(20s) == 128 + SIGINT);
   CHECK(j.nothing_left());
+}
+
+TEST_CASE("Ctrl-C to a master that was started by hand writes a checkpoint, and all leave") {
+  job::scratch const dir;
+  auto const role = [&](job::environment more) {
+    more.insert(more.end(), {{"EDL_JOB_NAME", "by-hand"},
+                             {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"},
+                             {"TINY_DELAY_US", "900"}});
+    return std::make_unique<job::run>(
+        cluster(1, 1, {"--use_async", "--num_epochs=0", "--checkpoint_dir=" + dir / "checkpoints"}),
+        job::options{.env = more});
+  };
+  auto const master = role({{"EDL_ROLE", "master"}});
+  REQUIRE(master->says("listens at "));
+  std::string const log = master->log();
+  auto const at = log.find("tcp:", log.find("listens at ")) + 4;
+  std::string const where = log.substr(at, log.find('\n', at) - at);
+  auto const server = role({{"EDL_ROLE", "ps"}, {"PS_ID", "0"}, {"MASTER_ADDR", where}});
+  auto const worker = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}});
+  reach_middle(*master);
+  ::kill(master->pid(), SIGINT);
+  CHECK(master->wait() == 128 + SIGINT);
+  for (auto const* r : {&server, &worker}) {
+    CHECK((*r)->wait() == 0);
+    CAPTURE((*r)->log());
+    CHECK((*r)->wait() == 0);
+  }
+  CAPTURE(master->log());
+  auto const newest = edl::checkpoint::newest_valid(dir / "checkpoints");
+  REQUIRE(newest);
+  CHECK(has(master->log(), "the same command goes on from " + *newest));
 }
 
 TEST_CASE("nothing survives the command, whatever kills it") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -131,6 +132,7 @@ struct process {
 struct options {
   environment env;
   std::string program = EDL_TINY;
+  int terminal = -1;                  ///< of the command, which types there; negative: it writes to a file
   rlim_t file_bytes = RLIM_INFINITY;  ///< no process of the job may write a larger file, as on a full disk
 };
 
@@ -164,6 +166,11 @@ class run {
       int const log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644),
                 nothing = ::open("/dev/null", O_RDONLY);
       ::dup2(nothing, 0), ::dup2(log, 1), ::dup2(log, 2);
+      if (o.terminal >= 0) {
+        ::setsid();
+        ::ioctl(o.terminal, TIOCSCTTY, 0);
+        for (int fd : {0, 1, 2}) ::dup2(o.terminal, fd);
+      }
       if (o.file_bytes != RLIM_INFINITY) {
         rlimit const limit{o.file_bytes, o.file_bytes};
         ::setrlimit(RLIMIT_FSIZE, &limit);

@@ -66,8 +66,11 @@ class watcher {
       return part;
     };
     std::size_t at = 0;
-    auto const time = between(at), level = between(at), place = between(at);
-    if (time && level && place && time->size() == 23) {
+    auto const time = between(at), level = between(at);
+    auto const before = at;
+    // Processes of one command say where in the source they are with --verbose only.
+    if (auto const place = between(at); !place || place->find(':') == place->npos) at = before;
+    if (time && level && time->size() == 23) {
       l.at = parse(*time);
       l.level = *level;
       auto const process = between(at);

@@ -30,6 +30,39 @@ TEST_CASE("a line has time, level, place, process and text") {
   CHECK(line.front() == '[');
 }
 
+TEST_CASE("the place in the source is left out where nobody wants it") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  edl::logger const l(edl::severity::info, "worker-3", {.fd = ends[1], .detailed = false});
+  CHECK_FALSE(l.detailed());
+  CHECK(edl::logger().detailed());
+  l.info("Loss = 1");
+  ::close(ends[1]);
+  std::string text(4096, '\0');
+  text.resize(std::size_t(::read(ends[0], text.data(), text.size())));
+  ::close(ends[0]);
+  CHECK(text.find("] [INFO] [worker-3] Loss = 1\n") == 24);
+}
+
+TEST_CASE("a sink takes the place of the descriptor, and a plain line has nothing before its text") {
+  struct kept : edl::line_sink {
+    std::string all;
+    void write(std::string_view lines) override { all += lines; }
+  };
+  auto const here = std::make_shared<kept>();
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  edl::logger const l(edl::severity::info, "", {.fd = -1, .also = ends[1], .to = here});
+  l.plain("checkpoint: c/version-8\nforged");
+  edl::logger(edl::severity::warning, "", {.fd = -1, .to = here}).plain("dropped");
+  ::close(ends[1]);
+  std::string text(4096, '\0');
+  text.resize(std::size_t(::read(ends[0], text.data(), text.size())));
+  ::close(ends[0]);
+  CHECK(here->all == "checkpoint: c/version-8 forged\n");
+  CHECK(text == here->all);
+}
+
 TEST_CASE("what is less severe than asked for is dropped") {
   CHECK(written(edl::severity::warning, [](edl::logger const& l) { l.info("no"), l.debug("no"); }).empty());
 }

@@ -143,6 +143,8 @@ std::vector<flag> job_flags() {
 std::vector<flag> model_flags(std::string const& name) {
   auto all = edl::flags_of(value_of<edl::command>(name).value(), "edl");
   for (flag& f : all) f.needed = false;  // a file may say it
+  // The program's tries a job on one machine; a submission has its own.
+  std::erase_if(all, [](flag const& f) { return f.name == "dry_run"; });
   return all;
 }
 

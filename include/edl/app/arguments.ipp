@@ -170,8 +170,9 @@ inline sweep sweep_of(cli::command_line const& l) {
   for (auto const& [name, value] : l.in_order())
     if (std::ranges::find(own, name, &cli::flag::name) == own.end() && name != "max_step")
       s.train_flags.push_back(fmt::format("--{}={}", name, value));
-  if (!l.given("validation_data"))
-    throw usage_error("a sweep needs --validation_data: on which records are its trials compared?");
+  if (!l.given("validation_data") && !l.given("validation_split"))
+    throw usage_error(
+        "a sweep needs --validation_data or --validation_split: on which records are its trials compared?");
   return s;
 }
 

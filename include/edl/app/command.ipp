@@ -8,13 +8,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
 
 #include "edl/app/arguments.hpp"
 #include "edl/app/audit.hpp"
@@ -24,15 +33,19 @@
 #include "edl/app/running.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/app/sweep.hpp"
+#include "edl/cli/screen.hpp"
+#include "edl/cli/status_line.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/source.hpp"
 #include "edl/platform/platform.hpp"
+#include "edl/train/dry_run.hpp"
 #include "edl/train/local.hpp"
 #include "edl/train/records.hpp"
 #include "edl/train/setup.hpp"
+#include "edl/train/start.hpp"
 #include "edl/worker/links.hpp"
 
 namespace edl::app {
@@ -52,13 +65,65 @@ inline int run_conversion(train::program const& p, conversion const& c) {
   return 0;
 }
 
-inline logger open_log(job const& j, surroundings const& s) {
+inline logger open_log(job const& j, surroundings const& s, std::shared_ptr<cli::screen> const& terminal) {
   std::string const name = s.role.empty() || s.role == "master" ? s.role : fmt::format("{}-{}", s.role, s.id);
-  if (j.log_file_path.empty()) return logger(j.log_level, name);
-  int const file = ::open(j.log_file_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0)
+  // The logs of pods, and of roles that were started by hand, are read later, by somebody who knows less.
+  bool const by_itself = !s.role.empty() && !is_of_a_command(s);
+  log_target where{.detailed = j.verbose || j.log_level == severity::debug || by_itself, .to = terminal};
+  if (j.log_file_path.empty()) return logger(j.log_level, name, where);
+  where.also = ::open(j.log_file_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (where.also < 0)
     throw usage_error(fmt::format("--log_file_path={}: {}", j.log_file_path, std::strerror(errno)));
-  return logger(j.log_level, name, 2, file);
+  return logger(j.log_level, name, where);
+}
+
+/// Where a job tells how far it is, line by redrawn line; empty: there is no such place.
+inline cli::status_sink status_sink_of(surroundings const& s, std::shared_ptr<cli::screen> const& terminal) {
+  if (terminal) return [terminal](cli::status_line const& line) { terminal->show(line); };
+  if (!s.shown) return {};
+  return [](cli::status_line const& line) {
+    std::string const text = cli::encode(line);
+    // Shorter than what a pipe takes whole; a lost one is followed by the next.
+    [[maybe_unused]] auto const written = ::write(2, text.data(), text.size());
+  };
+}
+
+/// With --dry_run: makes the job one that only tries, in a directory that all of its processes know.
+inline std::unique_ptr<train::trial_directory> prepare_dry_run(job& j, surroundings& s) {
+  if (!j.dry_run) return nullptr;
+  if (!s.role.empty() && s.trial.empty())
+    throw usage_error(
+        "--dry_run is for one machine, by one command: leave it out for a cluster and for roles by hand");
+  std::unique_ptr<train::trial_directory> own;
+  if (s.role.empty()) {
+    own = std::make_unique<train::trial_directory>();
+    s.trial = own->path();
+    ::setenv("EDL_DRY_RUN_DIR", s.trial.c_str(), 1);  // for the processes that this one starts
+  }
+  train::make_dry(j, s.trial);
+  return own;
+}
+
+inline int run_locally(train::program& p, arguments const& a, logger const& log, signals const& stop,
+                       cli::status_sink show) {
+  std::atomic<int> asked{0};
+  // Not between minibatches: one may take long, and the second signal must not be taken for the first.
+  std::jthread const watch([&](std::stop_token const& over) {
+    std::optional<int> signal;
+    while (!over.stop_requested() && !signal) signal = stop.wait(std::chrono::milliseconds(20));
+    if (!signal) return;
+    asked = *signal;
+    if (train::keeps_state(a.job))
+      log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
+    stop.give_back();
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait(lock, over, [] { return false; });
+  });
+  int const code = train::run_local(
+      p, a.job, log,
+      {.interrupted = [&] { return asked != 0; }, .show = std::move(show), .command = own_command()});
+  return code == 0 || asked == 0 ? code : 128 + asked;
 }
 
 inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
@@ -93,14 +158,16 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   surroundings s = read_environment();
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
-  // A worker's Ctrl-C is the master's business: all processes of a terminal get it.
-  signals const stop{SIGTERM, SIGINT};
+  // A terminal's Ctrl-C reaches all its processes: what one command has started leaves it to the command.
+  signals const stop = is_of_a_command(s) ? signals{SIGTERM} : signals{SIGTERM, SIGINT};
   ::signal(SIGPIPE, SIG_IGN);
-  logger const log = open_log(a.job, s);
+  auto const trial = prepare_dry_run(a.job, s);
+  auto const terminal = is_of_a_command(s) ? nullptr : cli::screen::open(2);
+  logger const log = open_log(a.job, s, terminal);
   // What this command started has read them above its own lines.
   if (s.role.empty() || (s.role == "master" && s.platform != "process"))
     for (std::string const& note : a.notes) log.warning(note);
-  if (s.role == "master") return run_master(p, a, s, log, stop);
+  if (s.role == "master") return run_master(p, a, s, log, stop, status_sink_of(s, terminal));
   try {
     if (s.role == "ps") return run_server(p, a, s, log, stop);
     if (s.role == "worker") return run_worker(p, a, s, log, stop);
@@ -108,15 +175,8 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     log.info(e.what());
     return 0;
   }
-  if (a.job.how == strategy::local) {
-    std::optional<int> asked;
-    int const code = train::run_local(p, a.job, log, [&] {
-      if (!asked) asked = stop.wait(std::chrono::milliseconds(0));
-      return asked.has_value();
-    });
-    return code == 0 || !asked ? code : 128 + *asked;
-  }
-  return run_cluster(a, log, stop);
+  if (a.job.how == strategy::local) return run_locally(p, a, log, stop, status_sink_of(s, terminal));
+  return run_cluster(a, log, stop, terminal);
 }
 
 }  // namespace detail

@@ -26,12 +26,17 @@ struct surroundings {
   std::string launcher_token;  ///< EDL_LAUNCHER_TOKEN: what the launcher asks a master for
   std::string directory;  ///< EDL_JOB_DIR: the master's socket lies here, in a directory of this user alone
   std::string journal;    ///< EDL_JOURNAL: file for what a restarted master must know
-  std::uint32_t id = 0;   ///< WORKER_ID or PS_ID
+  std::string trial;      ///< EDL_DRY_RUN_DIR: where a job with --dry_run writes
+  bool shown = false;    ///< EDL_STATUS_LINE: whoever reads standard error shows status lines (`cli::encode`)
+  std::uint32_t id = 0;  ///< WORKER_ID or PS_ID
 
   // Of a pod, where EDL_PLATFORM is "kubernetes".
   std::string cluster;            ///< EDL_JOB: the job as the cluster knows it
   std::string pod_name, pod_uid;  ///< MY_POD_NAME, MY_POD_UID
 };
+
+/// Whether this process is a part of a job that one command of this machine has started.
+inline bool is_of_a_command(surroundings const& s) { return !s.role.empty() && s.platform == "process"; }
 
 /// Throws usage_error when a variable that the role needs is missing or wrong, naming it.
 surroundings read_environment();

@@ -13,6 +13,7 @@
 #include "edl/app/environment.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/checkpoint/directory_lock.hpp"
+#include "edl/cli/status_line.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/job.hpp"
 #include "edl/master/journal.hpp"
@@ -32,13 +33,17 @@ namespace edl::app {
 /// user sees of the job. Thread safety: one thread makes it and runs it.
 class master_role {
  public:
-  /// Takes the place of a master that has left a journal. Throws edl::error.
-  master_role(train::program& p, job const& j, surroundings const& s, logger const& log);
+  /// Takes the place of a master that has left a journal. `show` as in `train::progress_view`. Throws
+  /// edl::error.
+  master_role(train::program& p, job const& j, surroundings const& s, logger const& log,
+              cli::status_sink show = {});
   ~master_role();
 
   /// To the end of the job, or of this process: the exit code. A job that is suspended ends with
-  /// `platform::suspended`. Where another object than the master's pod owns the job, its members outlive a
-  /// master that is told to stop. Throws edl::error when the job has failed.
+  /// `platform::suspended`. Outside of a cluster the first signal suspends a job that has a place for
+  /// checkpoints. Where the others were started by hand, only SIGINT does. Then it ends with 128 + the
+  /// signal's number. The second signal ends it at once. Where another object than the master's pod owns the
+  /// job, its members outlive a master that is told to stop. Throws edl::error when the job has failed.
   int run(signals const& stop);
 
  private:
@@ -56,6 +61,8 @@ class master_role {
   void look_round();
   std::vector<platform::instance> left();
   void show(std::string const& status, std::string const& line);
+  bool suspend_until(signals const& stop);
+  std::vector<std::string> users_command() const;
 
   train::program& program_;
   job const& job_;

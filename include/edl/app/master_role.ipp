@@ -27,6 +27,7 @@
 #include "edl/train/records.hpp"
 #include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
+#include "edl/train/summary.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
@@ -144,7 +145,8 @@ inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was hea
 
 }  // namespace detail
 
-EDL_INLINE master_role::master_role(train::program& p, job const& j, surroundings const& s, logger const& log)
+EDL_INLINE master_role::master_role(train::program& p, job const& j, surroundings const& s, logger const& log,
+                                    cli::status_sink show)
     : program_(p),
       job_(j),
       around_(s),
@@ -157,7 +159,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
       before_(detail::read_journal(journal_, log)),
       // A successor goes on with versions that are newer than the newest checkpoint.
       history_(train::history_of(j, p, before_ ? ~std::uint64_t{0} : options_.start.version)),
-      view_(log, ::isatty(2) == 1),
+      view_(j, log, std::move(show)),
       node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
@@ -177,6 +179,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
                    }},
               callbacks(), log) {
   train::tell_of(records_, j, log_);
+  if (!before_) view_.goes_on_from(options_.start.applied);
   adopting_ = owned() && !before_;
   if (!adopting_) train::clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
@@ -212,7 +215,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               },
           .evaluated =
               [this](master::evaluation_result const& result) {
-                view_.clear();
+                view_.evaluated(program_.metrics(result.totals), result.of.version, result.records);
                 log_.info(train::evaluation_line(program_, result));
                 return history_ && history_->judge(result.of.version, program_.metrics(result.totals)).best;
               },
@@ -390,10 +393,27 @@ EDL_INLINE void master_role::show(std::string const& status, std::string const& 
   if (platform_) platform_->show(status, line);
 }
 
+// Ends when there is a checkpoint, when the job has ended otherwise, or, false, with another signal.
+EDL_INLINE bool master_role::suspend_until(signals const& stop) {
+  using namespace std::chrono_literals;
+  node_.post([this] {
+    if (!server_.decisions().over() && !server_.decisions().suspending()) server_.suspend();
+  });
+  while (!over_ && !stop.wait(50ms)) {
+  }
+  return over_;
+}
+
+/// What a person may give again; empty: this process was not started by a command of this machine.
+EDL_INLINE std::vector<std::string> master_role::users_command() const {
+  return is_of_a_command(around_) ? own_command() : std::vector<std::string>();
+}
+
 EDL_INLINE int master_role::run(signals const& stop) {
   using namespace std::chrono_literals;
-  log_.info(
-      fmt::format("master of job '{}' listens at {}", around_.job_name, joined(listener_->addresses())));
+  if (log_.detailed())
+    log_.info(
+        fmt::format("master of job '{}' listens at {}", around_.job_name, joined(listener_->addresses())));
   // On the node's thread, because its callbacks come there.
   std::packaged_task<void()> begin([this] {
     std::vector<std::string> names;
@@ -417,6 +437,9 @@ EDL_INLINE int master_role::run(signals const& stop) {
     if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
       node_.post([this, why = *lost] { server_.fail(why); });
   }
+  // Of roles that were started by hand, whoever stops the master alone may start the next one.
+  bool const ends_all = came && !cluster_ && (platform_ || *came == SIGINT);
+  bool const kept = ends_all && train::keeps_state(job_) && suspend_until(stop);
   bool const replaced = over_ && !superseded_.empty();
   // What a controller goes by is that the job has ended, though a signal came in the same moment.
   int const signal = over_ && owned() ? 0 : came.value_or(0);  // 0: none
@@ -431,7 +454,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
   bool const good = failure_.empty();
   std::chrono::milliseconds const patience = !cluster_ ? good ? 5s : 0s : good ? detail::goodbye : 5s;
-  for (auto waited = 0ms; !signal && !alone_ && waited < patience; waited += 10ms)
+  for (auto waited = 0ms; (!signal || kept) && !alone_ && waited < patience; waited += 10ms)
     std::this_thread::sleep_for(10ms);
   over_ = true;
   if (platform_) platform_->stop_all(2s, [this] { return left(); });
@@ -441,7 +464,10 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (history_)
     for (std::string const& line : train::history_lines(job_, *history_)) log_.info(line);
   if (signal) {
-    log_.warning(fmt::format("stopped by {}; {}", ::strsignal(signal), train::way_on(job_)));
+    // Who gives the same command again goes on from the checkpoint, by all that this master knows.
+    if (server_.decisions().suspended()) journal_.remove();
+    train::tell_stopped(fmt::format("stopped by {}", ::strsignal(signal)), job_, view_, users_command(),
+                        log_);
     return 128 + signal;
   }
   // Whoever shows the job's progress later has this one's last word.
@@ -462,6 +488,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   journal_.remove();
   if (std::string const line = train::outcome(job_, program_); !line.empty()) log_.info(line);
   log_.info(fmt::format("job '{}' is finished", around_.job_name));
+  train::tell({job_, server_.decisions(), view_, users_command()}, std::chrono::steady_clock::now(), log_);
   return 0;
 }
 

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "edl/app/arguments.hpp"
 #include "edl/app/environment.hpp"
 #include "edl/app/signals.hpp"
+#include "edl/cli/screen.hpp"
+#include "edl/cli/status_line.hpp"
 #include "edl/core/log.hpp"
 #include "edl/train/program.hpp"
 
 namespace edl::app {
 
-/// One role of a job, from its start to its end. Returns the exit code, throws edl::error.
+/// One role of a job, from its start to its end. Returns the exit code, throws edl::error. `show`: where a
+/// line that says how far the job is can be redrawn; empty: nowhere.
 int run_master(train::program& p, arguments const& a, surroundings const& s, logger const& log,
-               signals const& stop);
+               signals const& stop, cli::status_sink const& show);
 int run_server(train::program& p, arguments const& a, surroundings const& s, logger const& log,
                signals const& stop);
 int run_worker(train::program& p, arguments const& a, surroundings const& s, logger const& log,
                signals const& stop);
 
 /// Starts a master of this process's own command line as a child, which starts the rest, and ends with it.
-int run_cluster(arguments const& a, logger const& log, signals const& stop);
+/// `terminal`: where the lines of all of them go, one at a time; null: they write to standard error
+/// themselves. The first signal asks the job to keep what it has and end, the second ends it at once.
+int run_cluster(arguments const& a, logger const& log, signals const& stop,
+                std::shared_ptr<cli::screen> const& terminal);
 
 }  // namespace edl::app
 

@@ -27,6 +27,7 @@
 #include "edl/net/node.hpp"
 #include "edl/net/status.hpp"
 #include "edl/platform/launcher.hpp"
+#include "edl/platform/line_reader.hpp"
 #include "edl/ps/server.hpp"
 #include "edl/replica/replica.hpp"
 #include "edl/train/outputs.hpp"
@@ -68,14 +69,21 @@ inline std::vector<net::address> own_addresses(job const& j, surroundings const&
   return listen_at(s.host.empty() ? j.host : s.host, s.port);
 }
 
+/// What a member says when it takes part. Where it listens is of use to few.
+inline std::string joined_line(logger const& log, net::listener const* at = nullptr) {
+  std::string const line = fmt::format("joined the job (process {})", ::getpid());
+  return at && log.detailed() ? fmt::format("{}, listens at {}", line, joined(at->addresses())) : line;
+}
+
 inline constexpr std::size_t most_masters = 5;  // killed within a minute
 
 }  // namespace detail
 
 EDL_INLINE int run_master(train::program& p, arguments const& a, surroundings const& s, logger const& log,
-                          signals const& stop) {
-  for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
-  return master_role(p, a.job, s, log).run(stop);
+                          signals const& stop, cli::status_sink const& show) {
+  if (log.detailed())
+    for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
+  return master_role(p, a.job, s, log, show).run(stop);
 }
 
 EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings const& s, logger const& log,
@@ -126,8 +134,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings co
   if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
                  [&] { return (signal = signal ? signal : stop.wait(0ms)).has_value(); }))
     return 0;
-  log.info(
-      fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
+  log.info(joined_line(log, &listener));
   while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
   if (!self.lost()) self.leave();
   node.stop();
@@ -147,7 +154,10 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
                           train::predictions_of(j, p, int(id)));
   self.watch(session.seen());
   bool asked = false;  // a signal is told once, and all may ask
-  auto const stopping = [&] { return asked = asked || self.lost() || stop.wait(0ms).has_value(); };
+  // A job that is suspended is over while a worker still has something in hand.
+  auto const stopping = [&] {
+    return asked = asked || self.lost() || self.finished() || stop.wait(0ms).has_value();
+  };
   work.stop_when(stopping);
   session.stop_when(stopping);
   parameters.stop_when(stopping);
@@ -162,10 +172,10 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
       done = session.run();
     } catch (worker::interrupted const& e) {
       // What was leased could not be handed back, and goes to others when this process is gone.
-      if (!self.lost()) log.warning(e.what());
+      if (!self.lost() && !self.finished()) log.warning(e.what());
     }
     if (!self.lost()) self.leave();
-    return done;
+    return done || self.finished();
   }();
   train::write_profile(j, trainer, fmt::format("worker-{}", id), log);
   if (!complete && self.lost()) self.explain_loss("worker");
@@ -213,8 +223,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& 
   if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
                  [&] { return stop.wait(0ms).has_value(); }))
     return 0;
-  log.info(
-      fmt::format("joined the job (process {}), listens at {}", ::getpid(), joined(listener.addresses())));
+  log.info(joined_line(log, &listener));
   return work_as(self, node, master, parameters, trainer, r, p, j, s.id, log, stop);
 }
 
@@ -241,11 +250,12 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
   if (!self.join(checkpoint::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); }))
     return 0;
-  log.info(fmt::format("joined the job (process {})", ::getpid()));
+  log.info(joined_line(log));
   return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
 }
 
-EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop) {
+EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop,
+                           std::shared_ptr<cli::screen> const& terminal) {
   using namespace detail;
   train::make_directories(a.job);
   auto const lock = train::lock_outputs(a.job, checkpoint::lock_options::part::command, log);
@@ -260,8 +270,17 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
     log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
   }
   std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
-  platform::launcher launcher(node, own.path(), "/proc/self/exe", own_command(),
-                              [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; });
+  std::optional<platform::line_reader> said;
+  if (terminal)
+    said.emplace([&terminal](std::string_view line) {
+      if (auto status = cli::decode(line))
+        terminal->show(std::move(*status));
+      else
+        terminal->write(std::string(line) + '\n');
+    });
+  platform::launcher launcher(
+      node, own.path(), "/proc/self/exe", own_command(),
+      [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; }, said ? &*said : nullptr);
   auto const start = [&] {
     launcher.start_master({{"EDL_ROLE", "master"},
                            {"EDL_PLATFORM", "process"},
@@ -269,6 +288,7 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
                            {"EDL_LAUNCHER_TOKEN", launcher.credential().secret()},
                            {"EDL_JOB_DIR", own.path()},
                            {"EDL_JOURNAL", journal},
+                           {"EDL_STATUS_LINE", terminal ? "1" : "0"},
                            {"EDL_JOB_NAME", a.job.name},
                            {"EDL_JOB_TOKEN", token}});
   };
@@ -277,9 +297,16 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   std::vector<std::chrono::steady_clock::time_point> deaths;
   for (;;) {
     if (std::optional<int> const signal = stop.wait(50ms)) {
-      // A terminal's Ctrl-C reaches the master by itself, too; to be told twice changes nothing.
+      if (asked) {
+        log.warning("every process of the job ends at once");
+        launcher.stop_all(0s);
+        return 128 + *signal;
+      }
       asked = signal;
-      launcher.stop_master(10s);
+      bool const keeps = train::keeps_state(a.job);
+      if (keeps) log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
+      // How long a checkpoint takes nobody knows, and the user can end it.
+      launcher.stop_master(keeps ? std::chrono::hours(24) : 10s);
     }
     if (auto const lost = lock ? lock->lost() : std::nullopt) {
       launcher.stop_all(2s);

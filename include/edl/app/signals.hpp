@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <initializer_list>
 #include <optional>
@@ -20,7 +22,12 @@ class signals {
   /// The next signal, waiting at most `patience` for it.
   std::optional<int> wait(std::chrono::milliseconds patience) const;
 
+  /// From here on the signals do what they do to a program that knows nothing of them: the next one ends the
+  /// process at once. Holds as long as the calling thread runs.
+  void give_back() const;
+
  private:
+  sigset_t set_;
   int handle_;
 };
 

@@ -18,11 +18,10 @@
 namespace edl::app {
 
 EDL_INLINE signals::signals(std::initializer_list<int> which) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int s : which) sigaddset(&set, s);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  handle_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  sigemptyset(&set_);
+  for (int s : which) sigaddset(&set_, s);
+  ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  handle_ = ::signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK);
   if (handle_ < 0) throw error(fmt::format("cannot watch signals: {}", std::strerror(errno)));
 }
 
@@ -35,5 +34,7 @@ EDL_INLINE std::optional<int> signals::wait(std::chrono::milliseconds patience) 
     return int(info.ssi_signo);
   return std::nullopt;
 }
+
+EDL_INLINE void signals::give_back() const { ::pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
 
 }  // namespace edl::app

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -13,6 +16,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/augment.hpp"
+#include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/list.hpp"
@@ -54,6 +58,9 @@ struct names_on_predictions {
 struct names_prepare {
   int prepare;
 };
+struct names_open {
+  int open;
+};
 template <class Model, class Names>
 struct beside : Model, Names {};
 
@@ -82,6 +89,9 @@ concept has_on_predictions =
 
 template <class Model>
 concept has_prepare = derivable<Model> && !requires { &beside<Model, names_prepare>::prepare; };
+
+template <class Model>
+concept has_open = derivable<Model> && !requires { &beside<Model, names_open>::open; };
 
 /// The object can be copied by the compiler: it is static and constexpr.
 template <auto const& Object>
@@ -231,35 +241,42 @@ template <class Model>
 concept good_prepare =
     requires(first_samples const& data, initial_variables& into) { Model::prepare(data, into); };
 
-// What is optional is right, if it is there.
+// What is optional is right where it is there.
 template <class Model>
-concept good_options =
-    (good_optimizer<Model> || !has_optimizer<Model>)&&(good_metrics<Model> || !has_metrics<Model>)&&(
-        good_schedule<Model> ||
-        !has_schedule<Model>)&&(good_augmentation<Model> ||
-                                !has_augmentation<Model>)&&(good_evaluation<Model> ||
-                                                            !has_evaluation<
-                                                                Model>)&&(of_pictures<Model> ||
-                                                                          !(augments_pictures<Model> ||
-                                                                            good_evaluation<Model>));
+inline constexpr bool good_options = [] {
+  bool const optimizes = good_optimizer<Model> || !has_optimizer<Model>;
+  bool const measures = good_metrics<Model> || !has_metrics<Model>;
+  bool const schedules = good_schedule<Model> || !has_schedule<Model>;
+  bool const augments = good_augmentation<Model> || !has_augmentation<Model>;
+  bool const evaluates = good_evaluation<Model> || !has_evaluation<Model>;
+  bool const views = augments_pictures<Model> || good_evaluation<Model>;
+  return optimizes && measures && schedules && augments && evaluates && (of_pictures<Model> || !views);
+}();
 
 template <class Model>
-concept no_misspelling = (has_optimizer<Model> || !misspells_optimizer<Model>)&&(
-    has_metrics<Model> ||
-    !misspells_metrics<Model>)&&(has_schedule<Model> ||
-                                 !misspells_schedule<Model>)&&(has_augmentation<Model> ||
-                                                               !misspells_augmentation<
-                                                                   Model>)&&(has_evaluation<Model> ||
-                                                                             !misspells_evaluation<Model>);
+inline constexpr bool no_misspelling = [] {
+  bool const optimizer = has_optimizer<Model> || !misspells_optimizer<Model>;
+  bool const metrics = has_metrics<Model> || !misspells_metrics<Model>;
+  bool const schedule = has_schedule<Model> || !misspells_schedule<Model>;
+  bool const augmentation = has_augmentation<Model> || !misspells_augmentation<Model>;
+  bool const evaluation = has_evaluation<Model> || !misspells_evaluation<Model>;
+  return optimizer && metrics && schedule && augmentation && evaluation;
+}();
 
 template <class Model>
-concept good_functions =
-    good_feed<Model> &&
-    (good_on_predictions<Model> || !has_on_predictions<Model>)&&(
-        good_prepare<Model> ||
-        !has_prepare<Model>)&&(has_on_predictions<Model> ||
-                               !misspells_on_predictions<Model>)&&(has_prepare<Model> ||
-                                                                   !misspells_prepare<Model>);
+concept good_open = requires(std::string const& path, data::source_options const& options) {
+  { Model::open(path, options) } -> std::convertible_to<std::unique_ptr<data::source>>;
+};
+
+template <class Model>
+inline constexpr bool good_functions = [] {
+  bool const opens = good_open<Model> || !has_open<Model>;
+  bool const takes = good_on_predictions<Model> || !has_on_predictions<Model>;
+  bool const prepares = good_prepare<Model> || !has_prepare<Model>;
+  bool const spelt = (has_on_predictions<Model> ||
+                      !misspells_on_predictions<Model>)&&(has_prepare<Model> || !misspells_prepare<Model>);
+  return good_feed<Model> && opens && takes && prepares && spelt;
+}();
 
 }  // namespace detail
 }  // namespace edl

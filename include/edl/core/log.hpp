@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -14,6 +15,26 @@ constexpr std::array<std::string_view, 5> names(severity) {
   return {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 }
 
+/// What takes lines instead of a descriptor. Thread safety: safe.
+class line_sink {
+ public:
+  line_sink() = default;
+  line_sink(line_sink const&) = delete;
+  line_sink& operator=(line_sink const&) = delete;
+  virtual ~line_sink() = default;
+
+  /// Takes whole lines, the last one with its end, too.
+  virtual void write(std::string_view lines) = 0;
+};
+
+/// Where a logger's lines go, and what stands in them.
+struct log_target {
+  int fd = 2;                          ///< an open descriptor
+  int also = -1;                       ///< a second one; negative: none
+  bool detailed = true;                ///< the place in the source stands in each line
+  std::shared_ptr<line_sink> to = {};  ///< takes the place of `fd`; null: it does not
+};
+
 /// Writes lines a person can grep, `[2026-11-20 13:00:00,123] [INFO] [file.ipp:12:function] text`, to a
 /// stream (standard error, unless told otherwise). A copy writes to the same place. Thread safety: distinct
 /// and shared objects: safe; a line is written whole.
@@ -22,6 +43,7 @@ class logger {
   /// A logger to the open file descriptor `fd`, and to `also` unless it is negative, that drops what is less
   /// than `least`. `name` is the process in the job, e.g. "worker-0"; empty leaves it out of the lines.
   explicit logger(severity least = severity::info, std::string name = {}, int fd = 2, int also = -1);
+  logger(severity least, std::string name, log_target where);
 
   void debug(std::string_view text, std::source_location at = std::source_location::current()) const {
     write(severity::debug, text, at);
@@ -41,14 +63,21 @@ class logger {
     write(s, text, at);
   }
 
+  /// Writes a line with nothing before the text, where `info` is written.
+  void plain(std::string_view text) const;
+
   bool enabled(severity s) const { return s >= least_; }
+
+  /// Whether lines say where in the source they come from: somebody wants to see everything.
+  bool detailed() const { return where_.detailed; }
 
  private:
   void write(severity s, std::string_view text, std::source_location const& at) const;
+  void put(std::string_view line) const;
 
   severity least_;
   std::string name_;
-  int fd_, also_;
+  log_target where_;
 };
 
 }  // namespace edl

@@ -174,6 +174,11 @@ inline void data(table& t) {
   t.flag("prediction_outputs", &job::prediction_outputs, "workers",
          "directory that the predictions are written to, one file per task")
       .only({predict});
+  t.flag("overfit_batches", &job::overfit_batches, "master, workers",
+         "train on the first so many minibatches of the data only, in every epoch, to look for errors in a "
+         "model; 0: on all")
+      .from(0, most_records)
+      .only({train});
   t.flag("num_epochs", &job::num_epochs, "master, workers", "passes over the records; 0 or less: without end")
       .from(-1'000'000'000, 1'000'000'000)
       .only({train})
@@ -234,6 +239,10 @@ inline void computing(table& t) {
          "normalisations and gelus; float32: all; bfloat16: all, in half the memory");
   t.flag("explain_plan", &job::explain_plan, "the command itself",
          "print how the network is computed (steps, memory, kernels), and end");
+  t.flag("dry_run", &job::dry_run, "all",
+         "try data, a step, an evaluation, a checkpoint and the exported model with one minibatch for each "
+         "worker, say what was done, and keep nothing")
+      .only({command::train});
   t.flag("profile", &job::profile, "workers",
          "directory for where each worker's time goes, layer by layer: a table, and a trace for Perfetto; "
          "such files of an earlier run are removed");
@@ -387,6 +396,9 @@ inline void processes(table& t) {
 inline void log(table& t) {
   t.group("Log");
   t.flag("log_level", &job::log_level, "all", "least severity that is logged").elasticdl();
+  t.flag("verbose", &job::verbose, "all",
+         "log flags, addresses and places in the source, too, as --log_level=DEBUG does, and as roles in a "
+         "cluster or started by hand do");
   t.flag("log_file_path", &job::log_file_path, "all", "append the log of every process to this file as well")
       .elasticdl();
 }

@@ -50,6 +50,7 @@ struct job {
   std::string name;
   severity log_level = severity::info;
   std::string log_file_path;
+  bool verbose = false;  ///< log flags, addresses and places in the source, too
 
   std::string training_data, validation_data, prediction_data;
   double validation_split = 0;  ///< share of the training data that is evaluated on and not trained
@@ -61,6 +62,7 @@ struct job {
 
   int minibatch_size = 64;
   int num_minibatches_per_task = 8;
+  int overfit_batches = 0;     ///< train on so many minibatches of the data only; 0: on all
   int num_epochs = 1;          ///< ≤ 0: for ever
   std::uint64_t max_step = 0;  ///< 0: no limit
   std::uint64_t evaluation_steps = 0;
@@ -104,6 +106,7 @@ struct job {
   std::string output;                              ///< directory of the trained model
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
   bool explain_plan = false;                       ///< only say how the network is computed
+  bool dry_run = false;                            ///< only try everything once, and keep nothing
   std::string profile;                             ///< directory for where the workers' time went
 
   std::string host = "127.0.0.1";  ///< where this process listens

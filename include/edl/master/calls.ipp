@@ -131,6 +131,8 @@ EDL_INLINE wire::Cluster server::cluster(wire::ClusterRequest const& m) {
     range->set_server(place.primary);
     if (member const* const one = coordinator_.servers().find(place.primary))
       for (std::string const& a : one->addresses) range->add_addresses(a);
+    else
+      out.set_ready(false);  // it has left a job that is over
   }
   return out;
 }

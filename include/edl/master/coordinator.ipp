@@ -447,12 +447,13 @@ EDL_INLINE job_progress coordinator::progress() const {
   p.version = version_;
   p.workers = workers_.all().size();
   p.servers = servers_.all().size();
-  if (tasks_) {
-    p.done = tasks_->done();
-    p.total_tasks = tasks_->total_tasks();
-    p.total_records = tasks_->total_records();
-    p.epoch = tasks_->epochs_opened() > 0 ? tasks_->epochs_opened() - 1 : 0;
-    p.leased = tasks_->leased();
+  // A job that only evaluates has no other tasks.
+  if (task_queue const* const of = tasks_ ? &*tasks_ : evaluation_.active()) {
+    p.done = of->done();
+    p.total_tasks = of->total_tasks();
+    p.total_records = of->total_records();
+    p.epoch = of->epochs_opened() > 0 ? of->epochs_opened() - 1 : 0;
+    p.leased = of->leased();
   }
   std::size_t trained = 0;
   for (auto const& [id, m] : workers_.all()) {

@@ -30,11 +30,11 @@ namespace edl::platform {
 /// with `start_variables` in their environment. Thread safety: safe.
 class launcher {
  public:
-  /// `directory`: where its socket stands, which must be this user's alone. `program` and `command` as in
-  /// `processes`. `on_end` is told of the master's ends, from another thread; those of all others the master
-  /// asks for.
+  /// `directory`: where its socket stands, which must be this user's alone. `program`, `command` and `said`
+  /// as in `processes`. `on_end` is told of the master's ends, from another thread; those of all others the
+  /// master asks for.
   launcher(net::node& on, std::string const& directory, std::string program, std::vector<std::string> command,
-           std::function<void(ending const&)> on_end);
+           std::function<void(ending const&)> on_end, line_reader* said = nullptr);
   ~launcher();
 
   std::string address() const;                                  ///< for `launched`

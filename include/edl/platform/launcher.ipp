@@ -48,16 +48,18 @@ inline void to_message(instance const& who, wire::Instance& m) {
 }  // namespace detail
 
 EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::string program,
-                              std::vector<std::string> command, std::function<void(ending const&)> on_end)
+                              std::vector<std::string> command, std::function<void(ending const&)> on_end,
+                              line_reader* said)
     : node_(on), on_end_(std::move(on_end)), ended_(on.executor()) {
   net::address const here = net::parse_address("unix:" + directory + "/launcher");
-  processes_ = std::make_unique<processes>(std::move(program), std::move(command), [this](ending const& e) {
+  auto const on_ending = [this](ending const& e) {
     if (e.who.what == role::master) return on_end_(e);
     node_.post([this, e] {
       endings_.push_back(e);
       ended_.notify();
     });
-  });
+  };
+  processes_ = std::make_unique<processes>(std::move(program), std::move(command), on_ending, said);
   listener_ = std::make_unique<net::listener>(
       node_, std::vector{here}, [this](net::request& r) { return handle(r); },
       net::listener_options{.credential = credential_});

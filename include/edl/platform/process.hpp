@@ -11,18 +11,23 @@
 #include <thread>
 #include <vector>
 
+#include "edl/platform/line_reader.hpp"
 #include "edl/platform/platform.hpp"
 
 namespace edl::platform {
 
 /// Processes of this machine: each instance is one run of the same command with its role in the environment.
-/// A child dies with this process, whatever ends it, and inherits no descriptor but the standard three.
+/// A child dies with this process, whatever ends it, and inherits no descriptor but the standard three. A
+/// terminal's Ctrl-C does not reach it: what is to become of it is this process's decision.
 /// Thread safety: distinct and shared objects: safe. `on_end` is called from the supervising thread.
 class processes {
  public:
   /// `program` is run with the arguments `command`, of which the first is its name. Throws edl::error when
-  /// the system gives no descriptors.
-  processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end);
+  /// the system gives no descriptors. `said` outlives this object and reads the children's standard error.
+  /// It reads their standard output, too, where this process has a terminal there. Null: they share this
+  /// process's.
+  processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end,
+            line_reader* said = nullptr);
   processes(processes const&) = delete;
   processes& operator=(processes const&) = delete;
 
@@ -71,6 +76,7 @@ class processes {
   std::string program_;
   std::vector<std::string> command_;
   std::function<void(ending const&)> on_end_;
+  line_reader* said_;
   mutable std::mutex mutex_;
   std::vector<start_order> orders_;
   std::map<instance, child> children_;

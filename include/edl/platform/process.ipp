@@ -24,12 +24,15 @@ namespace detail {
 
 // Called between fork and exec: only what is safe after a fork of a process with threads.
 [[noreturn]] inline void become(char const* program, char* const* arguments, char* const* environment,
-                                pid_t parent) {
+                                pid_t parent, int said, bool also_output) {
   if (!die_with_parent(parent)) ::_exit(127);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int s : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
+  for (int s : {SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
+  ::signal(SIGINT, SIG_IGN);
+  if (said >= 0) ::dup2(said, 2);
+  if (said >= 0 && also_output) ::dup2(said, 1);
   ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
   ::execve(program, arguments, environment);
   ::_exit(127);
@@ -49,10 +52,11 @@ EDL_INLINE bool die_with_parent(pid_t parent) noexcept {
 }
 
 EDL_INLINE processes::processes(std::string program, std::vector<std::string> command,
-                                std::function<void(ending const&)> on_end)
+                                std::function<void(ending const&)> on_end, line_reader* said)
     : program_(std::move(program)),
       command_(std::move(command)),
       on_end_(std::move(on_end)),
+      said_(said),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
   // The kernel ties a child to the thread that forked it, so one thread that lives as long as this object
@@ -144,8 +148,12 @@ EDL_INLINE std::size_t processes::running(role of) const {
 EDL_INLINE void processes::spawn(start_order const& order) {
   std::vector<char*> const arguments = detail::pointers(command_),
                            variables = detail::pointers(order.environment);
+  int const said = said_ ? said_->open() : -1;
+  bool const also_output = ::isatty(1) == 1;
   pid_t const parent = ::getpid(), pid = ::fork();
-  if (pid == 0) detail::become(program_.c_str(), arguments.data(), variables.data(), parent);
+  if (pid == 0)
+    detail::become(program_.c_str(), arguments.data(), variables.data(), parent, said, also_output);
+  if (said >= 0) ::close(said);
   int const handle = pid < 0 ? -1 : int(::syscall(SYS_pidfd_open, pid, 0));
   if (handle < 0) {
     if (pid > 0) ::kill(pid, SIGKILL), ::waitpid(pid, nullptr, 0);

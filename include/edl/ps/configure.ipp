@@ -186,7 +186,7 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
   if (ranges.empty())
     log_.info(
         fmt::format("generation {}: this server has no range of {} any more", generation, options_.ranges));
-  else
+  else if (log_.detailed())
     log_.info(fmt::format("generation {}: ranges {} of {}, {}", generation, ranges, options_.ranges,
                           request.keep()              ? fmt::format("going on at version {}", version())
                           : request.restore().empty() ? "from the seed"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -23,6 +22,7 @@
 #include "edl/train/records.hpp"
 #include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
+#include "edl/train/summary.hpp"
 #include "edl/worker/session.hpp"
 
 namespace edl::train {
@@ -39,8 +39,9 @@ inline ps::store_options shared_by(ps::store_options o, worker::trainer& trainer
 class local_links final : public worker::master_link, public worker::parameter_link {
  public:
   local_links(program& p, job const& j, records const& r, worker::trainer& trainer,
-              checkpoint::permission allowed, logger log)
+              checkpoint::permission allowed, logger log, local_surroundings const& around)
       : program_(p),
+        around_(around),
         job_(j),
         manifest_(describe(j, r)),
         allowed_(std::move(allowed)),
@@ -50,7 +51,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
         options_(master_options(j, r, log_)),
         master_(options_, now()),
         history_(history_of(j, p, options_.start.version)),
-        view_(log_, ::isatty(2) == 1) {
+        view_(j, log_, around.show) {
+    view_.goes_on_from(options_.start.applied);
     configure(store_, job_, program_, options_.start.directory);
     // Not what would need host memory between steps: --get_model_steps, and servers' differing histories.
     if (arena* const there = trainer.arena(); there && store_.segments() == 1 && j.get_model_steps == 1) {
@@ -137,13 +139,15 @@ class local_links final : public worker::master_link, public worker::parameter_l
       ps::snapshot const what = store_.snapshot();
       export_to(job_.output, what.variables(), what.version());
     }
+    view_.update(progress(), now());
     view_.clear();
     if (std::string const line = store_.describe_tables(); !line.empty()) log_.info(line);
     for (std::string const& line : account_lines(master_)) log_.info(line);
     if (history_)
       for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
-    if (!complete) log_.warning(fmt::format("stopped; {}", way_on(job_)));
+    if (!complete) tell_stopped("stopped", job_, view_, around_.command, log_);
     if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
+    if (complete) tell({job_, master_, view_, around_.command}, now(), log_);
   }
 
   void watch(worker::progress const& of) { seen_ = &of; }
@@ -152,9 +156,16 @@ class local_links final : public worker::master_link, public worker::parameter_l
   using clock = std::chrono::steady_clock;
   static clock::time_point now() { return clock::now(); }
 
+  /// Heartbeats tell the loss now and then; here it is known.
+  master::job_progress progress() const {
+    master::job_progress p = master_.progress();
+    if (seen_ && seen_->loss != 0) p.loss = seen_->loss;
+    return p;
+  }
+
   void alive() {
     auto const at = now();
-    view_.update(master_.progress(), at);
+    view_.update(progress(), at);
     finish_writing(false);
     if (at - last_beat_ < std::chrono::seconds(1)) return;
     last_beat_ = at;
@@ -182,7 +193,6 @@ class local_links final : public worker::master_link, public worker::parameter_l
     writing_ = c;
     ps::cut const what = c.final ? store_.cut() : store_.checkpoint(c.version);
     if (std::string const line = store_.describe_tables(); !line.empty() && !c.final) {
-      view_.clear();
       log_.info(fmt::format("version {}: {}", what.version(), line));
     }
     written_ = std::async(std::launch::async, [this, what] {
@@ -202,7 +212,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::start_process const&) {}
   void execute(master::stop_process const&) {}
   void execute(master::evaluation_done const& c) {
-    view_.clear();
+    view_.evaluated(program_.metrics(c.result.totals), c.result.of.version, c.result.records);
     log_.info(evaluation_line(program_, c.result));
     if (history_) judge(c.result);
   }
@@ -234,10 +244,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::finish_job const&) {}
   void execute(master::suspend_job const&) {}
   void execute(master::fail_job const&) {}
-  void execute(master::log_line const& c) {
-    view_.clear();
-    log_.log(c.level, c.text);
-  }
+  void execute(master::log_line const& c) { log_.log(c.level, c.text); }
 
   void write(ps::cut const& what) {
     std::string const path = checkpoint::checkpoint_path(job_.checkpoint_dir, what.version());
@@ -263,6 +270,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
 
   program& program_;
+  local_surroundings const& around_;
   job const& job_;
   checkpoint::manifest manifest_;
   checkpoint::permission allowed_;  // to write checkpoints
@@ -282,8 +290,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
 }  // namespace detail
 
-EDL_INLINE int run_local(program& p, job const& j, logger const& log,
-                         std::function<bool()> const& interrupted) {
+EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_surroundings const& around) {
   make_directories(j);
   auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
   records const r = open_records(j, p.open, log);
@@ -293,14 +300,14 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log,
   checkpoint::permission const allowed = [&] {
     if (lock) lock->check();
   };
-  detail::local_links links(p, j, r, *trainer, allowed, log);
+  detail::local_links links(p, j, r, *trainer, allowed, log, around);
   clean_outputs(j, false, log);
   worker::session session(session_options_of(j), *trainer, *p.rule, r.view(), links, links, log,
                           predictions_of(j, p, 0));
   links.watch(session.seen());
   session.stop_when([&] {
     if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);
-    return interrupted();
+    return around.interrupted();
   });
   bool const complete = session.run();
   links.close(complete);

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/data/first_records.hpp"
 #include "edl/data/split.hpp"
 #include "edl/train/records.hpp"
 
@@ -69,6 +72,13 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
   r.prediction = detail::open_data(j, j.prediction_data, own);
   tell(r.prediction.get());
   detail::check_classes(r);
+  auto const keep = [&](std::unique_ptr<data::source>& of, std::uint64_t minibatches) {
+    if (of && minibatches > 0)
+      of =
+          std::make_unique<data::first_records>(std::move(of), minibatches * std::uint64_t(j.minibatch_size));
+  };
+  keep(r.training, std::uint64_t(j.overfit_batches));
+  keep(r.evaluation, j.dry_run ? 1 : 0);
   return r;
 }
 

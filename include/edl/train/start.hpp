@@ -34,6 +34,9 @@ master::restore_point beginning(job const& j, logger const& log);
 /// --checkpoint_dir_for_init only values are taken; of this job's own checkpoints also what has been applied.
 void configure(ps::store& s, job const& j, program const& p, std::string const& directory);
 
+/// Whether a stop leaves a checkpoint to go on from: the job trains and knows a place for one.
+inline bool keeps_state(job const& j) { return j.what == command::train && !j.checkpoint_dir.empty(); }
+
 /// What a stop leaves to start from, for a log.
 std::string way_on(job const& j);
 

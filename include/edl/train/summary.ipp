@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "edl/checkpoint/directory.hpp"
+#include "edl/checkpoint/model_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/train/start.hpp"
+#include "edl/train/summary.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline std::string numbers(metric_values const& of) {
+  std::string text;
+  for (auto const& [name, value] : of)
+    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+/// The newest checkpoint. To be told is not worth an error: the job itself is done.
+inline std::optional<std::string> newest_of(job const& j) try {
+  if (j.checkpoint_dir.empty()) return std::nullopt;
+  return checkpoint::newest_valid(j.checkpoint_dir, checkpoint::check::sizes);
+} catch (error const&) {
+  return std::nullopt;
+}
+
+inline std::string account(master::coordinator const& c) {
+  if (!c.tasks()) return {};
+  std::uint64_t counted = 0, skipped = 0, left = 0;
+  for (auto const& [epoch, done] : c.tasks()->done_by_epoch()) {
+    counted += done.records_done, skipped += done.records_skipped;
+    left += c.tasks()->plan().records() - done.records_done - done.records_skipped;
+  }
+  return fmt::format("records: {} counted once, {} skipped as damaged, {} left", counted, skipped, left);
+}
+
+inline std::string model_line(ended_job const& j) {
+  master::job_progress const p = j.decisions.progress();
+  std::string text = fmt::format("model: version {}", p.version);
+  if (j.of.what == command::train && j.seen.loss() != 0) text += fmt::format(", loss {:.4g}", j.seen.loss());
+  auto const& e = j.seen.last_evaluation();
+  if (e.records == 0) return text;
+  return text + fmt::format(", {} over {} records{}", numbers(e.metrics), e.records,
+                            e.version == p.version ? "" : fmt::format(" at version {}", e.version));
+}
+
+/// What a person may want to do with the model.
+inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model) {
+  std::vector<std::string> lines;
+  std::string const& data = j.of.validation_data.empty() ? j.of.training_data : j.of.validation_data;
+  for (auto const& [what, flag] :
+       {std::pair{"evaluate", "--validation_data="}, {"predict", "--prediction_data="}})
+    lines.push_back(shell_line({j.command.front(), what, flag + data, "--checkpoint_dir_for_init=" + model}));
+  if (j.of.checkpoint_dir.empty()) return lines;
+  auto more = j.command;
+  if (j.of.num_epochs > 0)
+    more = with_flag(more, "num_epochs", std::to_string(std::int64_t{2} * j.of.num_epochs));
+  if (j.of.max_step > 0) more = with_flag(more, "max_step", std::to_string(2 * j.of.max_step));
+  lines.push_back(shell_line(more));
+  return lines;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string shell_line(std::vector<std::string> const& words) {
+  std::string line;
+  for (std::string const& w : words) {
+    bool const simple = !w.empty() && std::ranges::all_of(w, [](unsigned char c) {
+      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 0x80 ||
+             std::string_view("_-./,:=+@%").find(char(c)) != std::string_view::npos;
+    });
+    std::string quoted = w;
+    if (!simple) {
+      for (std::size_t at = 0; (at = quoted.find('\'', at)) != quoted.npos; at += 4)
+        quoted.replace(at, 1, "'\\''");
+      quoted = "'" + quoted + "'";
+    }
+    line += (line.empty() ? "" : " ") + quoted;
+  }
+  return line;
+}
+
+EDL_INLINE std::vector<std::string> with_flag(std::vector<std::string> command, std::string const& name,
+                                              std::string const& value) {
+  std::string const flag = "--" + name;
+  for (auto it = command.begin(); it != command.end(); ++it) {
+    if (*it == flag && std::next(it) != command.end()) {
+      *std::next(it) = value;
+      return command;
+    }
+    if (!it->starts_with(flag + "=")) continue;
+    *it = flag + "=" + value;
+    return command;
+  }
+  command.push_back(flag + "=" + value);
+  return command;
+}
+
+EDL_INLINE std::vector<std::string> summary(ended_job const& j, progress_view::time_point now) {
+  job const& of = j.of;
+  double const seconds = j.seen.seconds(now);
+  std::uint64_t const all = j.decisions.tasks() ? j.decisions.progress().done.records_done
+                                                : j.seen.last_evaluation().records,
+                      done = all - std::min(all, j.decisions.tasks() ? j.seen.records_before() : 0);
+  char const* const what = of.what == command::train      ? "trained"
+                           : of.what == command::evaluate ? "evaluated"
+                                                          : "predicted";
+  std::vector<std::string> lines{
+      fmt::format("{} {} records in {}{}", what, done, clock_text(seconds),
+                  seconds >= 0.001 ? fmt::format(", {:.0f} records/s", double(done) / seconds) : "")};
+  if (std::string const account = detail::account(j.decisions); !account.empty()) lines.push_back(account);
+  lines.push_back(detail::model_line(j));
+  if (of.what != command::train) return lines;
+  auto const newest = detail::newest_of(of);
+  if (newest) lines.push_back(fmt::format("checkpoint: {}", *newest));
+  std::string const exported = of.output.empty() ? "" : of.output + "/model.safetensors";
+  if (!exported.empty()) lines.push_back(fmt::format("exported model: {}", exported));
+  std::string const model = newest ? *newest : exported;
+  if (model.empty())
+    lines.push_back("nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model");
+  if (model.empty() || j.command.empty()) return lines;
+  lines.push_back("next:");
+  for (std::string const& one : detail::next_commands(j, model)) lines.push_back("  " + one);
+  return lines;
+}
+
+EDL_INLINE std::vector<std::string> dry_run_report(ended_job const& j) {
+  job const& of = j.of;
+  auto const found = checkpoint::find_checkpoint(of.checkpoint_dir);
+  if (!found.newest)
+    throw error("--dry_run: the checkpoint that was written cannot be read: " + found.warning());
+  std::string const exported = of.output + "/model.safetensors";
+  std::uint64_t const version = checkpoint::model_version(exported);
+  std::error_code unknown;
+  auto const& e = j.seen.last_evaluation();
+  std::vector<std::string> lines{"dry run: everything works, and nothing is kept",
+                                 fmt::format("  data: {} records read of {}",
+                                             j.decisions.progress().done.records_done, of.training_data),
+                                 fmt::format("  step: {} made, in minibatches of at most {}",
+                                             j.decisions.progress().version, of.minibatch_size)};
+  if (j.seen.loss() != 0) lines.back() += fmt::format(", loss {:.4g}", j.seen.loss());
+  lines.push_back(fmt::format("  evaluation: {} over {} records of {}", detail::numbers(e.metrics), e.records,
+                              of.validation_data));
+  lines.push_back(fmt::format("  checkpoint: version {} written and read",
+                              std::filesystem::path(*found.newest).filename().native().substr(8)));
+  lines.push_back(fmt::format("  exported model: version {}, {} bytes", version,
+                              std::filesystem::file_size(exported, unknown)));
+  return lines;
+}
+
+namespace detail {
+
+inline void say(logger const& log, progress_view const& seen, std::string const& line) {
+  seen.watched() ? log.plain(line) : log.info(line);
+}
+
+}  // namespace detail
+
+EDL_INLINE void tell(ended_job const& j, progress_view::time_point now, logger const& log) {
+  if (j.of.dry_run) {
+    for (std::string const& line : dry_run_report(j)) fmt::print("{}\n", line);
+    std::fflush(stdout);
+    return;
+  }
+  for (std::string const& line : summary(j, now)) detail::say(log, j.seen, line);
+}
+
+EDL_INLINE void tell_stopped(std::string const& how, job const& j, progress_view const& seen,
+                             std::vector<std::string> const& command, logger const& log) {
+  log.warning(fmt::format("{}; {}", how, way_on(j)));
+  if (j.dry_run || command.empty() || !detail::newest_of(j)) return;
+  detail::say(log, seen, "go on with:");
+  detail::say(log, seen, "  " + shell_line(command));
+}
+
+}  // namespace edl::train

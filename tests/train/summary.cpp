@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands in a summary is looked at in tests/app/terminal.cpp.
+#include "edl/train/summary.hpp"
+
+#include "train/files.hpp"
+
+using edl::train::shell_line, edl::train::with_flag;
+using job::lines;
+
+TEST_CASE("a shell reads a command as it was") {
+  CHECK(shell_line({"mnist", "train", "--seed=1", "--data=a/b-c_d.e,f:g@h%i+"}) ==
+        "mnist train --seed=1 --data=a/b-c_d.e,f:g@h%i+");
+  lines const hard{"a b", "it's", "$HOME", "", "*", "\"", "~", "back\\slash", "new\nline", "ö"};
+  lines words{"printf", "%s|"};
+  words.insert(words.end(), hard.begin(), hard.end());
+  job::run j({"-c", shell_line(words)}, {.program = "/bin/sh"});
+  CHECK(j.wait() == 0);
+  std::string expected;
+  for (std::string const& w : hard) expected += w + "|";
+  CHECK(j.log() == expected);
+}
+
+TEST_CASE("a flag of a command gets another value, wherever it stands") {
+  CHECK(with_flag({"m", "train", "--num_epochs=1", "--seed=2"}, "num_epochs", "2") ==
+        lines{"m", "train", "--num_epochs=2", "--seed=2"});
+  CHECK(with_flag({"m", "train", "--num_epochs", "1"}, "num_epochs", "2") ==
+        lines{"m", "train", "--num_epochs", "2"});
+  CHECK(with_flag({"m", "train"}, "num_epochs", "2") == lines{"m", "train", "--num_epochs=2"});
+}
+
+TEST_CASE("a job that keeps nothing says what would") {
+  job::run j(job::train());
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(job::has(j.log(), "trained 2048 records in "));
+  CHECK(job::has(j.log(), "nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model"));
+  CHECK_FALSE(job::has(j.log(), "next:"));
+}
+
+TEST_CASE("a job that goes on counts its own records only") {
+  job::scratch const dir;
+  for (lines const& how : {lines{}, job::several}) {
+    std::string const checkpoints = "--checkpoint_dir=" + dir / "c" + std::to_string(how.size());
+    CHECK(job::run(job::train(job::with({checkpoints}, how))).wait() == 0);
+    job::run j(job::train(job::with({checkpoints, "--num_epochs=3"}, how)));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(job::has(j.log(), "trained 4096 records in "));
+    CHECK(job::has(j.log(), "records: 6144 counted once, 0 skipped as damaged, 0 left"));
+  }
+}
