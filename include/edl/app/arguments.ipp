@@ -47,8 +47,8 @@ inline std::vector<cli::flag> conversion_flags() {
   auto const kinds = names(defaults.compressor);
   return {
       {.name = "from",
-       .help = "records to read: the published MNIST or CIFAR-10 files, RecordIO, CSV, or synthetic:train, "
-               "synthetic:test",
+       .help =
+           "records to read, in any format that --training_data takes, or synthetic:train, synthetic:test",
        .needed = true},
       {.name = "to", .help = "directory to write RecordIO shards into", .needed = true},
       {.name = "records_per_shard",

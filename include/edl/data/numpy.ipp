@@ -130,7 +130,7 @@ EDL_INLINE npy_header read_npy_header(std::string_view first, std::uint64_t file
   static_assert(std::endian::native == std::endian::little);
   constexpr std::string_view magic = "\x93NUMPY";
   if (!first.starts_with(magic) || first.size() < 12) throw data_error("is no .npy file");
-  int const version = first[6];
+  int const version = static_cast<unsigned char>(first[6]);
   if (version < 1 || version > 3)
     throw data_error(fmt::format("is of version {} of .npy, which is unknown", version));
   std::size_t const at = version == 1 ? 10 : 12;
@@ -160,7 +160,7 @@ void spread(std::string_view bytes, std::span<To> into) {
   for (std::size_t i = 0; i < into.size(); ++i) {
     From value;
     std::memcpy(&value, bytes.data() + i * sizeof(From), sizeof(From));
-    into[i] = To(value);
+    into[i] = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
   }
 }
 

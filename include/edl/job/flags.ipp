@@ -150,9 +150,10 @@ constexpr std::uint64_t most_processes = 10'000, most_records = 1 << 20;
 inline void data(table& t) {
   using enum command;
   t.group("Data");
-  t.flag("training_data", &job::training_data, "master, workers",
-         "records to train on: a directory of RecordIO files, a CSV file, or the published MNIST or CIFAR-10 "
-         "files")
+  t.flag(
+       "training_data", &job::training_data, "master, workers",
+       "records to train on: a folder of pictures, a table, a directory of RecordIO files, or the published "
+       "MNIST or CIFAR-10 files; also a list or a pattern of paths")
       .alias("training_data_dir")
       .only({train})
       .needed_by({train})

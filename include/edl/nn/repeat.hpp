@@ -21,10 +21,12 @@ struct named_chain : chain<Layers...> {
 template <literal Name, class... Layers>
 constexpr auto named(Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
-  if constexpr (detail::all_layers<Layers...>())
+  if constexpr ((layer<Layers> && ...)) {
     return named_chain<Name, Layers...>{{{layers...}}};
-  else
-    return chain<>{};
+  } else {
+    detail::explain_layers<Layers...>();
+    return named_chain<Name, no_layer>{};
+  }
 }
 
 /// The same block `Times` times, one after the other, each time with variables of its own. They are numbered
