@@ -128,6 +128,13 @@ TEST_CASE("with causal attention no place sees what comes later") {
   CHECK(h.y[40 * 4] != before[40 * 4]);
 }
 
+TEST_CASE("layers of words and time run on the processor, a dense layer of each place anywhere") {
+  CHECK_FALSE(nn::is_portable(nn::attention{}, {1, 3, 4}));
+  CHECK_FALSE(nn::is_portable(nn::positions{}, {1, 3, 4}));
+  CHECK_FALSE(nn::is_portable(nn::repeat<2>(nn::bidirectional(nn::lstm{.units = 2})), {1, 3, 4}));
+  CHECK(nn::is_portable(nn::repeat<2>(nn::dense{.units = 4, .each_place = true}), {1, 3, 4}));
+}
+
 TEST_CASE("options of attention that cannot be") {
   CHECK(nn::attention{.heads = 0}.check({1, 3, 4}) == edl::fit::option_out_of_range);
   CHECK(nn::attention{.heads = 3}.check({1, 3, 4}) == edl::fit::option_out_of_range);

@@ -10,12 +10,12 @@
 namespace edl::nn {
 
 /// Adds a trained row to each place, the same for all samples: what tells places apart for `attention`. The
-/// shape stays.
+/// shape stays. It runs on the processor.
 struct positions {
   initializer initial = uniform{};
 
   static constexpr std::string_view name = "positions";
-  static constexpr bool portable = true, reads_y = false;
+  static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
