@@ -16,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 15, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 16, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -35,6 +35,7 @@ constexpr auto block =
 
 #include "models-12.inc"
 #include "models-13.inc"
+#include "models-14.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
@@ -55,7 +56,7 @@ struct picture {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-14.inc"
+#include "models-15.inc"
 #include "models-8.inc"
 };
 
@@ -65,13 +66,24 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-15.inc"
+#include "models-16.inc"
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, picture) {
   edl::author::model_learner<Model> const learner(edl::cpu::open({}), {});
   CHECK(learner.facts().output.size() == 2);
+}
+
+TEST_CASE("the model with hyperparameters in the documents is trained with those that a user sets") {
+  edl::train::program const p = edl::author::make_program<digits>();
+  REQUIRE(p.set.size() == 4);
+  edl::train::hyperparameters set = p.set;
+  edl::train::set(set, edl::train::read_settings("rate=0.01;halving=200"));
+  edl::train::program const other = p.with(set);
+  CHECK(p.rule->learning_rate(0) == 0.002f);
+  CHECK(other.rule->learning_rate(0) == 0.01f);
+  CHECK(other.rule->learning_rate(200) == doctest::Approx(0.005f));
 }
 
 TEST_CASE("the model of several inputs in the documents can be trained") {

@@ -51,10 +51,15 @@ class points : public edl::data::source {
 };
 
 struct tiny {
+  struct hyperparameters {
+    edl::hyperparameter<float> rate{0.05f, "learning rate", 0, 1};
+  };
   static constexpr auto network = nn::sequential(nn::features{.count = 8}, nn::dense{.units = 16}, nn::relu{},
                                                  nn::batch_norm{}, nn::dense{.units = 3});
   static constexpr nn::softmax_cross_entropy loss{};
-  static constexpr edl::sgd optimizer{.learning_rate = 0.05f, .momentum = 0.9f};
+  static auto optimizer(hyperparameters const& set) {
+    return edl::sgd{.learning_rate = set.rate, .momentum = 0.9f};
+  }
   using metrics = edl::metrics<edl::accuracy>;
 
   static std::unique_ptr<edl::data::source> open(std::string const& path, edl::data::source_options const&) {

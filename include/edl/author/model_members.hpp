@@ -206,7 +206,7 @@ concept of_pictures =
     !good_network<Model> || begins_with_picture<std::remove_cvref_t<decltype(Model::network)>>;
 template <class Model>
 concept augments_pictures =
-    requires { requires changes_pictures<typename augmentation_member<Model>::type>; };
+    some_augmentation<Model> && changes_pictures<typename augmentation_member<Model>::type>;
 
 template <class>
 inline constexpr bool is_augmentation = false;
