@@ -78,7 +78,7 @@ TEST_CASE("a job of a few minibatches has only them, in each epoch") {
 TEST_CASE("what a dry run writes goes with it") {
   std::string path;
   {
-    edl::train::trial_directory const d;
+    edl::train::dry_run_directory const d;
     path = d.path();
     std::filesystem::create_directories(path + "/model");
     std::ofstream(path + "/model/file") << "text";

@@ -89,18 +89,18 @@ inline cli::status_sink status_sink_of(surroundings const& s, std::shared_ptr<cl
 }
 
 /// With --dry_run: makes the job one that only tries, in a directory that all of its processes know.
-inline std::unique_ptr<train::trial_directory> prepare_dry_run(job& j, surroundings& s) {
+inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, surroundings& s) {
   if (!j.dry_run) return nullptr;
-  if (!s.role.empty() && s.trial.empty())
+  if (!s.role.empty() && s.dry_run.empty())
     throw usage_error(
         "--dry_run is for one machine, by one command: leave it out for a cluster and for roles by hand");
-  std::unique_ptr<train::trial_directory> own;
+  std::unique_ptr<train::dry_run_directory> own;
   if (s.role.empty()) {
-    own = std::make_unique<train::trial_directory>();
-    s.trial = own->path();
-    ::setenv("EDL_DRY_RUN_DIR", s.trial.c_str(), 1);  // for the processes that this one starts
+    own = std::make_unique<train::dry_run_directory>();
+    s.dry_run = own->path();
+    ::setenv("EDL_DRY_RUN_DIR", s.dry_run.c_str(), 1);  // for the processes that this one starts
   }
-  train::make_dry(j, s.trial);
+  train::make_dry(j, s.dry_run);
   return own;
 }
 
@@ -161,7 +161,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   // A terminal's Ctrl-C reaches all its processes: what one command has started leaves it to the command.
   signals const stop = is_of_a_command(s) ? signals{SIGTERM} : signals{SIGTERM, SIGINT};
   ::signal(SIGPIPE, SIG_IGN);
-  auto const trial = prepare_dry_run(a.job, s);
+  auto const directory = prepare_dry_run(a.job, s);
   auto const terminal = is_of_a_command(s) ? nullptr : cli::screen::open(2);
   logger const log = open_log(a.job, s, terminal);
   // What this command started has read them above its own lines.

@@ -26,7 +26,7 @@ struct surroundings {
   std::string launcher_token;  ///< EDL_LAUNCHER_TOKEN: what the launcher asks a master for
   std::string directory;  ///< EDL_JOB_DIR: the master's socket lies here, in a directory of this user alone
   std::string journal;    ///< EDL_JOURNAL: file for what a restarted master must know
-  std::string trial;      ///< EDL_DRY_RUN_DIR: where a job with --dry_run writes
+  std::string dry_run;    ///< EDL_DRY_RUN_DIR: where a job with --dry_run writes
   bool shown = false;    ///< EDL_STATUS_LINE: whoever reads standard error shows status lines (`cli::encode`)
   std::uint32_t id = 0;  ///< WORKER_ID or PS_ID
 

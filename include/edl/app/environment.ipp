@@ -54,7 +54,7 @@ EDL_INLINE surroundings read_environment() {
                  .launcher_token = detail::variable("EDL_LAUNCHER_TOKEN"),
                  .directory = detail::variable("EDL_JOB_DIR"),
                  .journal = detail::variable("EDL_JOURNAL"),
-                 .trial = detail::variable("EDL_DRY_RUN_DIR"),
+                 .dry_run = detail::variable("EDL_DRY_RUN_DIR"),
                  .shown = detail::variable("EDL_STATUS_LINE") == "1",
                  .cluster = detail::variable("EDL_JOB"),
                  .pod_name = detail::variable("MY_POD_NAME"),

@@ -37,9 +37,9 @@ std::vector<trial> trials_of(sweep_options const& o, train::hyperparameters cons
 /// Steps after which the runs of each round stop, ascending; the last are `steps`.
 std::vector<std::uint64_t> rounds_of(sweep_options const& o);
 
-/// Which trials take part in a round, by number, in their order: all in the first, and of those of the one
-/// before the best share, rounded up. Ties go to the lower number; a trial without a value has failed, and is
-/// left out. Empty where one of the round before has no result yet.
+/// Which trials take part in a round, by number, in their order. These are all in the first, and then the
+/// best share of those of the round before, rounded up. Ties go to the lower number. A trial without a value
+/// has failed, and is left out. Empty where one of the round before has no result yet.
 std::vector<std::size_t> runs_of(std::size_t round, std::vector<trial> const& all, sweep_options const& o,
                                  monitor const& by);
 

@@ -9,13 +9,13 @@ namespace edl::train {
 
 /// A directory for what --dry_run writes. It goes with this object, and all that is in it. Thread safety:
 /// distinct objects: safe.
-class trial_directory {
+class dry_run_directory {
  public:
   /// Below the directory for temporary files. Throws error when it cannot be made.
-  trial_directory();
-  trial_directory(trial_directory const&) = delete;
-  trial_directory& operator=(trial_directory const&) = delete;
-  ~trial_directory();
+  dry_run_directory();
+  dry_run_directory(dry_run_directory const&) = delete;
+  dry_run_directory& operator=(dry_run_directory const&) = delete;
+  ~dry_run_directory();
 
   std::string const& path() const { return path_; }
 

@@ -16,7 +16,7 @@
 
 namespace edl::train {
 
-EDL_INLINE trial_directory::trial_directory() {
+EDL_INLINE dry_run_directory::dry_run_directory() {
   std::error_code failed;
   std::string const base = std::filesystem::temp_directory_path(failed).string();
   path_ = (failed ? "/tmp" : base) + "/edl-dry-run-XXXXXX";
@@ -25,7 +25,7 @@ EDL_INLINE trial_directory::trial_directory() {
                             std::strerror(errno)));
 }
 
-EDL_INLINE trial_directory::~trial_directory() {
+EDL_INLINE dry_run_directory::~dry_run_directory() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
