@@ -54,9 +54,10 @@ struct hyperparameter_view {
 class setting {
  public:
   constexpr setting(float value) : value_(value) {}  // NOLINT(google-explicit-constructor)
-  constexpr setting(float (*read)(void const*), void const* type) : read_(read), type_(type) {}
+  constexpr setting(float (*read)(void const*), void const* type)
+      : constant_(false), read_(read), type_(type) {}
 
-  constexpr bool constant() const { return !read_; }
+  constexpr bool constant() const { return constant_; }
 
   /// Whether a constant is in [least, below). What a user sets is looked at when it is used.
   constexpr bool is_in(float least, float below) const {
@@ -69,6 +70,7 @@ class setting {
 
  private:
   float value_ = 0;
+  bool constant_ = true;  // sanitizers make no constant of whether a function is null
   float (*read_)(void const*) = nullptr;
   void const* type_ = nullptr;
 };

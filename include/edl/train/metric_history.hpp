@@ -32,9 +32,9 @@ class metric_history {
     bool stop = false;  ///< there was no progress for too long
   };
 
-  /// Reads what is there, for a job that begins at version `from`: what was evaluated after it is left out,
-  /// but the best stays, as its model is there. Empty `directory`: nothing is kept. Throws error for a file
-  /// that is none, and usage_error where `best` or `stopping` names none of the `known` metrics.
+  /// Reads what is there, for a job that begins at version `from`. What was evaluated after it is left out.
+  /// The best stays, as its model is there. Empty `directory`: nothing is kept. Throws error for a file that
+  /// is none, and usage_error where `best` or `stopping` names none of the `known` metrics.
   metric_history(std::string const& directory, std::uint64_t from, std::optional<monitor> best,
                  std::optional<early_stopping> stopping, std::vector<std::string> const& known);
 

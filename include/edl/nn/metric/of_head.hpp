@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include "edl/core/shape.hpp"
@@ -39,9 +40,15 @@ struct of_head {
   static constexpr std::string_view name{text.data(), text.size()};
   static constexpr std::size_t totals = M::totals;
   static constexpr bool any_labels = true;
-  using head_type = std::remove_cvref_t<decltype(Heads.template of<Head>())>;
-  static_assert(metric_fits<M>(head_type::output.size() / head_type::labels),
-                "edl: this metric of a head is for another number of classes than the head has");
+  static constexpr bool fits_head = [] {
+    if constexpr (index < std::tuple_size_v<decltype(heads::all)>) {
+      using head = std::tuple_element_t<index, decltype(heads::all)>;
+      return metric_fits<M>(head::output.size() / head::labels);
+    } else {
+      return true;  // there is no such head, which is said elsewhere
+    }
+  }();
+  static_assert(fits_head, "edl: this metric of a head is for another number of classes than the head has");
 
   static void update(std::span<double> sums, shape, int batch, view<float> outputs, view<float> labels,
                      double) {
