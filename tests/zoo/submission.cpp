@@ -79,13 +79,7 @@ std::vector<published> const& every_flag() {
       {"get_model_steps", "2", program, "t"},
       {"data_reader_params", "a=1; b=2", said},
       {"distribution_strategy", "ParameterServerStrategy", cluster},
-      {
-          "model_params",
-          "a=1",
-          program,
-          "tep",
-          {},
-      },
+      {"set", "a=1", program, "tep"},  // by its other name, --model_params
       {"checkpoint_steps", "5", program, "t", {"--checkpoint_dir=/c"}},
       {"checkpoint_dir", "/c", program, "t"},
       {"keep_checkpoint_max", "3", program, "t"},
