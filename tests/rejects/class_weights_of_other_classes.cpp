@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: an option of the model's .loss. is out of range, or its .class_weights. are not as many
-#include "edl/author/model_learner.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 
@@ -12,4 +12,4 @@ struct net {
   static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
 };
 
-int main() { sizeof(edl::author::model_learner<net>); }
+int main() { edl::check_model<net>(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: a metric of the model's .metrics. is for another number of classes than its .network. has
-#include "edl/author/model_learner.hpp"
+#include "edl/author/model_traits.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
@@ -14,4 +14,4 @@ struct net {
   static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
 };
 
-int main() { sizeof(edl::author::model_learner<net>); }
+int main() { edl::check_model<net>(); }

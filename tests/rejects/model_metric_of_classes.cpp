@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: metric_takes<edl::macro_f1<3>, float>
+// rejects: edl: this metric of the model's .metrics. cannot be computed from the labels of its .loss.
+// facts: metric_takes<edl::macro_f1<3>, float>
 #include "edl/author/model_traits.hpp"
+#include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 
 struct net {
-  static constexpr int network = 0;
+  static constexpr auto network =
+      edl::nn::sequential(edl::nn::features{.count = 4}, edl::nn::dense{.units = 3});
   static constexpr edl::nn::huber loss{};
   using metrics = edl::metrics<edl::mae, edl::r2, edl::macro_f1<3>>;
   static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}

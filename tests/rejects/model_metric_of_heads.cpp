@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: metric_takes<edl::auc, edl::nn::own_label<float> >
+// rejects: edl: this metric of the model's .metrics. cannot be computed from the labels of its .loss.
+// facts: metric_takes<edl::auc, edl::nn::own_label<float> >
 #include "edl/author/model_traits.hpp"
+#include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 
 struct net {
-  static constexpr int network = 0;
+  static constexpr auto network =
+      edl::nn::sequential(edl::nn::features{.count = 4}, edl::nn::dense{.units = 4});
   static constexpr auto loss = edl::nn::heads(edl::nn::head<"a", 1>(edl::nn::sigmoid_cross_entropy{}),
                                               edl::nn::head<"b", 3>(edl::nn::softmax_cross_entropy{}));
   using metrics = edl::metrics<edl::of_head<loss, "a", edl::auc>, edl::mean_loss, edl::auc>;

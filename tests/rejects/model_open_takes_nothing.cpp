@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the model's .open. should be
 #include "edl/author/model_traits.hpp"
+#include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 
 struct net {
-  static constexpr int network = 0;
+  static constexpr auto network =
+      edl::nn::sequential(edl::nn::features{.count = 4}, edl::nn::dense{.units = 3});
   static constexpr edl::nn::softmax_cross_entropy loss{};
   static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
   static std::unique_ptr<edl::data::source> open();

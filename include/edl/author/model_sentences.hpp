@@ -154,12 +154,13 @@ constexpr bool explains_options() {
           fit,
           "edl: an option of the model's `loss` is out of range, or its `class_weights` are not as many as "
           "its classes");
-      if constexpr (good_metrics<Model>) {
-        constexpr bool classes = Model::metrics::fit(output.size() / loss::labels(output));
-        static_assert(
-            classes,
-            "edl: a metric of the model's `metrics` is for another number of classes than its `network` has");
-      }
+      if constexpr (good_metrics<Model>)
+        if constexpr (all_measure<typename Model::metrics, read_labels<loss>>) {
+          constexpr bool classes = Model::metrics::fit(output.size() / loss::labels(output));
+          static_assert(classes,
+                        "edl: a metric of the model's `metrics` is for another number of classes than its "
+                        "`network` has");
+        }
     }
   return true;
 }
