@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "edl/optim/on_accelerator.hpp"
 #include "edl/optim/optimizers.hpp"
 
 namespace {
@@ -27,6 +28,8 @@ struct no_rate {
 static_assert(edl::optimizer<edl::sgd> && edl::optimizer<edl::adagrad> && edl::optimizer<edl::adam>);
 static_assert(edl::optimizer<edl::adamw> && edl::optimizer<edl::rmsprop> && edl::optimizer<edl::lion>);
 static_assert(edl::optimizer<edl::lookahead<edl::rmsprop>>);
+static_assert(edl::optimizes_on_accelerator<edl::lookahead<edl::adam>>);
+static_assert(!edl::optimizes_on_accelerator<edl::lookahead<edl::lion>>);
 static_assert(edl::optimizer<sign_descent>);
 static_assert(!edl::optimizer<no_rate> && !edl::optimizer<float>);
 

@@ -60,6 +60,26 @@ TEST_CASE("a wrong value or name is refused with what is expected") {
   CHECK_THROWS_WITH(train::set(none, {{"a", "1"}}), "--set a=1: this model has no hyperparameters");
 }
 
+TEST_CASE("bounds are those that stand in the struct, and no value is more than its type holds") {
+  auto const refuses = [](edl::cli::flag f, std::string const& value) {
+    train::hyperparameters all{std::move(f)};
+    try {
+      train::set(all, {{"x", value}});
+    } catch (edl::usage_error const&) {
+      return true;
+    }
+    return false;
+  };
+  auto const share = train::describe("x", edl::hyperparameter<float>{0.25f, "", 0.1f, 0.9f});
+  CHECK(!refuses(share, "0.9"));
+  CHECK(!refuses(share, "0.1"));
+  CHECK(refuses(share, "0.91"));
+  auto const open = train::describe("x", edl::hyperparameter<float>{0.25f});
+  CHECK(!refuses(open, "3e38"));
+  CHECK(refuses(open, "1e39"));
+  CHECK(refuses(train::describe("x", edl::hyperparameter<int>{-5, "", -10, -1}), "7"));
+}
+
 TEST_CASE("the help lists name, description and value") {
   CHECK(train::help_text({}).empty());
   std::string const text = train::help_text(example());

@@ -90,6 +90,38 @@ TEST_CASE("a history is read again, without what was evaluated after the version
   CHECK(!back.judge(20, accuracy(0.7)).best);
 }
 
+TEST_CASE("after going back, a version that comes out better is the best, and its model is to be written") {
+  job::scratch const dir;
+  {
+    auto h = history(dir / ".");
+    h.add(10, accuracy(0.5));
+    h.add(20, accuracy(0.7));
+  }
+  auto back = history(dir / ".", 10);
+  CHECK(back.judge(20, accuracy(0.8)).best);
+  back.add(20, accuracy(0.8));
+  CHECK(back.best()->values[0].second == 0.8);
+  // Old entries of what is evaluated again decide nothing.
+  auto stopping = history("", 0, 1);
+  stopping.add(10, accuracy(0.5));
+  stopping.add(20, accuracy(0.4));
+  CHECK(stopping.stopped());
+  CHECK(stopping.judge(20, accuracy(0.6)).best);
+  CHECK(!stopping.judge(20, accuracy(0.6)).stop);
+}
+
+TEST_CASE("an infinite value is none, and a run without --save_best leaves the best of others as it is") {
+  job::scratch const dir;
+  metric_history least(dir / ".", 0, monitor{"loss", false}, {}, known);
+  least.add(1, {{"accuracy", 0}, {"loss", -INFINITY}});
+  CHECK(!least.best());
+  least.add(2, accuracy(0.5));
+  CHECK(least.best()->version == 2);
+  metric_history other(dir / ".", 2, {}, early_stopping{.of = {"loss", false}}, known);
+  other.add(3, accuracy(0.9));
+  CHECK(metric_history(dir / ".", 3, monitor{"loss", false}, {}, known).best()->version == 2);
+}
+
 TEST_CASE("a metric that the model has not, and a file that is none, are refused") {
   job::scratch const dir;
   CHECK_THROWS_WITH_AS(metric_history("", 0, monitor{"auc", true}, {}, known),

@@ -58,4 +58,6 @@ TEST_CASE("what is not finite is not made finite by its norm") {
   apply({.norm = 1}, g);
   CHECK(std::isinf(g[0][0]));
   CHECK(g[0][1] == 1);
+  apply({.value = 0.5f, .norm = 1}, g);
+  CHECK(std::isinf(g[0][0]));
 }

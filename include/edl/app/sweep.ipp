@@ -25,7 +25,8 @@
 namespace edl::app {
 namespace detail {
 
-inline constexpr std::uint64_t longest_list = 64u << 20;  // bytes
+inline constexpr std::uint64_t longest_list = 64u << 20;          // bytes
+inline constexpr std::chrono::seconds patience_with_stopped{60};  // each writes a checkpoint
 
 /// The runs of a sweep that are under way, and what has become of the others.
 class sweep_runs {
@@ -87,22 +88,38 @@ class sweep_runs {
       throw error(fmt::format("{} has {} bytes, and is no list of trials", list_, file.size()));
     std::string text(std::size_t(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
-    std::vector<trial> before = trials_from_json(text, list_);
-    if (!std::ranges::equal(before, trials_, {}, &trial::values, &trial::values))
+    sweep_list before = list_from_json(text, list_);
+    if (before.sweep != identity() ||
+        !std::ranges::equal(before.trials, trials_, {}, &trial::values, &trial::values))
       throw usage_error(
-          fmt::format("--output={} holds another sweep: give the same --grid, --random, --trials and "
-                      "--seed to go on, or name another directory",
-                      sweep_.output));
-    trials_ = std::move(before);
+          fmt::format("--output={} holds another sweep ({}): give the same flags to go on, or name another "
+                      "directory",
+                      sweep_.output, before.sweep));
+    trials_ = std::move(before.trials);
+    for (trial& t : trials_)
+      if (!t.value) t.steps = 0;  // what has failed may have been killed
+  }
+
+  /// What results mean something for.
+  std::string identity() const {
+    auto flags = sweep_.train_flags;
+    std::ranges::sort(flags);
+    return fmt::format("--by={}:{} --max_step={} --halving={} --first_steps={} {}", sweep_.by.metric,
+                       sweep_.by.higher ? "max" : "min", sweep_.what.steps, sweep_.what.halving,
+                       sweep_.what.first_steps, fmt::join(flags, " "));
   }
 
   std::string directory(std::size_t trial) const { return fmt::format("{}/trial-{}", sweep_.output, trial); }
 
   std::vector<std::string> command(std::size_t trial, std::uint64_t steps) const {
-    // The shell gives the run a file for what it says.
-    std::vector<std::string> all{
-        "sh",          "-c",   "log=$1; shift; exec \"$@\" >>\"$log\" 2>&1", "sh", directory(trial) + "/log",
-        program_file_, "train"};
+    // The shell gives the run a file for what it says. A terminal's Ctrl-C is the sweep's: it tells its runs.
+    std::vector<std::string> all{"sh",
+                                 "-c",
+                                 "log=$1; shift; exec setsid \"$@\" >>\"$log\" 2>&1",
+                                 "sh",
+                                 directory(trial) + "/log",
+                                 program_file_,
+                                 "train"};
     all.insert(all.end(), sweep_.train_flags.begin(), sweep_.train_flags.end());
     auto const given = [&](std::string const& name) {
       return std::ranges::any_of(sweep_.train_flags,
@@ -139,7 +156,9 @@ class sweep_runs {
       }
       if (under_way.empty()) return std::nullopt;
       if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
-        for (auto& [i, r] : under_way) r.process->stop_all(std::chrono::seconds(10));
+        for (auto& [i, r] : under_way)
+          r.process->stop({platform::role::worker, std::uint32_t(i)}, patience_with_stopped);
+        for (auto& [i, r] : under_way) r.process->stop_all(patience_with_stopped);
         return signal;
       }
       std::vector<std::pair<std::size_t, platform::ending>> ended;
@@ -166,7 +185,7 @@ class sweep_runs {
         for (auto const& [name, value] : found.entries().back().values)
           if (name == sweep_.by.metric && std::isfinite(value)) t.value = value;
     }
-    replace_file(list_, to_json(trials_));
+    replace_file(list_, to_json({identity(), trials_}));
     std::string const what =
         t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
                 : fmt::format("failed ({}); {}/log says why", platform::describe(e), directory(i));

@@ -43,15 +43,21 @@ std::vector<std::uint64_t> rounds_of(sweep_options const& o);
 std::vector<std::size_t> runs_of(std::size_t round, std::vector<trial> const& all, sweep_options const& o,
                                  monitor const& by);
 
-/// A table for people, the best first; `best` many lines at most.
+/// A table for people, the best first; so many lines at most.
 std::string table_of(std::vector<trial> const& all, monitor const& by, std::size_t most = 20);
 
 /// The number of the best trial among those that made the most steps; none where all failed.
 std::optional<std::size_t> best_of(std::vector<trial> const& all, monitor const& by);
 
-/// The trials as JSON, and back; `where` stands in errors.
-std::string to_json(std::vector<trial> const& all);
-std::vector<trial> trials_from_json(std::string const& text, std::string const& where);
+/// The trials of a sweep, and what its results mean something for.
+struct sweep_list {
+  std::string sweep;
+  std::vector<trial> trials;
+};
+
+/// As JSON, and back; `where` stands in errors.
+std::string to_json(sweep_list const& all);
+sweep_list list_from_json(std::string const& text, std::string const& where);
 
 }  // namespace edl::app
 

@@ -188,24 +188,25 @@ EDL_INLINE std::string table_of(std::vector<trial> const& all, monitor const& by
   return text;
 }
 
-EDL_INLINE std::string to_json(std::vector<trial> const& all) {
+EDL_INLINE std::string to_json(sweep_list const& all) {
   nlohmann::json trials = nlohmann::json::array();
-  for (trial const& t : all)
+  for (trial const& t : all.trials)
     trials.push_back({{"hyperparameters", train::write_settings(t.values)},
                       {"steps", t.steps},
                       {"value", t.value ? nlohmann::json(*t.value) : nlohmann::json(nullptr)}});
-  return nlohmann::json{{"trials", std::move(trials)}}.dump(1) + "\n";
+  return nlohmann::json{{"sweep", all.sweep}, {"trials", std::move(trials)}}.dump(1) + "\n";
 }
 
-EDL_INLINE std::vector<trial> trials_from_json(std::string const& text, std::string const& where) try {
-  std::vector<trial> all;
+EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const& where) try {
+  sweep_list all;
   nlohmann::json const list = nlohmann::json::parse(text);
+  all.sweep = list.at("sweep").get<std::string>();
   for (nlohmann::json const& one : list.at("trials")) {
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),
             .steps = one.at("steps").get<std::uint64_t>(),
             .value = {}};
     if (!one.at("value").is_null()) t.value = one.at("value").get<double>();
-    all.push_back(std::move(t));
+    all.trials.push_back(std::move(t));
   }
   return all;
 } catch (nlohmann::json::exception const& e) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 namespace edl {
 
@@ -20,7 +22,10 @@ class class_list {
    public:
     place(class_list const& of, std::size_t number) : of_(of), number_(number) {}
     place(place const&) = default;
-    void operator=(std::int64_t label) const { of_.set(number_, label); }
+    template <std::integral Label>
+    void operator=(Label label) const {
+      of_.set(number_, std::int64_t(label));
+    }
     void operator=(place const& other) const { *this = std::int64_t(other); }
     operator std::int64_t() const { return of_.labels_[number_]; }
 
@@ -45,7 +50,10 @@ class class_list {
   /// Sets the first places to these labels, and the others to −1. Throws data_error where there are more than
   /// places.
   template <class Labels>
-    requires requires(Labels const& l) { std::int64_t(*l.begin()), l.end(); }
+    requires requires(Labels const& l) {
+      requires std::integral<std::remove_cvref_t<decltype(*l.begin())>>;
+      l.end();
+    }
   class_list const& operator=(Labels const& labels) const {
     std::ranges::fill(labels_, none);
     std::size_t number = 0;

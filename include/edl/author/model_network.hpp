@@ -70,7 +70,7 @@ struct loss_takes {
   static constexpr bool value = nn::loss_fits<Loss>(Output);
   static_assert(value,
                 "edl: the model's `loss` cannot be computed from as many outputs as its `network` has: "
-                "`softmax_cross_entropy` takes two or more, `heads` the sum of those of its heads");
+                "losses of classes take two or more, `heads` the sum of those of its heads");
 };
 
 }  // namespace edl::detail

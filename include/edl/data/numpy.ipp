@@ -143,9 +143,10 @@ EDL_INLINE npy_header read_npy_header(std::string_view first, std::uint64_t file
   h.begin = at + size;
   npy_dictionary(first.substr(at, size)).read(h);
   if (h.extents.empty()) throw data_error("is a single number; its first axis should count the records");
+  bool const none = std::ranges::find(h.extents, std::uint64_t{0}) != h.extents.end();
   std::uint64_t left = (file_size - h.begin) / h.width;
   for (std::uint64_t const extent : h.extents) {
-    if (extent > 0 && left / extent == 0)
+    if (!none && left / extent == 0)
       throw data_error(fmt::format("its shape has more values than the {} bytes of the file", file_size));
     left /= std::max<std::uint64_t>(extent, 1);
   }

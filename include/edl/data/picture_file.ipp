@@ -47,7 +47,8 @@ struct png_input {
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::vector<png_bytep> rows;
-  std::string refused;  // by us, not by the library
+  std::uint64_t bits = 0;  // of a place in the file
+  std::string refused;     // by us, not by the library
   char said[128] = "no reason given";
 
   ~png_input() { png_destroy_read_struct(&png, &info, nullptr); }
@@ -71,7 +72,7 @@ inline bool png_room(png_input& of, std::size_t file_size) noexcept try {
   std::uint64_t const height = png_get_image_height(of.png, of.info),
                       width = png_get_image_width(of.png, of.info);
   // A byte of a deflated stream makes 1,032 at most.
-  if (std::uint64_t const bits = height * width * png_get_bit_depth(of.png, of.info);
+  if (std::uint64_t const bits = height * width * of.bits;
       height <= most_side && width <= most_side && bits / 8 > (std::uint64_t(file_size) + 16) * 1032)
     throw data_error(
         fmt::format("says that it has {} × {} places, which {} bytes cannot hold", height, width, file_size));
@@ -94,6 +95,7 @@ inline bool png_read(png_input& of) {
   png_set_chunk_cache_max(of.png, 128);
   png_set_chunk_malloc_max(of.png, 8u << 20);
   png_read_info(of.png, of.info);
+  of.bits = std::uint64_t(png_get_bit_depth(of.png, of.info)) * png_get_channels(of.png, of.info);
   png_set_expand(of.png);
   png_set_scale_16(of.png);
   png_set_strip_alpha(of.png);

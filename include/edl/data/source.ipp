@@ -153,7 +153,12 @@ EDL_INLINE std::unique_ptr<source> open_directory(std::string const& directory,
   if (paths.empty()) throw error(fmt::format("{}: holds no data files", directory));
   if (std::ranges::all_of(paths, [](auto const& path) { return names_picture(path); }))
     return std::make_unique<picture_folder>(directory);
-  auto const kind = kind_of_file(paths.front());
+  // An empty file says nothing of the others.
+  auto const telling = std::ranges::find_if(paths, [](auto const& path) {
+    std::error_code unknown;
+    return std::filesystem::file_size(path, unknown) != 0;
+  });
+  auto const kind = kind_of_file(telling == paths.end() ? paths.front() : *telling);
   bool const same = std::ranges::all_of(paths, [&](auto const& path) {
     return kind == file_kind::recordio || kind == file_kind::tfrecord || kind_of_file(path) == kind;
   });
@@ -229,9 +234,9 @@ EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options co
 
 EDL_INLINE std::unique_ptr<source> open_list(std::vector<std::string> const& paths,
                                              source_options const& options, opener const& own) {
-  bool const plain = !own && options.as == format::automatic && std::ranges::all_of(paths, [](auto const& p) {
-    return type_of(p) == std::filesystem::file_type::regular;
-  });
+  bool const plain = options.as == format::automatic && std::ranges::all_of(paths, [&](auto const& p) {
+                       return type_of(p) == std::filesystem::file_type::regular && !(own && own(p, options));
+                     });
   if (plain) {
     auto const kind = kind_of_file(paths.front());
     if (std::ranges::all_of(paths, [&](auto const& p) { return kind_of_file(p) == kind; }))

@@ -378,12 +378,17 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
       log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
     co_await pause(std::min(options_.storage_pause, options_.final_patience));
   }
+  if (coordinator_.over() || !coordinator_.evaluations().to_be_judged(version)) co_return;
+  bool stops = false;
+  if (failed.empty() && around_.judged) try {
+      stops = around_.judged(of);
+    } catch (std::exception const& e) {
+      failed = e.what();
+    }
   if (!failed.empty())
     log_.warning(
-        fmt::format("version {} is the best, but its model cannot be written, and it does not count: {}",
-                    version, failed));
-  else if (around_.judged && around_.judged(of))
-    coordinator_.stop(now());
+        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, failed));
+  if (stops) coordinator_.stop(now());
   coordinator_.judged(version, now());
   obey();
 }

@@ -42,6 +42,10 @@ inline void apply(accelerator& d, adagrad const& o, std::span<float> weights, vi
 }
 
 template <class Optimizer>
+  requires requires(accelerator& d, Optimizer const& of, std::span<float> w, view<float> g,
+                    std::span<std::span<float> const> slots) {
+    apply(d, of, w, g, slots, 0.0f, std::uint64_t{});
+  }
 void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weights, view<float> gradients,
            std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
   std::span<float> const slow = slots.back();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <string>
@@ -49,11 +50,12 @@ cli::flag describe(std::string_view name, hyperparameter<T> const& of) {
   } else if constexpr (std::integral<T>) {
     f.what = cli::flag::kind::whole;
     f.least = std::int64_t(of.least);
-    f.most = std::uint64_t(of.most);
+    f.most = std::uint64_t(std::max<T>(of.most, 0));
   } else {
     f.what = cli::flag::kind::number;
-    if (of.least > std::numeric_limits<T>::lowest()) f.lowest = of.least;
-    if (of.most < std::numeric_limits<T>::max()) f.highest = of.most;
+    // As a user writes them: 0.9 of a float is not the double 0.9.
+    f.lowest = cli::parse_number<double>(fmt::format("{}", of.least));
+    f.highest = cli::parse_number<double>(fmt::format("{}", of.most));
   }
   return f;
 }

@@ -115,10 +115,12 @@ class local_links final : public worker::master_link, public worker::parameter_l
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change, std::span<sparse::row_gradients const> rows) override {
     ps::push_result const r = store_.push(minibatch, version, gradients, state_change, rows);
-    if (r.evaluate || r.checkpoint)
+    // In use from now on: what is newer does not take its place before it is evaluated.
+    bool const evaluate = r.evaluate && store_.has_evaluation(r.version);
+    if (evaluate || r.checkpoint)
       master_.version_reached({.generation = master_.generation(),
                                .version = r.version,
-                               .evaluate = r.evaluate,
+                               .evaluate = evaluate,
                                .checkpoint = r.checkpoint},
                               now());
     alive();
@@ -219,6 +221,17 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
   /// The best is written before it is said to be the best.
   void judge(master::evaluation_result const& r) {
+    try {
+      keep(r);
+      if (history_->stopped()) master_.stop(now());
+    } catch (std::exception const& e) {
+      log_.warning(fmt::format("the evaluation of version {} does not count, it cannot be kept: {}",
+                               r.of.version, e.what()));
+    }
+    master_.judged(r.of.version, now());
+  }
+
+  void keep(master::evaluation_result const& r) {
     auto const metrics = program_.metrics(r.totals);
     auto const verdict = history_->judge(r.of.version, metrics);
     if (verdict.best) {
@@ -228,8 +241,6 @@ class local_links final : public worker::master_link, public worker::parameter_l
       export_to(best_path(job_), what.variables(), what.version());
     }
     history_->add(r.of.version, metrics);
-    if (verdict.stop) master_.stop(now());
-    master_.judged(r.of.version, now());
   }
 
   void export_to(std::string const& directory, view<float> variables, std::uint64_t version) {

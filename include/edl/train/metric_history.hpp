@@ -53,6 +53,7 @@ class metric_history {
  private:
   void read(std::uint64_t from);
   void write() const;
+  bool take(std::uint64_t version, metrics const& values);
   static double value_of(metrics const& values, std::string const& name);
 
   std::string path_;  // empty: nothing is kept
@@ -60,6 +61,7 @@ class metric_history {
   std::optional<early_stopping> stopping_;
   std::vector<entry> entries_;  // by version
   std::optional<entry> best_;
+  std::string others_best_;  // JSON, of a run that kept the best, where this one does not
 };
 
 /// The history of a job as it asks for it; nothing where it decides by no metric.

@@ -70,7 +70,10 @@ EDL_INLINE void metric_history::read(std::uint64_t from) {
       if (entry e = detail::entry_of(one);
           e.version <= from && (entries_.empty() || entries_.back().version < e.version))
         entries_.push_back(std::move(e));
-    if (monitor_ && all.contains("best") && all["best"].at("metric") == monitor_->metric)
+    if (!all.contains("best")) return;
+    if (!monitor_)
+      others_best_ = all["best"].dump();
+    else if (all["best"].at("metric") == monitor_->metric)
       best_ = detail::entry_of(all["best"]);
   } catch (nlohmann::json::exception const& e) {
     throw error(fmt::format(
@@ -87,23 +90,27 @@ EDL_INLINE double metric_history::value_of(metrics const& values, std::string co
 EDL_INLINE metric_history::verdict metric_history::judge(std::uint64_t version, metrics const& values) const {
   metric_history with = *this;
   with.path_.clear();
-  bool const before = stopped();
-  with.add(version, values);
-  // What is evaluated after the end was decided changes nothing: how much there is of it is chance.
-  return {.best = !before && with.best_ && with.best_->version == version &&
-                  (!best_ || best_->version != version),
-          .stop = with.stopped()};
+  bool const best = with.take(version, values);
+  return {.best = best, .stop = with.stopped()};
 }
 
 EDL_INLINE void metric_history::add(std::uint64_t version, metrics const& values) {
-  bool const before = stopped();
-  std::erase_if(entries_, [&](entry const& e) { return e.version >= version; });
-  entries_.push_back({version, values});
-  double const value = monitor_ ? value_of(values, monitor_->metric) : 0;
-  if (monitor_ && !before && !std::isnan(value) &&
-      (!best_ || monitor_->better(value, value_of(best_->values, monitor_->metric))))
-    best_ = entries_.back();
+  take(version, values);
   if (!path_.empty()) write();
+}
+
+/// Whether it is the best so far. What is evaluated after the end was decided changes nothing: how much there
+/// is of it is chance.
+EDL_INLINE bool metric_history::take(std::uint64_t version, metrics const& values) {
+  std::erase_if(entries_, [&](entry const& e) { return e.version >= version; });
+  bool const before = stopped();
+  entries_.push_back({version, values});
+  if (!monitor_ || before) return false;
+  double const value = value_of(values, monitor_->metric);
+  bool const better =
+      std::isfinite(value) && (!best_ || monitor_->better(value, value_of(best_->values, monitor_->metric)));
+  if (better) best_ = entries_.back();
+  return better;
 }
 
 EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
@@ -113,7 +120,7 @@ EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
   for (entry const& e : entries_) {
     double const value = value_of(e.values, stopping_->of.metric);
     double const delta = stopping_->of.higher ? stopping_->min_delta : -stopping_->min_delta;
-    if (!std::isnan(value) && (!best || stopping_->of.better(value, *best + delta))) {
+    if (std::isfinite(value) && (!best || stopping_->of.better(value, *best + delta))) {
       best = value;
       without = 0;
     } else if (++without >= stopping_->patience) {
@@ -126,6 +133,7 @@ EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
 EDL_INLINE void metric_history::write() const {
   nlohmann::json all{{"evaluations", nlohmann::json::array()}};
   for (entry const& e : entries_) all["evaluations"].push_back(detail::to_json(e));
+  if (!others_best_.empty()) all["best"] = nlohmann::json::parse(others_best_);
   if (best_) {
     all["best"] = detail::to_json(*best_);
     all["best"]["metric"] = monitor_->metric;

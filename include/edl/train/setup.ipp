@@ -28,6 +28,17 @@ inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   return a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
 }
 
+/// Versions that are kept for evaluations. What workers have in hand is trained on before an evaluation is
+/// begun: two tasks each. None of these versions is to be given up where they decide on something.
+inline std::size_t frozen_versions(job const& j) {
+  constexpr std::size_t usual = 2, most = 64;
+  if (!(j.save_best || j.early_stopping) || j.evaluation_steps == 0) return usual;
+  std::uint64_t const pushing =
+      j.how == strategy::parameter_server ? std::uint64_t(std::max(1, j.num_workers)) : 1;
+  std::uint64_t const steps = 2 * std::uint64_t(j.num_minibatches_per_task) * pushing;
+  return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation_steps));
+}
+
 inline kernels kernels_of(job const& j) {
   return j.deterministic && j.kernels == kernels::measured ? kernels::fixed : j.kernels;
 }
@@ -144,7 +155,8 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .rule = *p.rule,
           .when = when,
           .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
-          .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0};
+          .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0,
+          .most_frozen = detail::frozen_versions(j)};
 }
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {

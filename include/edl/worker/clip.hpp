@@ -15,7 +15,7 @@ struct clipping {
 
 /// Bounds a gradient that lies in several parts. The norm is that of all parts together (Pascanu et al.,
 /// 2013). It is summed in double precision and in one order, so that equal gradients give equal bits. A
-/// gradient that is not finite is left as it is.
+/// gradient that is not finite stays so: it is an error, and not a large number.
 void clip(clipping const& how, std::span<std::span<float> const> gradient);
 
 }  // namespace edl::worker

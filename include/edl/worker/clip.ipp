@@ -31,7 +31,7 @@ EDL_INLINE void clip(clipping const& how, std::span<std::span<float> const> grad
   if (how.value > 0)
     for (std::span<float> const part : gradient)
       for (float& g : part)
-        if (std::abs(g) > how.value) g = std::copysign(how.value, g);
+        if (std::abs(g) > how.value && std::isfinite(g)) g = std::copysign(how.value, g);
   if (how.norm <= 0) return;
   double squares = 0;
   for (std::span<float> const part : gradient) squares += detail::sum_of_squares(part);

@@ -141,6 +141,7 @@ class session {
   std::optional<contribution> at_work_;  // the minibatch whose gradients are computed
   gradients_ready ready_;
   std::vector<std::vector<float>> slots_;
+  std::vector<std::span<float>> clipped_;  // the parts of a gradient
 
   progress seen_;
   std::function<bool()> stopping_;

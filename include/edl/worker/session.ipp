@@ -264,9 +264,9 @@ EDL_INLINE void session::pull_rows(data::batch& b) {
 }
 
 EDL_INLINE void session::clip_gradients() {
-  std::vector<std::span<float>> parts{model_.gradients_to_change()};
-  for (std::size_t t = 0; t < rows_.tables(); ++t) parts.push_back(rows_.gradients(t));
-  clip(options_.clip, parts);
+  clipped_.assign(1, model_.gradients_to_change());
+  for (std::size_t t = 0; t < rows_.tables(); ++t) clipped_.push_back(rows_.gradients(t));
+  clip(options_.clip, clipped_);
 }
 
 EDL_INLINE void session::train(lease& l, data::batch& b) {

@@ -13,14 +13,14 @@
 namespace edl::nn {
 
 /// How far softmax(outputs) is from the distribution that the labels are, Σ z·(log z − log softmax(x)), per
-/// sample (Kullback and Leibler, 1951). There is a probability for each output of a sample, and they add up
-/// to
-/// 1. A probability of 0 adds nothing. The gradient is that of cross entropy.
+/// sample (Kullback and Leibler, 1951). There is a probability for each output of a sample. Their sum is one.
+/// A probability of 0 adds nothing. The gradient is that of cross entropy.
 struct kullback_leibler {
   using label = float;
   static constexpr bool class_labels = false;
   static constexpr std::size_t labels(shape output) { return output.size(); }
   static constexpr bool valid(label l, shape) { return l >= 0 && l <= 1; }
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
 
   /// See `loss_function`. Every label must be `valid`.
   template <class T>

@@ -30,6 +30,8 @@ struct sequence_cross_entropy {
     return std::size_t(output.height) * std::size_t(output.width);
   }
   static constexpr bool valid(label l, shape output) { return l >= ignored && l < output.channels; }
+  /// Of one class the loss is always 0; of one place it is `softmax_cross_entropy`.
+  static constexpr bool fits(shape output) { return output.channels > 1 && labels(output) > 1; }
   constexpr bool options_fit(shape output) const {
     return label_smoothing >= 0 && label_smoothing < 1 && class_weights.fit(std::size_t(output.channels));
   }

@@ -25,6 +25,7 @@ struct softmax_focal {
   static constexpr bool class_labels = true;
   static constexpr std::size_t labels(shape) { return 1; }
   static constexpr bool valid(label l, shape output) { return l >= 0 && std::size_t(l) < output.size(); }
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
   constexpr bool options_fit(shape output) const { return gamma >= 0 && class_weights.fit(output.size()); }
 
   /// See `loss_function`. Every label must be `valid`.

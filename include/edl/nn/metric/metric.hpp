@@ -69,6 +69,8 @@ struct is_a_metric {
   static constexpr bool has_update = updates_by<std::int32_t> || updates_by<float>;
   static constexpr bool has_value = requires(view<double> merged) {
     { M::value(merged) } -> std::convertible_to<double>;
+  } || requires(view<double> merged) {
+    { M::values(merged) } -> std::same_as<metric_values>;
   };
   static_assert(has_name, "edl: this metric has no `static constexpr std::string_view name`");
   static_assert(has_totals, "edl: this metric has no `static constexpr std::size_t totals`");
