@@ -114,17 +114,15 @@ constexpr bool explains_augmentation() {
 }
 template <class Model>
 constexpr bool explains_network() {
-  if constexpr (!good_network<Model>)
-    return true;
-  else if constexpr (!checked_network<Model::network>::value)
-    return true;
-  else if constexpr (!whole_network<Model::network>)
-    return nn::explain_network<Model::network, basic_backend<float>>();
-  else if constexpr (good_loss<Model>)
-    return sizeof(loss_takes<typename loss_member<Model>::type,
-                             Model::network.body.output(Model::network.input)>) > 0;
-  else
-    return true;
+  if constexpr (good_network<Model>)
+    if constexpr (checked_network<Model::network>::value) {
+      if constexpr (!whole_network<Model::network>)
+        return nn::explain_network<Model::network, basic_backend<float>>();
+      else if constexpr (good_loss<Model>)
+        return sizeof(loss_takes<typename loss_member<Model>::type,
+                                 Model::network.body.output(Model::network.input)>) > 0;
+    }
+  return true;
 }
 template <class Model>
 constexpr bool explains_metrics() {
