@@ -234,17 +234,19 @@ EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options co
 
 EDL_INLINE std::unique_ptr<source> open_list(std::vector<std::string> const& paths,
                                              source_options const& options, opener const& own) {
-  bool const plain = options.as == format::automatic && std::ranges::all_of(paths, [&](auto const& p) {
-                       return type_of(p) == std::filesystem::file_type::regular && !(own && own(p, options));
+  std::vector<std::pair<std::string, std::unique_ptr<source>>> parts;
+  for (auto const& path : paths) parts.emplace_back(path, own ? own(path, options) : nullptr);
+  bool const plain = options.as == format::automatic && std::ranges::all_of(parts, [](auto const& part) {
+                       return !part.second && type_of(part.first) == std::filesystem::file_type::regular;
                      });
   if (plain) {
     auto const kind = kind_of_file(paths.front());
     if (std::ranges::all_of(paths, [&](auto const& p) { return kind_of_file(p) == kind; }))
       if (auto together = open_together(paths, kind, options)) return together;
   }
-  if (paths.size() == 1) return open_path(paths.front(), options, own, false);
-  std::vector<std::pair<std::string, std::unique_ptr<source>>> parts;
-  for (auto const& path : paths) parts.emplace_back(path, open_path(path, options, own, false));
+  for (auto& [path, opened] : parts)
+    if (!opened) opened = open_path(path, options, {}, false);
+  if (parts.size() == 1) return std::move(parts.front().second);
   return std::make_unique<joined_source>(std::move(parts));
 }
 
