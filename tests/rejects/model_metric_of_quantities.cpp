@@ -9,7 +9,7 @@
 struct net {
   static constexpr auto network =
       edl::nn::sequential(edl::nn::features{.count = 4}, edl::nn::dense{.units = 3});
-  static constexpr edl::nn::sequence_cross_entropy loss{};
+  static constexpr edl::nn::softmax_cross_entropy loss{};
   using metrics = edl::metrics<edl::perplexity, edl::f1_score>;
   static void feed(edl::example const&, edl::sample<net>&, edl::mode) {}
 };
