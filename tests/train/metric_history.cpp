@@ -26,18 +26,16 @@ metric_history::metrics accuracy(double a) { return {{"accuracy", a}, {"loss", 1
 
 TEST_CASE("the best is the first of the highest, and patience counts what is not better") {
   auto h = history("", 0);
-  CHECK(h.judge(10, accuracy(0.5)).best);
+  CHECK(h.is_best(10, accuracy(0.5)));
   h.add(10, accuracy(0.5));
-  CHECK(!h.judge(20, accuracy(0.5)).best);
+  CHECK(!h.is_best(20, accuracy(0.5)));
   h.add(20, accuracy(0.5));
-  CHECK(h.judge(30, accuracy(0.6)).best);
-  CHECK(!h.judge(30, accuracy(0.6)).stop);
-  CHECK(h.judge(30, accuracy(0.5)).stop);
+  CHECK(h.is_best(30, accuracy(0.6)));
   h.add(30, accuracy(0.4));
   CHECK(h.stopped_at() == 30);
   CHECK(h.best()->version == 10);
   // What comes after the end was decided changes nothing.
-  CHECK(!h.judge(40, accuracy(0.9)).best);
+  CHECK(!h.is_best(40, accuracy(0.9)));
   h.add(40, accuracy(0.9));
   CHECK(h.best()->version == 10);
   CHECK(h.stopped_at() == 30);
@@ -61,7 +59,7 @@ TEST_CASE("progress below the least difference is none, and lower may be better"
 
 TEST_CASE("a metric that is no number is never the best") {
   auto h = history("");
-  CHECK(!h.judge(1, accuracy(std::nan(""))).best);
+  CHECK(!h.is_best(1, accuracy(std::nan(""))));
   h.add(1, accuracy(std::nan("")));
   CHECK(!h.best());
   h.add(2, accuracy(0.1));
@@ -87,7 +85,7 @@ TEST_CASE("a history is read again, without what was evaluated after the version
   CHECK(back.entries().size() == 1);
   CHECK(!back.stopped());
   CHECK(back.best()->version == 20);
-  CHECK(!back.judge(20, accuracy(0.7)).best);
+  CHECK(!back.is_best(20, accuracy(0.7)));
 }
 
 TEST_CASE("after going back, a version that comes out better is the best, and its model is to be written") {
@@ -98,7 +96,7 @@ TEST_CASE("after going back, a version that comes out better is the best, and it
     h.add(20, accuracy(0.7));
   }
   auto back = history(dir / ".", 10);
-  CHECK(back.judge(20, accuracy(0.8)).best);
+  CHECK(back.is_best(20, accuracy(0.8)));
   back.add(20, accuracy(0.8));
   CHECK(back.best()->values[0].second == 0.8);
   // Old entries of what is evaluated again decide nothing.
@@ -106,8 +104,7 @@ TEST_CASE("after going back, a version that comes out better is the best, and it
   stopping.add(10, accuracy(0.5));
   stopping.add(20, accuracy(0.4));
   CHECK(stopping.stopped());
-  CHECK(stopping.judge(20, accuracy(0.6)).best);
-  CHECK(!stopping.judge(20, accuracy(0.6)).stop);
+  CHECK(stopping.is_best(20, accuracy(0.6)));
 }
 
 TEST_CASE("an infinite value is none, and a run without --save_best leaves the best of others as it is") {

@@ -217,7 +217,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               [this](master::evaluation_result const& result) {
                 view_.evaluated(program_.metrics(result.totals), result.of.version, result.records);
                 log_.info(train::evaluation_line(program_, result));
-                return history_ && history_->judge(result.of.version, program_.metrics(result.totals)).best;
+                return history_ && history_->is_best(result.of.version, program_.metrics(result.totals));
               },
           .ended =
               [this](std::string const& error) {

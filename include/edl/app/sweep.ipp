@@ -181,9 +181,10 @@ class sweep_runs {
       train::metric_history const found(directory(i) + "/checkpoints",
                                         std::numeric_limits<std::uint64_t>::max(), sweep_.by, {},
                                         program_.metric_names);
-      if (!found.entries().empty())
-        for (auto const& [name, value] : found.entries().back().values)
-          if (name == sweep_.by.metric && std::isfinite(value)) t.value = value;
+      double const value = found.entries().empty()
+                               ? std::numeric_limits<double>::quiet_NaN()
+                               : found.value_of(found.entries().back().values, sweep_.by.metric);
+      if (std::isfinite(value)) t.value = value;
     }
     replace_file(list_, to_json({identity(), trials_}));
     std::string const what =

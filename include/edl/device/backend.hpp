@@ -167,8 +167,8 @@ class basic_backend {
   virtual void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
   virtual void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
 
-  // ---- Words and time. A backend that lacks one throws edl::error: layers that need it are not portable.
-  // ----
+  // ---- Words and time ----
+  // A backend that lacks one throws edl::error: layers that need it are not portable.
 
   /// y = gamma · (x − mean) / √(variance + epsilon) + beta along each row. `kept` takes the mean and
   /// 1 / √(variance + epsilon) of each row.

@@ -233,8 +233,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
   void keep(master::evaluation_result const& r) {
     auto const metrics = program_.metrics(r.totals);
-    auto const verdict = history_->judge(r.of.version, metrics);
-    if (verdict.best) {
+    if (history_->is_best(r.of.version, metrics)) {
       ps::snapshot const what =
           r.of.version == store_.version() ? store_.snapshot() : store_.evaluation(r.of.version);
       std::filesystem::create_directories(best_path(job_));

@@ -26,22 +26,20 @@ class metric_history {
     metrics values;
   };
 
-  /// What the metrics of a version mean.
-  struct verdict {
-    bool best = false;  ///< better than all before
-    bool stop = false;  ///< there was no progress for too long
-  };
-
   /// Reads what is there, for a job that begins at version `from`. What was evaluated after it is left out.
   /// The best stays, as its model is there. Empty `directory`: nothing is kept. Throws error for a file that
   /// is none, and usage_error where `best` or `stopping` names none of the `known` metrics.
   metric_history(std::string const& directory, std::uint64_t from, std::optional<monitor> best,
                  std::optional<early_stopping> stopping, std::vector<std::string> const& known);
 
-  verdict judge(std::uint64_t version, metrics const& values) const;
+  /// Whether this version would be the best so far.
+  bool is_best(std::uint64_t version, metrics const& values) const;
 
   /// Takes metrics in, and keeps them.
   void add(std::uint64_t version, metrics const& values);
+
+  /// That of a metric; NaN where it is not there.
+  static double value_of(metrics const& values, std::string const& name);
 
   /// Whether the job has ended early.
   bool stopped() const { return stopped_at().has_value(); }
@@ -54,7 +52,6 @@ class metric_history {
   void read(std::uint64_t from);
   void write() const;
   bool take(std::uint64_t version, metrics const& values);
-  static double value_of(metrics const& values, std::string const& name);
 
   std::string path_;  // empty: nothing is kept
   std::optional<monitor> monitor_;

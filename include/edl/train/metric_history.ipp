@@ -87,11 +87,8 @@ EDL_INLINE double metric_history::value_of(metrics const& values, std::string co
   return found == values.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
 }
 
-EDL_INLINE metric_history::verdict metric_history::judge(std::uint64_t version, metrics const& values) const {
-  metric_history with = *this;
-  with.path_.clear();
-  bool const best = with.take(version, values);
-  return {.best = best, .stop = with.stopped()};
+EDL_INLINE bool metric_history::is_best(std::uint64_t version, metrics const& values) const {
+  return metric_history(*this).take(version, values);
 }
 
 EDL_INLINE void metric_history::add(std::uint64_t version, metrics const& values) {
@@ -155,10 +152,9 @@ EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history c
         fmt::format("Early stopping: {} has made no progress in the {} evaluations up to version {}",
                     j.early_stopping->of.metric, j.early_stopping->patience, *at));
   if (auto const& best = h.best())
-    for (auto const& [name, value] : best->values)
-      if (name == j.save_best->metric)
-        lines.push_back(
-            fmt::format("Best {}: {:.6g} at version {}, in {}", name, value, best->version, best_path(j)));
+    lines.push_back(fmt::format("Best {}: {:.6g} at version {}, in {}", j.save_best->metric,
+                                metric_history::value_of(best->values, j.save_best->metric), best->version,
+                                best_path(j)));
   return lines;
 }
 
