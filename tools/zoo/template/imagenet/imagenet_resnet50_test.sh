@@ -11,6 +11,6 @@ fail() { cat "$work/log" >&2; echo "$1" >&2; exit 1; }
 sed -n 's/.*Loss = \([0-9.e+-]*\),.*/\1/p' "$work/log" | awk '
   { losses[NR] = $1 }
   END {
-    for (i = 0; i < 5; ++i) first += losses[1 + i], last += losses[NR - i]
+    for (i = 0; i < 5; ++i) { first += losses[1 + i]; last += losses[NR - i] }
     exit !(NR == 22 && last < 0.75 * first)
   }' || fail "the loss did not fall enough"
