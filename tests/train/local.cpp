@@ -172,6 +172,7 @@ TEST_CASE("--max_step ends a job at exactly that step, and a longer one goes on 
       CHECK(j.wait() == 0);
       CAPTURE(j.log());
       CHECK(last(j.log()) == steps);
+      CHECK(has(j.log(), "model: version " + std::to_string(steps)));
       job::run audit({"audit", checkpoints});
       CHECK(audit.wait() == 0);
     }

@@ -158,9 +158,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
   using clock = std::chrono::steady_clock;
   static clock::time_point now() { return clock::now(); }
 
-  /// Heartbeats tell the loss now and then; here it is known.
+  /// Heartbeats tell the version and the loss now and then; here they are known.
   master::job_progress progress() const {
     master::job_progress p = master_.progress();
+    p.version = store_.version();
     if (seen_ && seen_->loss != 0) p.loss = seen_->loss;
     return p;
   }
