@@ -46,6 +46,17 @@ TEST_CASE("the tutorials' flags are understood") {
   CHECK(job({"train", "--training_data=d", "--records_per_task=640"}).num_minibatches_per_task == 10);
 }
 
+TEST_CASE("a moving average keeps less than all, and is not made by GPUs that sum") {
+  CHECK(job({"train", "--training_data=d"}).moving_average == 0);
+  CHECK(job({"train", "--training_data=d", "--moving_average=0.999"}).moving_average == 0.999f);
+  CHECK(refusal({"train", "--training_data=d", "--moving_average=1"}) ==
+        "--moving_average=1: expected at least 0 and less than 1");
+  CHECK(contains(refusal({"train", "--training_data=d", "--moving_average=-0.1"}), "--moving_average"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--distribution_strategy=AllreduceStrategy",
+                          "--allreduce_transport=nccl", "--moving_average=0.9"}),
+                 "leave out --moving_average"));
+}
+
 TEST_CASE("workers or servers ask for a cluster of processes") {
   auto const j = job({"train", "--training_data=d", "--num_workers=4"});
   CHECK(j.how == edl::strategy::parameter_server);

@@ -292,6 +292,10 @@ inline void training(table& t) {
   t.flag("clip_norm", &job::clip_norm, "workers",
          "scale a minibatch's gradient, rows of tables included, to at most this Euclidean norm; 0: none")
       .only(train);
+  t.flag("moving_average", &job::moving_average, "servers, workers",
+         "share of a moving average of the weights that each step keeps, less than 1; evaluations, --output "
+         "and --save_best take the average in place of the weights; 0: none")
+      .only(train);
   t.flag("evaluation_steps", &job::evaluation_steps, "master, workers",
          "evaluate every so many versions of the model, and the last; 0: the last only")
       .only(train)

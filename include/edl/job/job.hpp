@@ -94,6 +94,7 @@ struct job {
   bool lr_staleness_modulation = false;
   int get_model_steps = 1;
   float clip_value = 0, clip_norm = 0;  ///< of a minibatch's gradient; 0: it is not clipped
+  float moving_average = 0;             ///< decay of the average of the weights; 0: there is none
   int relaunch_on_worker_failure = 1;
   int max_task_retries = 3;
   int master_timeout = 900;  ///< seconds that workers and servers wait for a master that is away

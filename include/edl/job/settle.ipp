@@ -57,6 +57,14 @@ inline void settle_steps(job& j) {
     throw usage_error(
         fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
                     j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
+  if (!(j.moving_average < 1))
+    throw usage_error(
+        fmt::format("--moving_average={}: expected at least 0 and less than 1", j.moving_average));
+  if (j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl &&
+      j.moving_average > 0)
+    throw usage_error(
+        "--allreduce_transport=nccl makes steps on GPUs, and the hosts keep an average of the weights: leave "
+        "out --moving_average");
   if (j.use_async) j.grads_to_wait = 1;
   if (!j.use_async || j.how == strategy::allreduce) j.get_model_steps = 1;
   bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);

@@ -229,6 +229,7 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> var
   settle.set_generation(coordinator_.generation());
   wire::PullRequest request;
   request.set_generation(coordinator_.generation());
+  request.set_frozen(true);  // as it would be evaluated
   net::outgoing const ask{
       .method = wire::method::settle, .message = wire::pack(settle), .timeout = control_timeout};
   std::multimap<std::uint64_t, keeper, std::greater<>> newest;
@@ -240,6 +241,7 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> var
       why = e.what();
     }
   for (auto const& [version, k] : newest) try {
+      request.set_version(version);
       net::outgoing what{
           .method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
       what.into.push_back(std::as_writable_bytes(variables));
@@ -308,7 +310,18 @@ EDL_INLINE asio::awaitable<void> server::write_model(std::string const& path, vi
   co_return;
 }
 
-// Of the current version, or of a frozen one; each keeper has one range.
+// Of what a keeper has of its range, when nobody trains any more.
+EDL_INLINE asio::awaitable<std::uint64_t> server::version_of(keeper const& k) {
+  wire::SettleRequest request;
+  request.set_generation(coordinator_.generation());
+  request.set_range(k.range);
+  net::outgoing const ask{
+      .method = wire::method::settle, .message = wire::pack(request), .timeout = control_timeout};
+  net::reply const reply = co_await k.to->call(ask);
+  co_return wire::unpack<wire::SettleReply>(reply.message, k.to->name()).version();
+}
+
+// As they are evaluated: of the current version, or of a frozen one; each keeper has one range.
 EDL_INLINE asio::awaitable<std::uint64_t> server::pull_ranges(std::vector<keeper> const& from,
                                                               std::optional<std::uint64_t> frozen,
                                                               std::span<float> variables) {
@@ -318,8 +331,11 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_ranges(std::vector<keeper
     wire::PullRequest request;
     request.set_range(from[i].range);
     request.set_generation(coordinator_.generation());
-    request.set_frozen(frozen.has_value());
-    request.set_version(frozen.value_or(0));
+    request.set_frozen(true);
+    if (frozen)
+      request.set_version(*frozen);
+    else
+      request.set_version(co_await version_of(from[i]));
     net::outgoing what{.method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
     what.into.push_back(std::as_writable_bytes(variables.subspan(range.first, range.size())));
     net::reply const reply = co_await from[i].to->call(what);

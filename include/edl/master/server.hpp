@@ -196,6 +196,7 @@ class server {
   bool takes_part(keeper const& k) const;
   std::string waits(std::chrono::steady_clock::time_point now) const;
   void watch_steps(std::chrono::steady_clock::time_point now);
+  asio::awaitable<std::uint64_t> version_of(keeper const& k);
   asio::awaitable<std::uint64_t> pull_ranges(std::vector<keeper> const& from,
                                              std::optional<std::uint64_t> frozen, std::span<float> variables);
   asio::awaitable<std::vector<checkpoint::row_source>> row_sources(std::vector<keeper> const& from);

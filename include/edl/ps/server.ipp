@@ -95,9 +95,9 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
   store& from = *of(request.generation(), request.range()).state;
   // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
-  snapshot const s = request.frozen() && request.version() != from.version()
-                         ? from.evaluation(request.version())
-                         : from.snapshot();
+  snapshot const s = !request.frozen()                     ? from.snapshot()
+                     : request.version() == from.version() ? from.averaged()
+                                                           : from.evaluation(request.version());
   wire::PullReply reply;
   reply.set_version(s.version());
   std::string const message = wire::pack(reply);

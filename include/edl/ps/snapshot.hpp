@@ -37,6 +37,7 @@ struct cut {
   buffer slots;  ///< one slot after the other, each `slot_stride` apart
   std::size_t slot_stride = 0;
   std::vector<std::string> slot_names;
+  std::vector<std::string> row_slot_names{};  ///< of the tables' rows
   element_range elements;                     ///< of the arena
   std::size_t parameters = 0;                 ///< of these elements, from the first
   std::vector<checkpoint::segment> segments;  ///< with the ledgers that belong to the variables

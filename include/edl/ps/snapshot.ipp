@@ -42,7 +42,7 @@ EDL_INLINE std::vector<checkpoint::manifest::file> write_cut(cut const& what, st
                                             .version = what.version(),
                                             .slots = what.hash_slots,
                                             .tables = what.tables,
-                                            .slot_names = what.slot_names,
+                                            .slot_names = what.row_slot_names,
                                             .segments = what.row_segments},
                                            *what.chain, most_changes);
   files.insert(files.end(), rows.begin(), rows.end());

@@ -15,6 +15,7 @@
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/arena.hpp"
+#include "edl/optim/moving_average.hpp"
 #include "edl/optim/update_rule.hpp"
 #include "edl/ps/buffer.hpp"
 #include "edl/ps/frozen.hpp"
@@ -36,6 +37,7 @@ struct store_options {
   std::uint64_t evaluation_steps = 0;  ///< freeze at versions that are a multiple; 0: never
   std::uint64_t checkpoint_steps = 0;  ///< likewise
   std::size_t most_frozen = 2;         ///< of each kind (`frozen`)
+  double moving_average = 0;           ///< decay of the average of parameters; 0: there is none
 };
 
 /// What a store remembers of a checkpoint: everything, when its job goes on; only values, slots and steps,
@@ -86,6 +88,10 @@ class store {
 
   /// The state of a checkpoint of any number of servers. Frozen versions are dropped.
   void restore(std::string const& path, history what = history::kept);
+
+  /// Whether a checkpoint has the moving average of the weights. A store that keeps one and is restored from
+  /// one without begins it at the weights.
+  static bool has_average(std::string const& path);
 
   /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
   /// then the slots as its `cut` holds them. Frozen versions are dropped. Throws, changing nothing, for what
@@ -187,6 +193,10 @@ class store {
     return {version_, variables_.hold()};
   }
 
+  /// The variables now as they are evaluated and exported: parameters by their moving average where there is
+  /// one. Frozen for an evaluation they are the same.
+  ps::snapshot averaged() const;
+
   /// Everything now. Gradients accumulated but not applied are neither in the variables nor in the ledgers.
   ps::cut cut() const;
 
@@ -245,6 +255,7 @@ class store {
   view<float> change_of(segment const& s, view<float> all) const;
 
   store_options options_;
+  edl::moving_average rule_;  // of the parameters; rows have the options' rule
   std::size_t parameters_ = 0, slot_stride_ = 0;
   std::vector<std::string> slot_names_;
   arena* there_ = nullptr;

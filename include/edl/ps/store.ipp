@@ -38,17 +38,18 @@ EDL_INLINE void fill_slots(std::span<float> slots, std::size_t stride, update_ru
 
 EDL_INLINE store::store(store_options options)
     : options_(options),
+      rule_(options.rule, options.moving_average),
       parameters_(detail::parameters_among(options)),
       slot_stride_((parameters_ + detail::floats_per_line - 1) / detail::floats_per_line *
                    detail::floats_per_line),
-      slot_names_(options.rule.slots()),
+      slot_names_(rule_.slots()),
       variables_(options.elements.size()),
       slots_(slot_stride_ * slot_names_.size(), 0),
       slot_views_(slot_names_.size()),
       evaluations_(options.most_frozen),
       checkpoints_(options.most_frozen) {
   if (options.when.group() > 1) sums_.resize(options.elements.size());
-  detail::fill_slots(slots_.write(), slot_stride_, options_.rule, slot_names_.size());
+  detail::fill_slots(slots_.write(), slot_stride_, rule_, slot_names_.size());
   if (options.tables.size() != options.layout.tables.size())
     throw error(fmt::format("a store of {} tables for a model of {}", options.tables.size(),
                             options.layout.tables.size()));
@@ -94,9 +95,11 @@ EDL_INLINE void store::fetch() const {
 }
 
 EDL_INLINE void store::move_to(arena& there) {
-  if (segments_.size() > 1 || !tables_.empty() || options_.when.group() > 1 ||
+  if (segments_.size() > 1 || !tables_.empty() || options_.when.group() > 1 || rule_.averages() ||
       options_.elements.size() != options_.layout.size())
-    throw error("a store whose steps are of several minibatches, or that keeps a part, cannot be moved");
+    throw error(
+        "a store whose steps are of several minibatches, that keeps a part, or a moving average, cannot be "
+        "moved");
   fetch();
   there_ = &there;
   place();
@@ -112,11 +115,16 @@ EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float
                                  std::uint64_t version) {
   copy_on_write variables(options_.elements.size()), slots(slot_stride_ * slot_names_.size(), 0);
   initialise(options_.elements.first, variables.write());
-  detail::fill_slots(slots.write(), slot_stride_, options_.rule, slot_names_.size());
+  detail::fill_slots(slots.write(), slot_stride_, rule_, slot_names_.size());
   variables_ = std::move(variables);
   slots_ = std::move(slots);
   tables_ = new_tables();
   start_anew(version);
+}
+
+EDL_INLINE bool store::has_average(std::string const& path) {
+  auto const all = checkpoint::slots_of(path);
+  return std::ranges::find(all, moving_average::slot_name) != all.end();
 }
 
 EDL_INLINE void store::restore(std::string const& path, history what) {
@@ -125,13 +133,15 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
   auto const values = slots.write();
   for (std::size_t i = 0; i < slot_names_.size(); ++i)
     views.push_back(values.subspan(i * slot_stride_, parameters_));
-  auto segments = checkpoint::read_range(path, options_.layout, options_.elements.first, variables.write(),
-                                         slot_names_, views);
+  std::span<std::string const> names = slot_names_;
+  if (rule_.averages() && !has_average(path)) names = names.first(names.size() - 1), views.pop_back();
+  auto segments =
+      checkpoint::read_range(path, options_.layout, options_.elements.first, variables.write(), names, views);
   auto tables = new_tables();
   std::vector<checkpoint::segment> row_segments;
   if (!tables.empty())
     row_segments =
-        checkpoint::read_rows(path, options_.layout, options_.slots, slot_names_,
+        checkpoint::read_rows(path, options_.layout, options_.slots, options_.rule.slots(),
                               {.remove = [&](std::size_t t, std::uint64_t id) { tables[t]->remove(id); },
                                .put = [&](std::size_t t, sparse::row_header const& h,
                                           view<float> row) { tables[t]->put(h, row); }});
@@ -364,6 +374,17 @@ EDL_INLINE task_position store::position(task_key const& task) const {
   return at.closed ? task_position{0, true} : at;
 }
 
+EDL_INLINE ps::snapshot store::averaged() const {
+  if (!rule_.averages()) return snapshot();
+  fetch();
+  buffer values(options_.elements.size());
+  auto const to = values.writable();
+  std::ranges::copy(variables_.read(), to.begin());
+  auto const more = slots_.read().subspan((slot_names_.size() - 1) * slot_stride_, parameters_);
+  for (std::size_t i = 0; i < more.size(); ++i) to[i] += more[i];
+  return {version_, std::move(values)};
+}
+
 EDL_INLINE ps::cut store::cut() const {
   check_usable();
   fetch();
@@ -371,6 +392,7 @@ EDL_INLINE ps::cut store::cut() const {
               .slots = slots_.hold(),
               .slot_stride = slot_stride_,
               .slot_names = slot_names_,
+              .row_slot_names = options_.rule.slots(),
               .elements = options_.elements,
               .parameters = parameters_,
               .segments = {}};
@@ -416,8 +438,8 @@ EDL_INLINE void store::step(segment& s, view<float> gradients, view<float> state
     auto const slots = slots_.write();
     for (std::size_t i = 0; i < slot_views_.size(); ++i)
       slot_views_[i] = slots.subspan(i * slot_stride_ + first, gradients.size());
-    options_.rule.apply(values.first(gradients.size()), gradients, slot_views_,
-                        rate * options_.rule.learning_rate(s.steps), s.steps);
+    rule_.apply(values.first(gradients.size()), gradients, slot_views_,
+                rate * options_.rule.learning_rate(s.steps), s.steps);
   }
   auto const carried = values.last(state_change.size());
   for (std::size_t i = 0; i < carried.size(); ++i) carried[i] += state_change[i];
@@ -467,7 +489,7 @@ EDL_INLINE push_result store::advanced() {
   if (slowest->steps == version_) return result;
   version_ = slowest->steps;
   auto const due = [&](std::uint64_t every) { return freezes_ && every != 0 && version_ % every == 0; };
-  if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, snapshot());
+  if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, averaged());
   if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, cut());
   return result;
 }

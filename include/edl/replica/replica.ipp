@@ -34,6 +34,7 @@ EDL_INLINE std::string keeps_to_ring(job const& j) {
   if (j.allreduce_transport == allreduce_transport::ring) return "--allreduce_transport=ring";
   if (j.fixed_global_batch) return "--fixed_global_batch fixes the order of sums, which NCCL does not";
   if (j.gradients == gradient_format::bfloat16) return "--gradients=bfloat16 is the ring's";
+  if (j.moving_average > 0) return "--moving_average is kept by the hosts";
   return {};
 }
 
@@ -359,7 +360,7 @@ EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
 EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
   bool const here = on_node([&] {
     if (version == around_.store->version()) {
-      std::ranges::copy(around_.store->current(), variables.begin());
+      std::ranges::copy(around_.store->averaged().variables(), variables.begin());
       return true;
     }
     if (!around_.store->has_evaluation(version)) return false;

@@ -54,8 +54,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
         view_(j, log_, around.show) {
     view_.goes_on_from(options_.start.applied);
     configure(store_, job_, program_, options_.start.directory);
-    // Not what would need host memory between steps: --get_model_steps, and servers' differing histories.
-    if (arena* const there = trainer.arena(); there && store_.segments() == 1 && j.get_model_steps == 1) {
+    // Not what would need host memory between steps: --get_model_steps, servers' differing histories, and a
+    // moving average.
+    if (arena* const there = trainer.arena();
+        there && store_.segments() == 1 && j.get_model_steps == 1 && j.moving_average == 0) {
       store_.move_to(*there);
       moved_ = true;
     }
@@ -103,7 +105,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
   void pull_frozen(std::uint64_t version, std::span<float> variables) override {
     if (version == store_.version())
-      std::ranges::copy(store_.current(), variables.begin());
+      std::ranges::copy(store_.averaged().variables(), variables.begin());
     else
       std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
   }
@@ -138,7 +140,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     finish_writing(true);
     if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train) write(store_.cut());
     if (complete && !job_.output.empty()) {
-      ps::snapshot const what = store_.snapshot();
+      ps::snapshot const what = store_.averaged();
       export_to(job_.output, what.variables(), what.version());
     }
     view_.update(progress(), now());
@@ -236,7 +238,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     auto const metrics = program_.metrics(r.totals);
     if (history_->is_best(r.of.version, metrics)) {
       ps::snapshot const what =
-          r.of.version == store_.version() ? store_.snapshot() : store_.evaluation(r.of.version);
+          r.of.version == store_.version() ? store_.averaged() : store_.evaluation(r.of.version);
       std::filesystem::create_directories(best_path(job_));
       export_to(best_path(job_), what.variables(), what.version());
     }

@@ -156,7 +156,8 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .when = when,
           .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
           .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0,
-          .most_frozen = detail::frozen_versions(j)};
+          .most_frozen = detail::frozen_versions(j),
+          .moving_average = j.what == command::train ? j.moving_average : 0};
 }
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {

@@ -126,6 +126,10 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   check_same_job(j, *found.newest, theirs, ours);
   log.info(fmt::format("going on from {}", *found.newest));
   tell_other_values(theirs, ours, log);
+  if (j.moving_average > 0 && !ps::store::has_average(*found.newest))
+    log.warning(
+        fmt::format("{} has no moving average of the weights: --moving_average={} begins one at its weights",
+                    *found.newest, j.moving_average));
   tell_if_done(j, ours, theirs.applied(), log);
   return master::restore_point{*found.newest, theirs.version, theirs.applied()};
 }

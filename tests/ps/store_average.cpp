@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The moving average of a store's weights: evaluations, copies and checkpoints.
+#include <doctest/doctest.h>
+
+#include "ps/small_store.hpp"
+
+using namespace small_store;
+
+TEST_CASE("evaluations have the average of the weights, and training has the weights") {
+  auto const layout = small_layout();
+  store s({.layout = layout,
+           .elements = {0, 6},
+           .rule = adding,
+           .when = at_once,
+           .evaluation_steps = 2,
+           .moving_average = 0.5});
+  CHECK(values(s.averaged().variables()) == std::vector<float>(6, 0));  // no step yet
+  CHECK(s.cut().slot_names == std::vector<std::string>{"average_less_weight"});
+  CHECK(s.cut().row_slot_names.empty());
+  s.push(batch(0), 0, ones, twos);
+  CHECK(values(s.averaged().variables()) == std::vector<float>{1, 1, 1, 1, 2, 2});
+  CHECK(s.push(batch(1), 1, ones, twos).evaluate);
+  CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 4, 4});
+  // (1/2 · 1 + 2) / (1/2 + 1)
+  auto const frozen = s.evaluation(2);
+  CHECK(frozen.version() == 2);
+  CHECK(frozen.variables()[0] == doctest::Approx(5.0 / 3));
+  CHECK(frozen.variables()[4] == 4);  // what is carried has none
+  CHECK(values(frozen.variables()) == values(s.averaged().variables()));
+  s.push(batch(2), 2, ones, twos);
+  CHECK(s.evaluation(2).variables()[0] == doctest::Approx(5.0 / 3));
+}
+
+TEST_CASE("a restored average goes on with the same bits, and one that is not there begins at the weights") {
+  scratch const dir;
+  auto const layout = small_layout();
+  store_options const with{
+      .layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once, .moving_average = 0.9};
+  store_options without = with;
+  without.moving_average = 0;
+  store whole(with), plain(without);
+  for (std::uint32_t i = 0; i < 9; ++i)
+    whole.push(batch(i), i, ones, twos), plain.push(batch(i), i, ones, twos);
+  CHECK(values(whole.current()) == values(plain.current()));
+  CHECK(values(whole.averaged().variables()) != values(whole.current()));
+  auto const path = save(dir, layout, 9, {whole.cut()});
+  CHECK(store::has_average(path));
+
+  store again(with), copy(with);
+  again.restore(path);
+  auto const cut = whole.cut();
+  auto all = values(cut.variables.variables());
+  auto const slots = values(cut.slots.values());
+  all.insert(all.end(), slots.begin(), slots.end());
+  copy.restore(cut.segments, {}, all);
+  store right(
+      {.layout = layout, .elements = {2, 6}, .rule = momentum, .when = at_once, .moving_average = 0.9});
+  right.restore(path);
+  for (store* const s : {&whole, &again, &copy}) s->push(batch(20), 9, ones, twos);
+  right.push(batch(20), 9, edl::view<float>(ones).first(2), twos);
+  auto const is = values(whole.averaged().variables());
+  CHECK(values(again.averaged().variables()) == is);
+  CHECK(values(copy.averaged().variables()) == is);
+  CHECK(values(right.averaged().variables()) == std::vector<float>(is.begin() + 2, is.end()));
+
+  // Off and on again.
+  store off(without), on(with);
+  off.restore(path);
+  CHECK(values(off.current()) == values(plain.current()));
+  scratch const other;
+  auto const lacks = save(other, layout, 9, {off.cut()});
+  CHECK_FALSE(store::has_average(lacks));
+  on.restore(lacks);
+  CHECK(values(on.averaged().variables()) == values(on.current()));
+  on.push(batch(20), 9, ones, twos);
+  CHECK(values(on.current()) == values(whole.current()));
+  CHECK(values(on.averaged().variables()) != values(on.current()));
+}
