@@ -57,6 +57,9 @@ inline void settle_steps(job& j) {
     throw usage_error(
         fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
                     j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
+  if (j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl && !j.freeze.empty())
+    throw usage_error(
+        "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
   if (j.use_async) j.grads_to_wait = 1;
   if (!j.use_async || j.how == strategy::allreduce) j.get_model_steps = 1;
   bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);

@@ -36,6 +36,7 @@ struct store_options {
   std::uint64_t evaluation_steps = 0;  ///< freeze at versions that are a multiple; 0: never
   std::uint64_t checkpoint_steps = 0;  ///< likewise
   std::size_t most_frozen = 2;         ///< of each kind (`frozen`)
+  std::vector<element_range> fixed{};  ///< of the arena, from `fixed_elements`: no step changes these
 };
 
 /// What a store remembers of a checkpoint: everything, when its job goes on; only values, slots and steps,
