@@ -77,6 +77,7 @@ TEST_CASE("the table is of flags that there are, and the test is of the whole ta
                                           "ps_replicas",
                                           "keep_checkpoint_max",
                                           "ignore_damaged_checkpoints",
+                                          "skip_mismatch",
                                           "activations",
                                           "precision",
                                           "keep_samples",
@@ -103,6 +104,8 @@ TEST_CASE("flags that another one makes idle are told, too") {
   CHECK(training({"--keep_checkpoint_max=2"}) == std::set<std::string>{"keep_checkpoint_max"});
   CHECK(training({"--keep_checkpoint_max=2", "--checkpoint_dir=c"}).empty());
   CHECK(training({"--ignore_damaged_checkpoints"}) == std::set<std::string>{"ignore_damaged_checkpoints"});
+  CHECK(training({"--skip_mismatch"}) == std::set<std::string>{"skip_mismatch"});
+  CHECK(training({"--skip_mismatch", "--checkpoint_dir_for_init=m"}).empty());
   CHECK(training({"--device=cpu", "--precision=tf32"}) == std::set<std::string>{"precision"});
   CHECK(training({"--device=cpu", "--keep_samples=on"}) == std::set<std::string>{"keep_samples"});
   CHECK(training({"--deterministic", "--kernel_cache=k"}) == std::set<std::string>{"kernel_cache"});

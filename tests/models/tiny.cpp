@@ -61,6 +61,8 @@ struct tiny {
     return edl::sgd{.learning_rate = set.rate, .momentum = 0.9f};
   }
   using metrics = edl::metrics<edl::accuracy>;
+  static constexpr edl::weight_name weight_names[] = {
+      {"first.weight", "dense/kernel", edl::weight_order::pytorch}};
 
   static std::unique_ptr<edl::data::source> open(std::string const& path, edl::data::source_options const&) {
     return path.ends_with(".points") ? std::make_unique<points>(path) : nullptr;

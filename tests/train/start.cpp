@@ -8,6 +8,9 @@
 #include "edl/app/arguments.hpp"
 #include "edl/checkpoint/directory.hpp"
 #include "edl/checkpoint/model_file.hpp"
+#include "edl/checkpoint/model_reader.hpp"
+#include "edl/checkpoint/safetensors.hpp"
+#include "edl/core/durable_file.hpp"
 #include "train/files.hpp"
 
 using job::count, job::has, job::slurp, job::train;
@@ -221,4 +224,95 @@ TEST_CASE("a stopped job says what there is to go on from") {
   CHECK(has(log, "the same command goes on from " + *newest + "\n"));
   CHECK(has(log, "go on with:\n"));
   CHECK(has(log, "]   " + std::string(EDL_TINY) + " train --training_data="));
+}
+
+// A file in PyTorch's layout: the first layer's kernel (16, 8), and a last one of seven classes.
+static std::vector<float> write_other_model(std::string const& path) {
+  std::vector<float> first(128), kernel(128);
+  for (std::size_t unit = 0; unit < 16; ++unit)
+    for (std::size_t in = 0; in < 8; ++in)
+      first[unit * 8 + in] = kernel[in * 16 + unit] = 0.01f * (float(unit) - float(in));
+  std::vector<float> const last(16 * 7);
+  std::vector<edl::checkpoint::tensor_source> const tensors{
+      {.name = "first.weight", .dims = {16, 8}, .data = std::as_bytes(std::span(first))},
+      {.name = "dense_1/kernel", .dims = {16, 7}, .data = std::as_bytes(std::span(last))}};
+  edl::durable_file file(path);
+  edl::checkpoint::write_safetensors(file, tensors);
+  file.commit();
+  return kernel;
+}
+
+TEST_CASE("training begins with what fits of another model, and what is frozen stays as it is") {
+  job::scratch const dir;
+  std::string const other = dir / "other.safetensors";
+  auto const kernel = write_other_model(other);
+  lines const begin{"--checkpoint_dir_for_init=" + other, "--skip_mismatch"};
+  for (lines const& how :
+       {lines{}, lines{"--get_model_steps=3"}, several,
+        lines{"--num_ps_pods=2", "--num_workers=2", "--use_async", "--get_model_steps=3", "--clip_norm=1"},
+        lines{"--num_workers=2", "--distribution_strategy=AllreduceStrategy"}}) {
+    std::string const out = dir / "out";
+    job::run j(
+        train(with(with(begin, how), {"--freeze=dense/k*,batch_normalization/gamma", "--output=" + out})));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(count(j.log(), "beginning with what fits of --checkpoint_dir_for_init=" + other +
+                             ": found: 1 (dense/kernel); not found: ") == 1);
+    CHECK(has(j.log(), "of another shape: 1 (dense_1/kernel (F32 [16, 7] there, F32 [16, 3] here))"));
+    edl::checkpoint::model_reader const trained(out + "/model.safetensors");
+    CHECK(trained.read("dense/kernel").values == kernel);
+    CHECK(trained.read("batch_normalization/gamma").values == std::vector<float>(16, 1));
+    CHECK(trained.read("dense/bias").values != std::vector<float>(16, 0));
+  }
+  // What is not frozen is trained from there.
+  job::run j(train(with(begin, {"--output=" + dir / "all"})));
+  CHECK(j.wait() == 0);
+  CHECK(edl::checkpoint::model_reader(dir / "all/model.safetensors").read("dense/kernel").values != kernel);
+}
+
+TEST_CASE("a job that began with another model goes on from its own checkpoints") {
+  job::scratch const dir;
+  write_other_model(dir / "other.safetensors");
+  lines const flags{"--checkpoint_dir_for_init=" + dir / "other.safetensors", "--skip_mismatch",
+                    "--freeze=dense/bias", "--checkpoint_dir=" + dir / "c"};
+  for (lines const& processes : {lines{}, several}) {
+    CHECK(job::run(train(with(flags, processes))).wait() == 0);
+    job::run more(train(with(with(flags, {"--num_epochs=2"}), processes)));
+    CHECK(more.wait() == 0);
+    CAPTURE(more.log());
+    CHECK(has(more.log(), "going on from " + dir / "c/version-64"));
+    CHECK_FALSE(has(more.log(), "beginning with what fits"));
+    std::filesystem::remove_all(dir / "c");
+  }
+}
+
+TEST_CASE("a checkpoint gives what fits, and a job that begins so counts from nothing") {
+  job::scratch const dir;
+  job::run j(train({"--checkpoint_dir_for_init=" + model().checkpoints, "--skip_mismatch",
+                    "--checkpoint_dir=" + dir / "c", "--freeze=dense/kernel", "--output=" + dir / "out"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "not found: none; of another shape: none"));
+  CHECK(edl::checkpoint::newest_valid(dir / "c") == dir / "c/version-64");
+  auto const kernel = [](std::string const& directory) {
+    return edl::checkpoint::model_reader(directory + "/model.safetensors").read("dense/kernel").values;
+  };
+  CHECK(kernel(dir / "out") == kernel(model().output));
+}
+
+TEST_CASE("what fits in part is refused without the flag, which the error names") {
+  job::scratch const dir;
+  std::string const other = dir / "other.safetensors";
+  write_other_model(other);
+  auto const refused = [&](lines const& flags, std::string const& why) {
+    for (lines const& processes : {lines{}, several}) {
+      job::run j(train(with(flags, processes)));
+      CHECK(j.wait() == 1);
+      CAPTURE(j.log());
+      CHECK(has(j.log(), why));
+    }
+  };
+  refused({"--checkpoint_dir_for_init=" + other},
+          "here)); --skip_mismatch takes what fits, and leaves the rest at its initial values");
+  refused({"--freeze=dense/kernl"}, "'dense/kernl' matches no variable that is trained; did you mean");
 }

@@ -85,10 +85,11 @@ inline std::optional<platform::kubernetes::job_spec> cluster_job(surroundings co
   return spec;
 }
 
-inline master::job_options options_of(job const& j, train::records const& r, surroundings const& s,
+inline master::job_options options_of(job const& j, train::program const& p, train::records const& r,
+                                      surroundings const& s,
                                       std::optional<platform::kubernetes::job_spec> const& cluster,
                                       logger const& log) {
-  master::job_options o = train::master_options(j, r, log);
+  master::job_options o = train::master_options(j, p, r, log);
   o.starts_all = cluster || !s.launcher.empty();
   if (cluster && !cluster->relaunch) o.worker_failures = 0;
   if (cluster && cluster->initial_workers) o.num_workers = cluster->initial_workers;
@@ -154,7 +155,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
       cluster_(detail::cluster_job(s)),
       lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
       records_(train::open_records(j, p.open, log)),
-      options_(detail::options_of(j, records_, s, cluster_, log)),
+      options_(detail::options_of(j, p, records_, s, cluster_, log)),
       journal_(detail::journal_path(j, s), detail::run_of(s)),
       before_(detail::read_journal(journal_, log)),
       // A successor goes on with versions that are newer than the newest checkpoint.

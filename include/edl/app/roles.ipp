@@ -150,7 +150,7 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
             worker::trainer& trainer, train::records const& r, train::program& p, job const& j,
             std::uint32_t id, logger const& log, signals const& stop) {
   worker::remote_master work(master, {id, self.incarnation()}, parameters);
-  worker::session session(train::session_options_of(j), trainer, *p.rule, r.view(), work, parameters, log,
+  worker::session session(train::session_options_of(j, p), trainer, *p.rule, r.view(), work, parameters, log,
                           train::predictions_of(j, p, int(id)));
   self.watch(session.seen());
   bool asked = false;  // a signal is told once, and all may ask
@@ -209,7 +209,8 @@ EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& 
                                .server = server,
                                .model = p,
                                .what = j,
-                               .there = trainer.arena(),
+                               // There all parameters are trained.
+                               .there = j.freeze.empty() ? trainer.arena() : nullptr,
                                .log = log,
                                .frozen = [&](std::uint64_t generation, ps::push_result const& result) {
                                  if (result.evaluate || result.checkpoint)

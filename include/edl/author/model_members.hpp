@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "edl/author/hyperparameters.hpp"
 #include "edl/author/model_network.hpp"
 #include "edl/author/model_spelling.hpp"
+#include "edl/checkpoint/weight_name.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
@@ -60,6 +62,9 @@ struct names_prepare {
 };
 struct names_open {
   int open;
+};
+struct names_weight_names {
+  int weight_names;
 };
 template <class Model, class Names>
 struct beside : Model, Names {};
@@ -269,13 +274,20 @@ concept good_open = requires(std::string const& path, data::source_options const
 };
 
 template <class Model>
+concept has_weight_names =
+    derivable<Model> && !requires { &beside<Model, names_weight_names>::weight_names; };
+template <class Model>
+concept good_weight_names = requires { std::span<weight_name const>(Model::weight_names); };
+
+template <class Model>
 inline constexpr bool good_functions = [] {
+  bool const names = good_weight_names<Model> || !has_weight_names<Model>;
   bool const opens = good_open<Model> || !has_open<Model>;
   bool const takes = good_on_predictions<Model> || !has_on_predictions<Model>;
   bool const prepares = good_prepare<Model> || !has_prepare<Model>;
   bool const spelt = (has_on_predictions<Model> ||
                       !misspells_on_predictions<Model>)&&(has_prepare<Model> || !misspells_prepare<Model>);
-  return good_feed<Model> && opens && takes && prepares && spelt;
+  return good_feed<Model> && names && opens && takes && prepares && spelt;
 }();
 
 }  // namespace detail

@@ -128,6 +128,7 @@ struct model_traits {
   static constexpr auto evaluation = detail::evaluation_of<Model>();
   static constexpr bool averages = detail::good_evaluation<Model>;
   static constexpr bool prepares = detail::good_prepare<Model>;
+  static constexpr bool names_weights = detail::good_weight_names<Model>;
   static constexpr bool opens = detail::good_open<Model>;
   static constexpr bool takes_predictions = detail::good_on_predictions<Model>;
 };
@@ -138,6 +139,9 @@ struct model_traits {
 /// - optional, `static void prepare(edl::first_samples const& data, edl::initial_variables& into)`: sets some
 ///   variables of a new model by the look of the training data. Every process that keeps variables calls it:
 ///   equal data, equal values;
+/// - optional, `static constexpr edl::weight_name weight_names[]`: names of the model's variables in files
+/// that
+///   others wrote;
 /// - optional, `static std::unique_ptr<edl::data::source> open(std::string const& path,
 ///   edl::data::source_options const& options)`: opens records of a format of its own. Null: the path is not
 ///   one of these. Every process that reads records calls it;
@@ -174,6 +178,10 @@ constexpr void check_model() {
   static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
                 "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
                 "edl::initial_variables& into)`");
+  static_assert(
+      detail::good_weight_names<Model> || !detail::has_weight_names<Model>,
+      "edl: the model's `weight_names` should be `static constexpr edl::weight_name weight_names[] = "
+      "{{their name, name of the variable, order}, ...}`");
   static_assert(detail::good_open<Model> || !detail::has_open<Model>,
                 "edl: the model's `open` should be `static std::unique_ptr<edl::data::source> "
                 "open(std::string const& path, edl::data::source_options const& options)`");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -49,6 +50,8 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);
   };
+  if constexpr (model_traits<Model>::names_weights)
+    p.weight_names.assign(std::begin(Model::weight_names), std::end(Model::weight_names));
   if constexpr (model_traits<Model>::opens) p.open = Model::open;
   if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
   p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };

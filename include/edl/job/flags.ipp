@@ -344,6 +344,14 @@ inline void model(table& t) {
        "an exported model.safetensors, or the --output directory that holds one")
       .needed_by({evaluate, predict})
       .elasticdl();
+  t.flag("skip_mismatch", &job::skip_mismatch, "master, servers, workers",
+         "with --checkpoint_dir_for_init: take variables of the same name and shape, and leave the others at "
+         "their initial values")
+      .only({train});
+  t.flag(
+       "freeze", &job::freeze, "all",
+       "names of variables that are not trained, or patterns of them with '*' and '?', with ',' between them")
+      .only({train});
   t.flag("output", &job::output, "master",
          "directory that the trained model is written to, model.safetensors")
       .only({train})

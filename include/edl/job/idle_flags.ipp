@@ -60,6 +60,8 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"transport_security", is_local, one_process},
       {"keep_checkpoint_max", without_checkpoints, none_kept},
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
+      {"skip_mismatch", [](asked const& a) { return a.job.checkpoint_dir_for_init.empty(); },
+       "there is no --checkpoint_dir_for_init to take variables from"},
       {"activations", does_not_train, "only training keeps results for the backward pass"},
       {"precision", on_processor, of_a_gpu},
       {"keep_samples", on_processor, of_a_gpu},

@@ -65,6 +65,9 @@ inline void settle_steps(job& j) {
     throw usage_error(
         "--allreduce_transport=nccl makes steps on GPUs, and the hosts keep an average of the weights: leave "
         "out --moving_average");
+  if (j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl && !j.freeze.empty())
+    throw usage_error(
+        "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
   if (j.use_async) j.grads_to_wait = 1;
   if (!j.use_async || j.how == strategy::allreduce) j.get_model_steps = 1;
   bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);

@@ -38,6 +38,7 @@ struct store_options {
   std::uint64_t checkpoint_steps = 0;  ///< likewise
   std::size_t most_frozen = 2;         ///< of each kind (`frozen`)
   double moving_average = 0;           ///< decay of the average of parameters; 0: there is none
+  std::vector<element_range> fixed{};  ///< of the arena, from `fixed_elements`: no step changes these
 };
 
 /// What a store remembers of a checkpoint: everything, when its job goes on; only values, slots and steps,

@@ -11,6 +11,7 @@
 #include "edl/checkpoint/rows.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/optim/fixed_elements.hpp"
 #include "edl/ps/store.hpp"
 
 namespace edl::ps {
@@ -436,10 +437,14 @@ EDL_INLINE void store::step(segment& s, view<float> gradients, view<float> state
   auto const values = variables_.write().subspan(first, s.elements.size());
   if (!gradients.empty()) {
     auto const slots = slots_.write();
-    for (std::size_t i = 0; i < slot_views_.size(); ++i)
-      slot_views_[i] = slots.subspan(i * slot_stride_ + first, gradients.size());
-    rule_.apply(values.first(gradients.size()), gradients, slot_views_,
-                rate * options_.rule.learning_rate(s.steps), s.steps);
+    for_each_outside(options_.fixed, {s.elements.first, s.elements.first + gradients.size()},
+                     [&](element_range trained) {
+                       std::size_t const at = trained.first - s.elements.first, count = trained.size();
+                       for (std::size_t i = 0; i < slot_views_.size(); ++i)
+                         slot_views_[i] = slots.subspan(i * slot_stride_ + first + at, count);
+                       rule_.apply(values.subspan(at, count), gradients.subspan(at, count), slot_views_,
+                                   rate * options_.rule.learning_rate(s.steps), s.steps);
+                     });
   }
   auto const carried = values.last(state_change.size());
   for (std::size_t i = 0; i < carried.size(); ++i) carried[i] += state_change[i];

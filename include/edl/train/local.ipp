@@ -48,16 +48,16 @@ class local_links final : public worker::master_link, public worker::parameter_l
         log_(std::move(log)),
         policy_(policy_of(j)),
         store_(detail::shared_by(store_options_of(j, p, *policy_, 0, 1), trainer)),
-        options_(master_options(j, r, log_)),
+        options_(master_options(j, p, r, log_)),
         master_(options_, now()),
         history_(history_of(j, p, options_.start.version)),
         view_(j, log_, around.show) {
     view_.goes_on_from(options_.start.applied);
     configure(store_, job_, program_, options_.start.directory);
     // Not what would need host memory between steps: --get_model_steps, servers' differing histories, and a
-    // moving average.
-    if (arena* const there = trainer.arena();
-        there && store_.segments() == 1 && j.get_model_steps == 1 && j.moving_average == 0) {
+    // moving average. Nor what is trained in part: there all is.
+    if (arena* const there = trainer.arena(); there && store_.segments() == 1 && j.get_model_steps == 1 &&
+                                              j.moving_average == 0 && j.freeze.empty()) {
       store_.move_to(*there);
       moved_ = true;
     }
@@ -315,7 +315,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_surr
   };
   detail::local_links links(p, j, r, *trainer, allowed, log, around);
   clean_outputs(j, false, log);
-  worker::session session(session_options_of(j), *trainer, *p.rule, r.view(), links, links, log,
+  worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), links, links, log,
                           predictions_of(j, p, 0));
   links.watch(session.seen());
   session.stop_when([&] {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/checkpoint/weight_name.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/reader.hpp"
@@ -31,6 +32,9 @@ struct program {
 
   /// The same model with other values of these.
   std::function<program(hyperparameters const&)> with;
+
+  /// Names of its variables in the files of others, if it says so.
+  std::vector<weight_name> weight_names;
 
   /// How the model opens paths of its own, if it says so; empty otherwise.
   data::opener open;

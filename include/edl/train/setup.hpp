@@ -22,14 +22,14 @@ namespace edl::train {
 std::string outcome(job const& j, program const& p);
 
 /// What the master is to do, and where it begins (`start_of`).
-master::job_options master_options(job const& j, records const& r, logger const& log);
+master::job_options master_options(job const& j, program const& p, records const& r, logger const& log);
 
 /// How worker number `id` computes. Its threads are what the command line says, or its share of the cores
 /// that are granted to it and to `workers` − 1 others. These take the GPUs that they see in turn.
 worker::trainer_options trainer_options_of(job const& j, int workers, int id);
 
 /// How a worker of the job works.
-worker::session_options session_options_of(job const& j);
+worker::session_options session_options_of(job const& j, program const& p);
 
 /// How pushes become steps. They become steps as they come with --use_async and in one process. They do so,
 /// too, where one gradient is enough for a step and no --sync_version_tolerance says how old it may be.

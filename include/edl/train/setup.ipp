@@ -10,6 +10,7 @@
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/nn/metric/values.hpp"
+#include "edl/optim/fixed_elements.hpp"
 #include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
 
@@ -60,7 +61,8 @@ EDL_INLINE std::string outcome(job const& j, program const& p) {
   return fmt::format("the predictions are in {}", j.prediction_outputs);
 }
 
-EDL_INLINE master::job_options master_options(job const& j, records const& r, logger const& log) {
+EDL_INLINE master::job_options master_options(job const& j, program const& p, records const& r,
+                                              logger const& log) {
   using enum master::job_type;
   master::job_options o;
   o.type = j.what == command::evaluate  ? evaluation_only
@@ -91,7 +93,7 @@ EDL_INLINE master::job_options master_options(job const& j, records const& r, lo
   o.replicas = j.how == strategy::allreduce;
   o.lanes = o.replicas && j.fixed_global_batch ? o.num_workers : 0;
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
-  o.start = start_of(j, r, log);
+  o.start = start_of(j, p, r, log);
   return o;
 }
 
@@ -111,7 +113,7 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers,
           .profile = !j.profile.empty()};
 }
 
-EDL_INLINE worker::session_options session_options_of(job const& j) {
+EDL_INLINE worker::session_options session_options_of(job const& j, program const& p) {
   return {.trains = j.what == command::train,
           .one_pass = j.num_epochs == 1,
           .evaluates = j.evaluation_steps != 0,
@@ -122,6 +124,7 @@ EDL_INLINE worker::session_options session_options_of(job const& j) {
           .skip_damaged = j.skip_damaged,
           .get_model_steps = j.get_model_steps,
           .clip = {.value = j.clip_value, .norm = j.clip_norm},
+          .fixed = fixed_elements(p.layout, j.freeze),
           .log_loss_steps = j.log_loss_steps};
 }
 
@@ -157,7 +160,8 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
           .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0,
           .most_frozen = detail::frozen_versions(j),
-          .moving_average = j.what == command::train ? j.moving_average : 0};
+          .moving_average = j.what == command::train ? j.moving_average : 0,
+          .fixed = fixed_elements(p.layout, j.freeze)};
 }
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {

@@ -25,7 +25,7 @@ checkpoint::manifest describe(job const& j, records const& r);
 /// goes on). Otherwise it is at --checkpoint_dir_for_init (a new job with old values), or with initial
 /// values. Throws error when --checkpoint_dir holds another job's checkpoints, damaged ones only (unless
 /// --ignore_damaged_checkpoints), or a shard of the data has changed since.
-master::restore_point start_of(job const& j, records const& r, logger const& log);
+master::restore_point start_of(job const& j, program const& p, records const& r, logger const& log);
 
 /// Where a job begins that has no checkpoints of its own: from --checkpoint_dir_for_init, or initial values.
 master::restore_point beginning(job const& j, logger const& log);

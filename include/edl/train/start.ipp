@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <vector>
 
 #include "edl/checkpoint/directory.hpp"
 #include "edl/checkpoint/model_file.hpp"
+#include "edl/checkpoint/other_model.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
@@ -26,6 +28,7 @@ inline bool is_model_file(std::string const& path) { return path.ends_with(".saf
 
 inline master::restore_point point_of(job const& j, std::string const& path) {
   // A new job counts its steps from the start; only who does not train speaks of the version.
+  if (j.skip_mismatch) return {path, 0, {}};
   if (is_model_file(path)) return {path, j.what == command::train ? 0 : checkpoint::model_version(path), {}};
   checkpoint::manifest const m = checkpoint::read_manifest(path);
   return {path, m.version, m.applied()};
@@ -142,6 +145,24 @@ inline bool is_own(job const& j, std::string const& path) {
          plain(fs::path(path).parent_path()) == plain(j.checkpoint_dir);
 }
 
+/// Checks and tells what a new job finds of its model in the one that it is to begin from.
+inline void tell_what_fits(job const& j, program const& p, std::string const& path, logger const& log) {
+  checkpoint::other_model const from(path);
+  auto const match = from.match(p.layout, p.weight_names);
+  std::string const what =
+      fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoint_dir_for_init, match.describe());
+  if (match.found.empty() && !p.layout.variables.empty())
+    throw error(what + "; a file of others needs weight_names in the model");
+  if (!match.whole() && !j.skip_mismatch)
+    throw error(what + "; --skip_mismatch takes what fits, and leaves the rest at its initial values");
+  if (!j.skip_mismatch) return;
+  log.info("beginning with what fits of " + what);
+  for (table_shape const& t : p.layout.tables)
+    if (!from.has_rows(t))
+      log.info(fmt::format(
+          "table '{}' begins without rows: only an exported model with such a table gives any", t.name));
+}
+
 /// Whoever makes a new model reads the training data for itself: all see the same.
 inline initial_variables prepared(job const& j, program const& p) {
   initial_variables all(p.layout);
@@ -213,10 +234,15 @@ EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
   return point;
 }
 
-EDL_INLINE master::restore_point start_of(job const& j, records const& r, logger const& log) {
+EDL_INLINE master::restore_point start_of(job const& j, program const& p, records const& r,
+                                          logger const& log) {
+  checkpoint::check_weight_names(p.layout, p.weight_names);
   if (j.what == command::train)
     if (auto const own = detail::own_progress(j, r, log)) return *own;
-  return beginning(j, log);
+  master::restore_point point = beginning(j, log);
+  if (j.what == command::train && !point.directory.empty())
+    detail::tell_what_fits(j, p, point.directory, log);
+  return point;
 }
 
 namespace detail {
@@ -231,21 +257,49 @@ inline void take_seed(ps::store& s, job const& j, std::string const& from) {
   s.seed_tables(seeds);
 }
 
+/// Variables and tables of the same name and shape as in `from`, and the others as they are in a new model.
+inline void begin_with_what_fits(ps::store& s, program const& p, std::string const& directory,
+                                 std::function<void(std::size_t, std::span<float>)> const& initialise) {
+  checkpoint::other_model const from(directory);
+  s.configure([&](std::size_t first, std::span<float> values) {
+    initialise(first, values);
+    from.read(p.layout, p.weight_names, first, values);
+  });
+  for (std::size_t t = 0; t < p.layout.tables.size(); ++t) {
+    if (!from.has_rows(p.layout.tables[t])) continue;
+    parameter_layout one;
+    one.tables.push_back(p.layout.tables[t]);
+    checkpoint::import_rows(directory, one, [&](std::size_t, view<std::uint64_t> ids, view<float> weights) {
+      s.set_rows(t, ids, weights);
+    });
+  }
+}
+
 }  // namespace detail
 
 EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
   if (!directory.empty()) detail::take_seed(s, j, directory);
+  auto const initialise = [&](std::size_t first, std::span<float> values) {
+    p.initialise(j.seed, first, values);
+    if (p.prepare && j.what == command::train) detail::prepared(j, p).write(first, values);
+  };
   if (directory.empty())
-    s.configure([&](std::size_t first, std::span<float> values) {
-      p.initialise(j.seed, first, values);
-      if (p.prepare && j.what == command::train) detail::prepared(j, p).write(first, values);
-    });
+    s.configure(initialise);
+  else if (j.skip_mismatch && !detail::is_own(j, directory))
+    detail::begin_with_what_fits(s, p, directory, initialise);
   else if (detail::is_model_file(directory)) {
     s.configure(
         [&](std::size_t first, std::span<float> values) {
-          std::vector<float> all(p.layout.size());
-          checkpoint::import_model(directory, p.layout, all);
-          std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
+          if (p.weight_names.empty()) {
+            std::vector<float> all(p.layout.size());
+            checkpoint::import_model(directory, p.layout, all);
+            std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
+            return;
+          }
+          checkpoint::other_model const from(directory);
+          if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
+            throw error(fmt::format("{} is not of this model: {}", directory, match.describe()));
+          from.read(p.layout, p.weight_names, first, values);
         },
         detail::point_of(j, directory).version);
     checkpoint::import_rows(directory, p.layout,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "edl/core/log.hpp"
+#include "edl/core/partition.hpp"
 #include "edl/core/task_kind.hpp"
 #include "edl/data/loader.hpp"
 #include "edl/data/source.hpp"
@@ -41,6 +42,7 @@ struct session_options {
   bool skip_damaged = false;
   int get_model_steps = 1;  ///< steps between two pulls
   clipping clip{};
+  std::vector<element_range> fixed{};  ///< parameters, from `fixed_elements`: no step changes these
   std::uint64_t log_loss_steps = 100;
 };
 

@@ -10,6 +10,7 @@
 
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
+#include "edl/optim/fixed_elements.hpp"
 #include "edl/worker/session.hpp"
 
 namespace edl::worker {
@@ -265,6 +266,8 @@ EDL_INLINE void session::pull_rows(data::batch& b) {
 
 EDL_INLINE void session::clip_gradients() {
   clipped_.assign(1, model_.gradients_to_change());
+  for (element_range const r : options_.fixed)  // what is not trained counts in no norm
+    std::ranges::fill(clipped_[0].subspan(r.first, r.size()), 0.0f);
   for (std::size_t t = 0; t < rows_.tables(); ++t) clipped_.push_back(rows_.gradients(t));
   clip(options_.clip, clipped_);
 }
@@ -324,9 +327,16 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
 }
 
 EDL_INLINE void session::local_step() {
-  std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
-  rule_.apply(model_.variables().first(model_.gradients().size()), model_.gradients(), slots,
-              rule_.learning_rate(version_), local_steps_++);
+  std::vector<std::span<float>> slots(slots_.size());
+  view<float> const gradients = model_.gradients();
+  for_each_outside(options_.fixed, {0, gradients.size()}, [&](element_range trained) {
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      slots[i] = std::span(slots_[i]).subspan(trained.first, trained.size());
+    rule_.apply(model_.variables().subspan(trained.first, trained.size()),
+                gradients.subspan(trained.first, trained.size()), slots, rule_.learning_rate(version_),
+                local_steps_);
+  });
+  ++local_steps_;
   model_.variables_written();
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
 }
