@@ -7,13 +7,16 @@
 #include <new>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "edl/author/model_traits.hpp"
 #include "edl/author/sample.hpp"
+#include "edl/core/partition.hpp"
 #include "edl/device/any_device.hpp"
 #include "edl/nn/loss/on_accelerator.hpp"
 #include "edl/nn/model.hpp"
 #include "edl/nn/takes_ids.hpp"
+#include "edl/optim/decay.hpp"
 #include "edl/optim/on_accelerator.hpp"
 #include "edl/train/learner.hpp"
 #include "edl/train/trainers.hpp"
@@ -157,7 +160,11 @@ class model_learner final : public train::learner {
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
-    if constexpr (optimizer_on_gpu) step_on(gpu, optimizer_, weights, gradients, slots, rate, step);
+    if constexpr (optimizer_on_gpu) {
+      if (spared_.empty()) return step_on(gpu, optimizer_, weights, gradients, slots, rate, step);
+      step_in_parts(optimizer_, spared_, 0, weights, gradients, slots,
+                    [&](auto const& o, out w, in g, auto s) { step_on(gpu, o, w, g, s, rate, step); });
+    }
   }
 
  private:
@@ -171,6 +178,8 @@ class model_learner final : public train::learner {
   hyperparameters set_;
   typename traits::loss_type loss_ = edl::detail::loss_of<Model>(set_);
   typename traits::optimizer_type optimizer_ = edl::detail::optimizer_of<Model>(set_);
+  std::vector<element_range> spared_ =
+      spares_biases(optimizer_) ? biases_of(network::layout()) : std::vector<element_range>{};
   typename traits::augmentation_type augmentation_ = edl::detail::augmentation_of<Model>(set_);
   network net_;
 };

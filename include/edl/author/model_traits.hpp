@@ -2,10 +2,13 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "edl/author/hyperparameters.hpp"
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_sentences.hpp"
+#include "edl/core/partition.hpp"
 #include "edl/data/augment.hpp"
 #include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
@@ -109,9 +112,10 @@ struct model_traits {
     return false;
   }();
 
-  /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise).
-  static rule_type make_rule(hyperparameters const& h = {}) {
-    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h)};
+  /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise),
+  /// with the network's biases.
+  static rule_type make_rule(hyperparameters const& h = {}, std::vector<element_range> biases = {}) {
+    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h), std::move(biases)};
   }
 
   static constexpr bool augments = detail::good_augmentation<Model>;

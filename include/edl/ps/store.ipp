@@ -416,8 +416,8 @@ EDL_INLINE void store::step(segment& s, view<float> gradients, view<float> state
     auto const slots = slots_.write();
     for (std::size_t i = 0; i < slot_views_.size(); ++i)
       slot_views_[i] = slots.subspan(i * slot_stride_ + first, gradients.size());
-    options_.rule.apply(values.first(gradients.size()), gradients, slot_views_,
-                        rate * options_.rule.learning_rate(s.steps), s.steps);
+    options_.rule.apply_at(s.elements.first, values.first(gradients.size()), gradients, slot_views_,
+                           rate * options_.rule.learning_rate(s.steps), s.steps);
   }
   auto const carried = values.last(state_change.size());
   for (std::size_t i = 0; i < carried.size(); ++i) carried[i] += state_change[i];

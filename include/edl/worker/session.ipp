@@ -325,8 +325,8 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
 
 EDL_INLINE void session::local_step() {
   std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
-  rule_.apply(model_.variables().first(model_.gradients().size()), model_.gradients(), slots,
-              rule_.learning_rate(version_), local_steps_++);
+  rule_.apply_at(0, model_.variables().first(model_.gradients().size()), model_.gradients(), slots,
+                 rule_.learning_rate(version_), local_steps_++);
   model_.variables_written();
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
 }
