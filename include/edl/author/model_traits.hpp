@@ -13,6 +13,7 @@
 #include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
 #include "edl/nn/loss/loss.hpp"
+#include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metric/mean_loss.hpp"
@@ -88,15 +89,16 @@ template <class Model>
 struct model_traits {
   using hyperparameters = author::hyperparameters_of<Model>;
   using loss_type = decltype(detail::loss_of<Model>(hyperparameters{}));
-  using label = typename loss_type::label;
+  using unweighted_loss = nn::unweighted_loss<loss_type>;  ///< what a sample's `label` is for
+  using label = typename unweighted_loss::label;
   using optimizer_type = decltype(detail::optimizer_of<Model>(hyperparameters{}));
   using schedule_type = decltype(detail::schedule_of<Model>(hyperparameters{}));
   using augmentation_type = decltype(detail::augmentation_of<Model>(hyperparameters{}));
   using rule_type = rule<optimizer_type, schedule_type>;
 
   /// The model's, or accuracy for class labels and the mean loss for others.
-  using metrics =
-      typename detail::metrics_of<Model, loss_type::class_labels && !nn::has_own_labels<loss_type>>::type;
+  using metrics = typename detail::metrics_of<Model, unweighted_loss::class_labels &&
+                                                         !nn::has_own_labels<loss_type>>::type;
 
   /// Whether all members that this reads are right and go together. If not, the compiler has said why, and
   /// nothing else of the model is compiled.
@@ -107,7 +109,7 @@ struct model_traits {
         return nn::loss_fits<loss_type>(Model::network.body.output(Model::network.input)) &&
                detail::all_measure<metrics, detail::read_labels<loss_type>> &&
                metrics::fit(Model::network.body.output(Model::network.input).size() /
-                            loss_type::labels(Model::network.body.output(Model::network.input))) &&
+                            unweighted_loss::labels(Model::network.body.output(Model::network.input))) &&
                detail::options_fit<Model>();
     return false;
   }();
