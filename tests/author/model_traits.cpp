@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/author/run.hpp"
 #include "edl/author/sample.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
@@ -36,6 +37,14 @@ struct regression {
   static constexpr edl::nn::mean_squared_error loss{};
   static constexpr edl::adam optimizer{.learning_rate = 0.5f};
   static void feed(edl::example const&, edl::sample<regression>&, edl::mode) {}
+};
+
+struct spares_biases {
+  static constexpr auto network =
+      nn::sequential(nn::features{.count = 2}, nn::layer_norm{}, nn::dense{.units = 2});
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static constexpr edl::sgd optimizer{.weight_decay = 0.5f, .decay_biases = false};
+  static void feed(edl::example const&, edl::sample<spares_biases>&, edl::mode) {}
 };
 
 struct everything {
@@ -150,6 +159,14 @@ TEST_CASE("an optimiser without a schedule keeps its own rate") {
   auto const rule = traits<regression>::make_rule();
   CHECK(rule.learning_rate(7) == 0.5f);
   CHECK(rule.slots() == std::vector<std::string>{"m", "v"});
+}
+
+TEST_CASE("a model that spares biases has a rule that knows where they lie") {
+  auto const program = edl::author::make_program<spares_biases>();
+  REQUIRE(program.layout.parameters == 10);  // gamma (2), beta (2), kernel (2, 2), bias (2)
+  std::vector<float> weights(10, 4), gradients(10, 0);
+  program.rule->apply_at(0, weights, gradients, {}, 0.5f, 0);
+  CHECK(weights == std::vector<float>{4, 4, 4, 4, 3, 3, 3, 3, 4, 4});
 }
 
 TEST_CASE("a schedule is an object or a function") {

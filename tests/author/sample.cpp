@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <limits>
 #include <vector>
 #include <xtensor/xview.hpp>
 
@@ -78,6 +79,48 @@ struct points {
   static constexpr nn::triplet loss{};
   static void feed(edl::example const&, edl::sample<points>& into, edl::mode) { into.label = 17; }
 };
+
+/// The label is the record's, and so is the weight, where there is one.
+struct weighted {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
+  static constexpr nn::sample_weighted loss{nn::softmax_cross_entropy{}};
+  using metrics = edl::metrics<edl::mean_loss, edl::accuracy, edl::top_k<2>>;
+  static void feed(edl::example const& record, edl::sample<weighted>& into, edl::mode) {
+    into.features = record.floats("x");
+    into.label = record.integer("label");
+    if (record.contains("weight")) into.weight = record.floating("weight");
+  }
+};
+static_assert(edl::sample<weighted>::labels == 1);
+static_assert(edl::model_traits<weighted>::metrics::totals == 6);
+
+struct plain : weighted {
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<plain>& into, edl::mode) {
+    into.features = record.floats("x");
+    into.label = record.integer("label");
+  }
+};
+
+struct weighted_numbers {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 2});
+  static constexpr nn::sample_weighted loss{nn::mean_squared_error{}};
+  using metrics = edl::metrics<edl::mean_loss, edl::mae>;
+  static void feed(edl::example const& record, edl::sample<weighted_numbers>& into, edl::mode) {
+    into.features = record.floats("x");
+    into.label = record.floats("y");
+    into.weight = 0.25f;
+  }
+};
+
+edl::example of_weight(std::int64_t label, std::vector<float> weight) {
+  edl::example e;
+  edl::example_builder b(e);
+  b.floats("x", std::vector<float>{float(label) - 1, 2});
+  b.integer("label", label);
+  if (!weight.empty()) b.floats("weight", weight);
+  return e;
+}
 
 edl::example of_labels(std::vector<std::int64_t> labels) {
   edl::example e;
@@ -200,4 +243,59 @@ TEST_CASE("ids of a table beyond those that the input has are an error that name
   CHECK(memory == std::array<std::uint64_t, 3>{5, 0, 7});
   CHECK_THROWS_WITH_AS(ids[3], doctest::Contains("input 'words' has ids 0 to 2 of a record"),
                        edl::data_error);
+}
+
+TEST_CASE("a sample's weight stands behind its labels, and is 1 unless it is set") {
+  auto const t = edl::author::make_trainer<weighted>({.max_batch = 2, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  t->feed(of_weight(2, {0.5f}), b, 0, edl::mode::training);
+  t->feed(of_weight(1, {}), b, 1, edl::mode::training);
+  CHECK(b.targets == std::vector<float>{2, 0.5f, 1, 1});
+  t->feed(of_weight(0, {}), b, 0, edl::mode::training);
+  CHECK(b.target_row(0)[1] == 1);
+  auto const n = edl::author::make_trainer<weighted_numbers>({.max_batch = 1, .seed = 1});
+  b = n->make_batch();
+  edl::example e;
+  edl::example_builder build(e);
+  build.floats("x", std::vector<float>{1, 2});
+  build.floats("y", std::vector<float>{3, 4});
+  n->feed(e, b, 0, edl::mode::training);
+  CHECK(b.targets == std::vector<float>{3, 4, 0.25f});
+}
+
+TEST_CASE("a weight or a label that is none is refused; not in prediction") {
+  auto const t = edl::author::make_trainer<weighted>({.max_batch = 1, .seed = 1});
+  edl::data::batch b = t->make_batch();
+  auto const feed = [&](std::int64_t label, float weight, edl::mode m = edl::mode::training) {
+    t->feed(of_weight(label, {weight}), b, 0, m);
+  };
+  CHECK_THROWS_WITH_AS(feed(1, -0.5f), "weight -0.5 of a sample is no number from 0 on", edl::data_error);
+  CHECK_THROWS_AS(feed(1, std::numeric_limits<float>::infinity()), edl::data_error);
+  CHECK_THROWS_AS(feed(1, std::numeric_limits<float>::quiet_NaN()), edl::data_error);
+  for (std::int64_t label : {-1ll, 3ll, (1ll << 32) + 1}) CHECK_THROWS_AS(feed(label, 1), edl::data_error);
+  CHECK_NOTHROW(feed(1, 0));
+  CHECK_NOTHROW(feed(-1, -1, edl::mode::prediction));
+}
+
+TEST_CASE("samples train by their weights, and metrics but the loss count them alike") {
+  auto const t = edl::author::make_trainer<weighted>({.max_batch = 3, .seed = 1});
+  auto const all = edl::author::make_trainer<plain>({.max_batch = 3, .seed = 1});
+  // What weights say: the first twice, the second not at all, of three samples.
+  edl::data::batch b = t->make_batch(), twice = all->make_batch();
+  t->feed(of_weight(0, {2}), b, 0, edl::mode::training);
+  t->feed(of_weight(1, {0}), b, 1, edl::mode::training);
+  t->feed(of_weight(2, {}), b, 2, edl::mode::training);
+  for (int row = 0; row < 3; ++row)
+    all->feed(of_weight(row < 2 ? 0 : 2, {}), twice, row, edl::mode::training);
+  b.rows = twice.rows = 3;
+  CHECK(t->train(b, 0, {}) == doctest::Approx(all->train(twice, 0, {})).epsilon(1e-6));
+  for (std::size_t i = 0; i < t->gradients().size(); ++i)
+    CHECK(t->gradients()[i] == doctest::Approx(all->gradients()[i]).epsilon(1e-5));
+
+  std::vector<double> totals(6), alike(6);
+  t->evaluate(b, totals);
+  for (int row = 0; row < 3; ++row) all->feed(of_weight(row, {}), twice, row, edl::mode::evaluation);
+  all->evaluate(twice, alike);
+  CHECK(totals[0] != doctest::Approx(alike[0]));
+  CHECK(std::vector(totals.begin() + 1, totals.end()) == std::vector(alike.begin() + 1, alike.end()));
 }

@@ -24,6 +24,15 @@ struct normalised {
   static void feed(edl::example const&, edl::sample<normalised>&, edl::mode) {}
 };
 
+/// The same, and its kernel decays, but what else is trained does so only for Biases = true.
+template <bool Biases>
+struct decaying {
+  static constexpr auto network = normalised::network;
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::sgd optimizer{.weight_decay = 0.5f, .decay_biases = Biases};
+  static void feed(edl::example const&, edl::sample<decaying>&, edl::mode) {}
+};
+
 /// Small pictures, augmented; the seed of what a record shows is its number.
 template <class Model>
 struct pictures {
@@ -166,6 +175,27 @@ TEST_CASE("a pass without a loss leaves what is kept on the GPU as it was") {
     CHECK(after_slots == slots);
   }
   CHECK(variables[parameters] > 0);  // the good ones have moved a mean
+}
+
+TEST_CASE("a GPU spares biases weight decay, and nothing else") {
+  if (!gpu_or_skip()) return;
+  auto const stepped = [](edl::worker::trainer& t) {
+    edl::arena* const there = t.arena();
+    REQUIRE(there);
+    std::vector<float> variables(t.variables().size(), 2.0f), none;
+    there->place(variables, none, 1);
+    CHECK(std::isfinite(t.train(batch_of(t, {1, 2, 3, 5}), 1, {})));
+    there->step(0.5f, 0);
+    there->fetch(variables, none);
+    return variables;
+  };
+  auto const all = stepped(*trainer_on_gpu<decaying<true>>()),
+             some = stepped(*trainer_on_gpu<decaying<false>>());
+  // gamma (2), beta (2), kernel (2, 3), bias (3)
+  for (std::size_t i = 0; i < 13; ++i) {
+    CAPTURE(i);
+    CHECK(some[i] == doctest::Approx(all[i] + (i < 4 || i >= 10 ? 0.5f : 0.0f)));
+  }
 }
 
 TEST_CASE("samples that are kept on the GPU train to the same bits as those that are fed each time") {

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "edl/optim/decay.hpp"
+#include "edl/optim/rule.hpp"
+#include "edl/optim/sgd.hpp"
 #include "ps/small_store.hpp"
 
 using namespace small_store;
@@ -263,4 +266,30 @@ TEST_CASE("a range of carried state alone") {
   s.push(batch(1), 0, {}, three);
   CHECK(values(s.current()) == std::vector<float>{2});
   CHECK(s.version() == 1);
+}
+
+TEST_CASE("biases are spared in whatever range a store keeps") {
+  edl::parameter_layout const layout{
+      {{"dense/kernel", {5, 4}, 0}, {"dense/bias", {4}, 20}, {"out/kernel", {4, 2}, 24}, {"mean", {2}, 32}},
+      32,
+      2};
+  edl::rule const rule(edl::sgd{.weight_decay = 0.5f, .decay_biases = false}, edl::constant_rate{0.5f},
+                       edl::biases_of(layout));
+  auto const trained = [&](std::vector<std::size_t> const& edges) {
+    std::vector<float> all;
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+      store s({.layout = layout, .elements = {edges[i], edges[i + 1]}, .rule = rule, .when = at_once});
+      s.configure([](std::size_t, std::span<float> into) { std::ranges::fill(into, 4.0f); });
+      s.push(batch(0), 0, std::vector<float>(s.parameters(), 0), std::vector<float>(s.state(), 0));
+      auto const now = values(s.current());
+      all.insert(all.end(), now.begin(), now.end());
+    }
+    return all;
+  };
+  std::vector<float> expected(34, 3.0f);
+  std::fill_n(expected.begin() + 20, 4, 4.0f);
+  std::fill_n(expected.begin() + 32, 2, 4.0f);
+  CHECK(trained({0, 34}) == expected);
+  CHECK(trained({0, 16, 32, 34}) == expected);
+  CHECK(trained({0, 21, 23, 34}) == expected);
 }

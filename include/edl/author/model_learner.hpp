@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "edl/author/model_traits.hpp"
 #include "edl/author/sample.hpp"
+#include "edl/core/partition.hpp"
 #include "edl/device/any_device.hpp"
 #include "edl/nn/loss/on_accelerator.hpp"
 #include "edl/nn/model.hpp"
 #include "edl/nn/takes_ids.hpp"
+#include "edl/optim/decay.hpp"
 #include "edl/optim/on_accelerator.hpp"
 #include "edl/train/learner.hpp"
 #include "edl/train/trainers.hpp"
@@ -24,10 +28,11 @@ namespace edl::author {
 namespace detail {
 
 /// Throws data_error: a label is not one of the network's outputs, or none of the loss's; the feed made
-/// another number of features.
+/// another number of features. Likewise where a weight is below 0, or no number.
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place);
 [[noreturn]] void refuse_label(float label);
+[[noreturn]] void refuse_weight(float weight);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
 
 /// Throws usage_error: what a user has set makes an option of the loss be out of range.
@@ -57,7 +62,8 @@ class model_learner final : public train::learner {
   using network = model<Model::network, any_device>;
   using sample_type = sample<Model>;
   static constexpr shape input = network::input, output = network::output;
-  static constexpr std::size_t labels = sample_type::labels;
+  static constexpr bool weighted = sample_type::weighted;
+  static constexpr std::size_t labels = traits::loss_type::labels(output);
   static constexpr bool classes = traits::loss_type::class_labels;
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
 
@@ -113,7 +119,11 @@ class model_learner final : public train::learner {
         detail::refuse_label(label, output.size());
       b.class_row(row)[0] = std::int32_t(label);
     } else {
-      if constexpr (labels == 1) b.target_row(row)[0] = s.label;
+      if constexpr (sample_type::labels == 1) b.target_row(row)[0] = as_target(s.label);
+      if constexpr (weighted) {
+        if (!traits::loss_type::valid_weight(s.weight)) detail::refuse_weight(s.weight);
+        b.target_row(row)[labels - 1] = s.weight;
+      }
       std::size_t place = 0;
       for (float const label : b.target_row(row))
         if (!detail::valid_label<typename traits::loss_type>(label, output, place++))
@@ -145,7 +155,11 @@ class model_learner final : public train::learner {
   }
   void measure(std::span<double> totals, int rows, in outputs, data::batch const& b,
                double loss) const override {
-    traits::metrics::update(totals, output, rows, outputs, truth(b), loss);
+    if constexpr (weighted)
+      traits::metrics::update(totals, output, rows, outputs, view<typename traits::label>(own_labels(b)),
+                              loss);
+    else
+      traits::metrics::update(totals, output, rows, outputs, truth(b), loss);
   }
 
   void compute_loss([[maybe_unused]] accelerator& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
@@ -157,10 +171,36 @@ class model_learner final : public train::learner {
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
-    if constexpr (optimizer_on_gpu) step_on(gpu, optimizer_, weights, gradients, slots, rate, step);
+    if constexpr (optimizer_on_gpu) {
+      if (spared_.empty()) return step_on(gpu, optimizer_, weights, gradients, slots, rate, step);
+      step_in_parts(optimizer_, spared_, 0, weights, gradients, slots,
+                    [&](auto const& o, out w, in g, auto s) { step_on(gpu, o, w, g, s, rate, step); });
+    }
   }
 
  private:
+  /// A label among those that are floats.
+  template <class Label>
+  static float as_target(Label const& label) {
+    if constexpr (std::same_as<Label, edl::detail::class_label>) {
+      auto const number = std::int64_t(label);
+      if (number < 0 || number >= std::int64_t(output.size())) detail::refuse_label(number, output.size());
+      return float(number);
+    } else {
+      return label;
+    }
+  }
+
+  /// Labels without weights, which metrics do not read.
+  static std::vector<typename traits::label> own_labels(data::batch const& b) {
+    std::vector<typename traits::label> own;
+    own.reserve(std::size_t(b.rows) * sample_type::labels);
+    for (std::size_t row = 0; row < std::size_t(b.rows); ++row)
+      for (std::size_t i = 0; i < sample_type::labels; ++i)
+        own.push_back(typename traits::label(b.targets[row * labels + i]));
+    return own;
+  }
+
   static auto truth(data::batch const& b) {
     if constexpr (classes)
       return view<std::int32_t>(b.classes).first(std::size_t(b.rows) * labels);
@@ -171,6 +211,8 @@ class model_learner final : public train::learner {
   hyperparameters set_;
   typename traits::loss_type loss_ = edl::detail::loss_of<Model>(set_);
   typename traits::optimizer_type optimizer_ = edl::detail::optimizer_of<Model>(set_);
+  std::vector<element_range> spared_ =
+      spares_biases(optimizer_) ? biases_of(network::layout()) : std::vector<element_range>{};
   typename traits::augmentation_type augmentation_ = edl::detail::augmentation_of<Model>(set_);
   network net_;
 };

@@ -26,6 +26,10 @@ EDL_INLINE void refuse_label(float label) {
   throw data_error(fmt::format("label {} is out of range for the model's loss", label));
 }
 
+EDL_INLINE void refuse_weight(float weight) {
+  throw data_error(fmt::format("weight {} of a sample is no number from 0 on", weight));
+}
+
 EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
   throw data_error(
       fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));

@@ -8,6 +8,7 @@
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_network.hpp"
 #include "edl/author/model_spelling.hpp"
+#include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metric/metric.hpp"
 
@@ -15,8 +16,8 @@ namespace edl::detail {
 
 /// The type of a loss's labels, as metrics read them.
 template <class Loss>
-using read_labels =
-    std::conditional_t<nn::has_own_labels<Loss>, nn::own_label<typename Loss::label>, typename Loss::label>;
+using read_labels = std::conditional_t<nn::has_own_labels<Loss>, nn::own_label<typename Loss::label>,
+                                       typename nn::unweighted_loss<Loss>::label>;
 
 /// Whether a metric of a model can be computed from the labels of its loss.
 template <class Metric, class Label>
@@ -154,7 +155,8 @@ constexpr bool explains_options() {
           "its classes");
       if constexpr (good_metrics<Model>)
         if constexpr (all_measure<typename Model::metrics, read_labels<loss>>) {
-          constexpr bool classes = Model::metrics::fit(output.size() / loss::labels(output));
+          constexpr bool classes =
+              Model::metrics::fit(output.size() / nn::unweighted_loss<loss>::labels(output));
           static_assert(classes,
                         "edl: a metric of the model's `metrics` is for another number of classes than its "
                         "`network` has");

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "edl/author/hyperparameters.hpp"
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_sentences.hpp"
+#include "edl/core/partition.hpp"
 #include "edl/data/augment.hpp"
 #include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
 #include "edl/nn/loss/loss.hpp"
+#include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metric/mean_loss.hpp"
@@ -85,15 +89,16 @@ template <class Model>
 struct model_traits {
   using hyperparameters = author::hyperparameters_of<Model>;
   using loss_type = decltype(detail::loss_of<Model>(hyperparameters{}));
-  using label = typename loss_type::label;
+  using unweighted_loss = nn::unweighted_loss<loss_type>;  ///< what a sample's `label` is for
+  using label = typename unweighted_loss::label;
   using optimizer_type = decltype(detail::optimizer_of<Model>(hyperparameters{}));
   using schedule_type = decltype(detail::schedule_of<Model>(hyperparameters{}));
   using augmentation_type = decltype(detail::augmentation_of<Model>(hyperparameters{}));
   using rule_type = rule<optimizer_type, schedule_type>;
 
   /// The model's, or accuracy for class labels and the mean loss for others.
-  using metrics =
-      typename detail::metrics_of<Model, loss_type::class_labels && !nn::has_own_labels<loss_type>>::type;
+  using metrics = typename detail::metrics_of<Model, unweighted_loss::class_labels &&
+                                                         !nn::has_own_labels<loss_type>>::type;
 
   /// Whether all members that this reads are right and go together. If not, the compiler has said why, and
   /// nothing else of the model is compiled.
@@ -104,14 +109,15 @@ struct model_traits {
         return nn::loss_fits<loss_type>(Model::network.body.output(Model::network.input)) &&
                detail::all_measure<metrics, detail::read_labels<loss_type>> &&
                metrics::fit(Model::network.body.output(Model::network.input).size() /
-                            loss_type::labels(Model::network.body.output(Model::network.input))) &&
+                            unweighted_loss::labels(Model::network.body.output(Model::network.input))) &&
                detail::options_fit<Model>();
     return false;
   }();
 
-  /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise).
-  static rule_type make_rule(hyperparameters const& h = {}) {
-    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h)};
+  /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise),
+  /// with the network's biases.
+  static rule_type make_rule(hyperparameters const& h = {}, std::vector<element_range> biases = {}) {
+    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h), std::move(biases)};
   }
 
   static constexpr bool augments = detail::good_augmentation<Model>;

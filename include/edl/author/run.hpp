@@ -13,6 +13,7 @@
 #include "edl/author/prepare.hpp"
 #include "edl/device/any_device.hpp"
 #include "edl/nn/explain.hpp"
+#include "edl/optim/decay.hpp"
 #include "edl/train/trainers.hpp"
 
 namespace edl {
@@ -38,7 +39,8 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
   p.outputs = network::output.size();
-  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(model_traits<Model>::make_rule(set));
+  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(
+      model_traits<Model>::make_rule(set, biases_of(p.layout)));
   p.set = describe(set);
   p.with = [](train::hyperparameters const& other) {
     return make_program<Model>(with_values<hyperparameters_of<Model>>(other));

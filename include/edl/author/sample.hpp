@@ -19,6 +19,7 @@
 #include "edl/author/served_ids.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/nn/inputs.hpp"
+#include "edl/nn/loss/sample_weighted.hpp"
 
 namespace edl {
 namespace detail {
@@ -52,6 +53,18 @@ struct takes_anything {
   std::size_t size() const { return 0; }
 };
 
+/// Stands where `feed` writes a weight, if the loss takes none.
+template <class Model>
+struct takes_no_weight {
+  template <class Weight>
+  void operator=(Weight const&) const {
+    constexpr bool weighted = !std::is_same_v<Weight, Weight>;
+    static_assert(weighted,
+                  "edl: the model's `loss` takes no weight of a sample: "
+                  "`static constexpr nn::sample_weighted loss{nn::softmax_cross_entropy{}}`");
+  }
+};
+
 /// One number per record, a class or the only output, or a view of one per output or place.
 template <class Label, std::size_t Labels>
 using label_of =
@@ -68,13 +81,15 @@ using label_of =
 /// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
 /// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. For
 /// `nn::sequence_cross_entropy` it is an `edl::class_list`. Where the loss has `nn::heads`, `head<"name">()`
-/// is the label of one of them. In prediction labels may be left alone.
+/// is the label of one of them. Where it is `nn::sample_weighted`, `weight` says how much the sample counts,
+/// from 0 on: 1 unless it is set. In prediction labels and weight may be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
   static constexpr shape output = Model::network.body.output(Model::network.input);
   static constexpr std::size_t table_ids = std::size_t(nn::table_ids(Model::network.start));
-  static constexpr std::size_t labels = model_traits<Model>::loss_type::labels(output);
+  static constexpr std::size_t labels = model_traits<Model>::unweighted_loss::labels(output);
+  static constexpr bool weighted = nn::weighs_samples<typename model_traits<Model>::loss_type>;
   using label_type = detail::label_of<typename model_traits<Model>::label, labels>;
 
   /// The sample in these rows of a batch, `input.size()` and `labels` elements. There are no targets where
@@ -130,6 +145,7 @@ struct sample {
 
   decltype(detail::features_view<input_shape>(nullptr)) features;
   label_type label;
+  std::conditional_t<weighted, float, detail::takes_no_weight<Model>> weight = make_weight();
 
  private:
   template <class... Named>
@@ -149,6 +165,13 @@ struct sample {
   void clear_lists(nn::weighted_ids) { id_list(row_, "").clear(); }
   template <class Kind>
   void clear_lists(Kind const&) {}
+
+  static auto make_weight() {
+    if constexpr (weighted)
+      return 1.0f;
+    else
+      return detail::takes_no_weight<Model>{};
+  }
 
   static label_type make_label([[maybe_unused]] std::span<float> targets,
                                [[maybe_unused]] std::span<std::int32_t> classes) {
@@ -180,7 +203,7 @@ struct sample<Model> {
     return {};
   }
 
-  detail::takes_anything features, label;
+  detail::takes_anything features, label, weight;
 };
 
 }  // namespace edl

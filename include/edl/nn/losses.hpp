@@ -8,6 +8,7 @@
 #include "edl/nn/loss/kullback_leibler.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/loss/mean_squared_error.hpp"
+#include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/loss/sequence_cross_entropy.hpp"
 #include "edl/nn/loss/sigmoid_cross_entropy.hpp"
 #include "edl/nn/loss/sigmoid_focal.hpp"

@@ -17,6 +17,7 @@ struct adagrad {
   float initial_accumulator = 0.1f;
   float epsilon = 1e-7f;
   float weight_decay = 0;
+  bool decay_biases = true;  ///< false: `biases_of` do not shrink
 
   /// "accumulator".
   constexpr slot_list slots() const { return {slot{"accumulator", initial_accumulator}}; }

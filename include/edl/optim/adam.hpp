@@ -21,6 +21,7 @@ struct adam {
   float epsilon = 1e-7f;
   bool amsgrad = false;
   float weight_decay = 0;
+  bool decay_biases = true;  ///< false: `biases_of` do not shrink
 
   /// "m", "v", and "v_max" with `amsgrad`.
   constexpr slot_list slots() const {

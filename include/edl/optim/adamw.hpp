@@ -21,8 +21,11 @@ struct adamw {
   float epsilon = 1e-7f;
   bool amsgrad = false;
   float weight_decay = 0.004f;
+  bool decay_biases = true;  ///< false: `biases_of` do not shrink
 
-  constexpr adam as_adam() const { return {learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay}; }
+  constexpr adam as_adam() const {
+    return {learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay, decay_biases};
+  }
 
   /// Those of `adam`.
   constexpr slot_list slots() const { return as_adam().slots(); }

@@ -19,6 +19,7 @@ struct lion {
   float beta_1 = 0.9f;
   float beta_2 = 0.99f;
   float weight_decay = 0;
+  bool decay_biases = true;  ///< false: `biases_of` do not shrink
 
   /// "m".
   constexpr slot_list slots() const { return {slot{"m"}}; }

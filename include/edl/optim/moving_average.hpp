@@ -32,7 +32,12 @@ class moving_average final : public update_rule {
   float initial(std::size_t slot) const override;
   float learning_rate(std::uint64_t version) const override { return of_.learning_rate(version); }
   void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
-             float learning_rate, std::uint64_t step) const override;
+             float learning_rate, std::uint64_t step) const override {
+    apply_at(0, weights, gradients, slots, learning_rate, step);
+  }
+  void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
+                std::span<std::span<float> const> slots, float learning_rate,
+                std::uint64_t step) const override;
 
   /// How much of the average is kept by step number `step`, from 0.
   double kept_after(std::uint64_t step) const;

@@ -36,10 +36,10 @@ EDL_INLINE double moving_average::kept_after(std::uint64_t step) const {
   return decay_ * (1 - before) / (1 - decay_ * before);
 }
 
-EDL_INLINE void moving_average::apply(std::span<float> weights, view<float> gradients,
-                                      std::span<std::span<float> const> slots, float learning_rate,
-                                      std::uint64_t step) const {
-  if (!averages()) return of_.apply(weights, gradients, slots, learning_rate, step);
+EDL_INLINE void moving_average::apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
+                                         std::span<std::span<float> const> slots, float learning_rate,
+                                         std::uint64_t step) const {
+  if (!averages()) return of_.apply_at(first, weights, gradients, slots, learning_rate, step);
   std::array<float, 2048> before{};
   std::vector<std::span<float>> own(others_);
   auto const keep = float(kept_after(step));
@@ -48,7 +48,7 @@ EDL_INLINE void moving_average::apply(std::span<float> weights, view<float> grad
     auto const now = weights.subspan(at, n), more = slots[others_].subspan(at, n);
     std::ranges::copy(now, before.begin());
     for (std::size_t i = 0; i < others_; ++i) own[i] = slots[i].subspan(at, n);
-    of_.apply(now, gradients.subspan(at, n), own, learning_rate, step);
+    of_.apply_at(first + at, now, gradients.subspan(at, n), own, learning_rate, step);
     for (std::size_t i = 0; i < n; ++i) more[i] = keep * (more[i] + (before[i] - now[i]));
   }
 }

@@ -4,6 +4,7 @@
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/adam.hpp"
 #include "edl/optim/adamw.hpp"
+#include "edl/optim/decay.hpp"
 #include "edl/optim/lion.hpp"
 #include "edl/optim/lookahead.hpp"
 #include "edl/optim/optimizer.hpp"

@@ -22,6 +22,7 @@ struct rmsprop {
   float epsilon = 1e-7f;
   bool centered = false;
   float weight_decay = 0;
+  bool decay_biases = true;  ///< false: `biases_of` do not shrink
 
   /// "v", "mean" where it is centered, and "momentum" where there is momentum.
   constexpr slot_list slots() const {

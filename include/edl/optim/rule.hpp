@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
+#include "edl/optim/decay.hpp"
 #include "edl/optim/optimizer.hpp"
 #include "edl/optim/schedule.hpp"
 #include "edl/optim/update_rule.hpp"
@@ -23,7 +25,11 @@ class rule final : public update_rule {
   explicit rule(Optimizer o)
     requires std::same_as<Schedule, constant_rate>
       : rule(o, constant_rate{o.learning_rate}) {}
-  rule(Optimizer o, Schedule s) : optimizer_(std::move(o)), schedule_(std::move(s)) {}
+  /// `biases`: those of the model, for an optimiser that spares them.
+  rule(Optimizer o, Schedule s, std::vector<element_range> biases = {})
+      : optimizer_(std::move(o)), schedule_(std::move(s)) {
+    if (spares_biases(optimizer_)) spared_ = std::move(biases);
+  }
 
   std::vector<std::string> slots() const override {
     std::vector<std::string> names;
@@ -40,9 +46,20 @@ class rule final : public update_rule {
     optimizer_.apply(weights, gradients, slots, learning_rate, step);
   }
 
+  void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
+                std::span<std::span<float> const> slots, float learning_rate,
+                std::uint64_t step) const override {
+    if (spared_.empty()) return apply(weights, gradients, slots, learning_rate, step);
+    step_in_parts(optimizer_, spared_, first, weights, gradients, slots,
+                  [&](Optimizer const& o, std::span<float> w, view<float> g, auto s) {
+                    o.apply(w, g, s, learning_rate, step);
+                  });
+  }
+
  private:
   Optimizer optimizer_;
   Schedule schedule_;
+  std::vector<element_range> spared_;
 };
 
 template <class Optimizer>

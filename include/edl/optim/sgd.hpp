@@ -19,6 +19,7 @@ struct sgd {
   float momentum = 0;
   bool nesterov = false;
   float weight_decay = 0;
+  bool decay_biases = true;  ///< false: `biases_of` do not shrink
 
   /// "momentum" where there is momentum.
   constexpr slot_list slots() const { return momentum != 0 ? slot_list{slot{"momentum"}} : slot_list{}; }

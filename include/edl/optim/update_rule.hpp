@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -29,6 +30,14 @@ class update_rule {
   /// One step. `step` is the number of steps already applied, from 0. All spans are as long as `weights`.
   virtual void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
                      float learning_rate, std::uint64_t step) const = 0;
+
+  /// `apply` on a model's parameters from number `first` on, some of which may be spared by the rule
+  /// (`biases_of`). Any cut of them into spans gives the same bits.
+  virtual void apply_at([[maybe_unused]] std::size_t first, std::span<float> weights, view<float> gradients,
+                        std::span<std::span<float> const> slots, float learning_rate,
+                        std::uint64_t step) const {
+    apply(weights, gradients, slots, learning_rate, step);
+  }
 };
 
 }  // namespace edl

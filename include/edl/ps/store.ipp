@@ -442,8 +442,8 @@ EDL_INLINE void store::step(segment& s, view<float> gradients, view<float> state
                        std::size_t const at = trained.first - s.elements.first, count = trained.size();
                        for (std::size_t i = 0; i < slot_views_.size(); ++i)
                          slot_views_[i] = slots.subspan(i * slot_stride_ + first + at, count);
-                       rule_.apply(values.subspan(at, count), gradients.subspan(at, count), slot_views_,
-                                   rate * options_.rule.learning_rate(s.steps), s.steps);
+                       rule_.apply_at(trained.first, values.subspan(at, count), gradients.subspan(at, count),
+                                      slot_views_, rate * options_.rule.learning_rate(s.steps), s.steps);
                      });
   }
   auto const carried = values.last(state_change.size());

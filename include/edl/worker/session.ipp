@@ -332,9 +332,9 @@ EDL_INLINE void session::local_step() {
   for_each_outside(options_.fixed, {0, gradients.size()}, [&](element_range trained) {
     for (std::size_t i = 0; i < slots.size(); ++i)
       slots[i] = std::span(slots_[i]).subspan(trained.first, trained.size());
-    rule_.apply(model_.variables().subspan(trained.first, trained.size()),
-                gradients.subspan(trained.first, trained.size()), slots, rule_.learning_rate(version_),
-                local_steps_);
+    rule_.apply_at(trained.first, model_.variables().subspan(trained.first, trained.size()),
+                   gradients.subspan(trained.first, trained.size()), slots, rule_.learning_rate(version_),
+                   local_steps_);
   });
   ++local_steps_;
   model_.variables_written();
