@@ -76,3 +76,25 @@ TEST_CASE("after the first step the average is the weights, and without a decay 
   for (double const wrong : {1.0, -0.5, std::numeric_limits<double>::quiet_NaN()})
     CHECK_THROWS_AS(edl::moving_average(adam, wrong), edl::error);
 }
+
+TEST_CASE("a rule that spares biases its decay does so below an average, in any block") {
+  constexpr std::size_t size = 5000, first = 300;
+  edl::rule const spares(edl::adam{.weight_decay = 0.1f, .decay_biases = false}, edl::constant_rate{0.01f},
+                         {{250, 310}, {2400, 2600}, {5290, 6000}});
+  edl::moving_average const rule(spares, 0.9);
+  auto const stepped = [&](edl::update_rule const& with) {
+    std::vector<float> weights(size, 1), gradients(size, 0.5f);
+    std::vector<std::vector<float>> slots(with.slots().size(), std::vector<float>(size, 0));
+    std::vector<std::span<float>> const views(slots.begin(), slots.end());
+    for (std::uint64_t step = 0; step < 3; ++step)
+      with.apply_at(first, weights, gradients, views, 0.01f, step);
+    return weights;
+  };
+  auto const weights = stepped(rule);
+  CHECK(weights == stepped(spares));
+  for (std::size_t const decayed : {10, 2099, 2300, 4989}) CHECK(weights[decayed] == weights[1000]);
+  for (std::size_t const bias : {0, 9, 2100, 2299, 4990}) {
+    CHECK(weights[bias] == weights[2200]);
+    CHECK(weights[bias] > weights[1000]);
+  }
+}
