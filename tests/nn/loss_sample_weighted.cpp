@@ -23,6 +23,12 @@ static_assert(std::same_as<nn::unweighted_loss<nn::triplet>, nn::triplet>);
 std::vector<float> const truth{1, 2, 0, 0.5f, 2, 1};       // three samples: class, weight
 std::vector<float> const pairs{1, -2, 3, 0.5f, 4, 0.25f};  // two samples: two numbers, weight
 
+/// A loss of one's own, whose second label is never below 0.
+struct by_place : nn::mean_squared_error {
+  static constexpr bool valid(float, edl::shape) { return true; }
+  static constexpr bool valid(float l, edl::shape, std::size_t place) { return place == 0 || l >= 0; }
+};
+
 }  // namespace
 
 TEST_CASE("a sample's loss counts by its weight, and the mean is over samples") {
@@ -72,4 +78,6 @@ TEST_CASE("a label and a weight are valid in their places") {
   CHECK_FALSE(classes_type::valid(std::numeric_limits<float>::infinity(), three, 1));
   CHECK_FALSE(classes_type::valid(std::numeric_limits<float>::quiet_NaN(), three, 1));
   CHECK_FALSE(classes_type::fits({1, 1, 1}));
+  CHECK(nn::sample_weighted<by_place>::valid(-1, {1, 1, 2}, 0));
+  CHECK_FALSE(nn::sample_weighted<by_place>::valid(-1, {1, 1, 2}, 1));
 }

@@ -40,9 +40,9 @@ struct sample_weighted {
   static constexpr bool valid_weight(float weight) { return weight >= 0 && weight - weight == 0; }
 
   /// Whether it is a label or a weight; the one below knows which of them it is.
-  static constexpr bool valid(float l, shape output) { return valid_weight(l) || valid_label(l, output); }
+  static constexpr bool valid(float l, shape output) { return valid_weight(l) || valid_label(l, output, 0); }
   static constexpr bool valid(float l, shape output, std::size_t place) {
-    return place < Loss::labels(output) ? valid_label(l, output) : valid_weight(l);
+    return place < Loss::labels(output) ? valid_label(l, output, place) : valid_weight(l);
   }
 
   /// See `loss_function`. Every label must be `valid` for its place.
@@ -73,10 +73,12 @@ struct sample_weighted {
   }
 
  private:
-  static constexpr bool valid_label(float l, shape output) {
+  static constexpr bool valid_label(float l, shape output, [[maybe_unused]] std::size_t place) {
     if constexpr (std::same_as<typename Loss::label, std::int32_t>)
       return l >= 0 && double(l) <= double(std::numeric_limits<std::int32_t>::max()) &&
              l == float(std::int32_t(l)) && Loss::valid(std::int32_t(l), output);
+    else if constexpr (requires { Loss::valid(l, output, place); })
+      return Loss::valid(l, output, place);
     else
       return Loss::valid(l, output);
   }
