@@ -12,13 +12,13 @@
 
 namespace edl {
 
-/// Another rule, which beside each weight w keeps an exponential moving average of its values after each
-/// step: after step number t, from 1, the mean of w_1 … w_t, where w_i weighs `decay` to the power t − i. So
-/// the initial weights are no part of it (the bias correction of Kingma and Ba, "Adam", ICLR 2015, section
-/// 3). The last slot, "average_less_weight", holds what the average is more than the weight. It is zero
-/// before the first step. Where a checkpoint lacks it, zero lets the average begin at the weights. In float32
-/// the difference keeps small changes that an average would round away. With a `decay` of 0 this is the other
-/// rule.
+/// Another rule, which beside each weight w keeps an exponential moving average of it. After step number t,
+/// from 1, that is the mean of w_1 … w_t, of which w_i weighs `decay` to the power t − i. The initial weights
+/// are no part of it (the bias correction of Kingma and Ba, "Adam", ICLR 2015, section 3). The last slot,
+/// "average_less_weight", is what the average is more than the weight. It is zero before the first step.
+/// Where a checkpoint lacks it, zero lets the average begin at the weights. In float32 the difference keeps
+/// small changes that an average would round away.
+/// With a `decay` of 0 this is the other rule.
 class moving_average final : public update_rule {
  public:
   static constexpr char const* slot_name = "average_less_weight";
