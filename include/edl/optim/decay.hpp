@@ -45,7 +45,7 @@ constexpr bool spares_biases(Optimizer const& o) {
 /// The same optimiser with a weight decay of 0.
 template <class Optimizer>
 constexpr Optimizer without_decay(Optimizer o) {
-  if constexpr (requires { o.weight_decay = 0; })
+  if constexpr (requires { o.weight_decay; })
     o.weight_decay = 0;
   else if constexpr (requires { o.of.learning_rate; })
     o.of = without_decay(o.of);
