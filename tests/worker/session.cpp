@@ -269,3 +269,60 @@ TEST_CASE("a task is reported when all of its minibatches have been applied, not
   REQUIRE(b.master.outcomes.size() == 3);
   for (auto const& o : b.master.outcomes) CHECK(o.error.empty());
 }
+
+TEST_CASE("the rows of a minibatch come with the variables, and by themselves where none are pulled") {
+  struct with_rows : counting_trainer {
+    edl::sparse::embedding_layout layout{
+        .tables = {{"words", 2}}, .inputs = {{.table = 0, .first_id = 0, .ids = 1}}, .ids = 1};
+    std::vector<float> of_rows = std::vector<float>(8, 0.5f);
+    std::vector<float> given;  // the features of each pass
+    edl::data::batch make_batch() const override { return edl::data::make_batch(4, 2, 0, 1, 1); }
+    void feed(edl::example const& record, edl::data::batch& b, int row, edl::mode m) const override {
+      counting_trainer::feed(record, b, row, m);
+      b.ids[std::size_t(row)] = 10 * std::uint64_t(record.integer("x"));
+    }
+    edl::sparse::embedding_layout const& embeddings() const override { return layout; }
+    edl::view<float> input_gradients() const override { return of_rows; }
+    double train(edl::data::batch const& batch, std::uint64_t step,
+                 edl::worker::gradients_ready const& ready) override {
+      given.insert(given.end(), batch.features.begin(), batch.features.begin() + 2 * batch.rows);
+      return counting_trainer::train(batch, step, ready);
+    }
+    edl::view<float> predict(edl::data::batch const& batch) override {
+      given.insert(given.end(), batch.features.begin(), batch.features.begin() + 2 * batch.rows);
+      return counting_trainer::predict(batch);
+    }
+  } model;
+  struct keeping : scripted_parameters {
+    std::vector<std::string> calls;
+    void pull_rows(edl::sparse::minibatch_rows& rows) override {
+      calls.push_back("rows");
+      for (std::size_t i = 0; i < rows.ids(0).size(); ++i)
+        rows.rows(0)[2 * i] = float(rows.ids(0)[i]), rows.rows(0)[2 * i + 1] = float(version);
+    }
+    std::uint64_t pull_with_rows(std::span<float> variables, edl::sparse::minibatch_rows& rows) override {
+      pull_rows(rows);
+      calls.back() = "both";
+      return scripted_parameters::pull(variables);
+    }
+  } parameters;
+  bench b;
+  b.options.get_model_steps = 2;
+  b.options.minibatch_size = 2;
+  b.master.work = {b.task(0, 6)};
+  edl::worker::session s(b.options, model, b.rule, {&b.from, nullptr, &b.from}, b.master, parameters,
+                         edl::logger(edl::severity::critical));
+  CHECK(s.run());
+  CHECK(parameters.calls == std::vector<std::string>{"both", "rows", "both"});
+  CHECK(model.given == std::vector<float>{0, 7, 10, 7, 20, 8, 30, 8, 40, 9, 50, 9});
+
+  parameters.stale = 1;  // newer variables come with newer rows
+  parameters.calls.clear(), model.given.clear();
+  b.options.get_model_steps = 1;
+  b.master.work = {b.task(0, 2), b.task(8, 10, task_kind::prediction)};
+  edl::worker::session again(b.options, model, b.rule, {&b.from, nullptr, &b.from}, b.master, parameters,
+                             edl::logger(edl::severity::critical));
+  CHECK(again.run());
+  CHECK(parameters.calls == std::vector<std::string>{"both", "both", "rows"});
+  CHECK(model.given == std::vector<float>{0, 10, 10, 10, 0, 11, 10, 11, 80, 12, 90, 12});
+}

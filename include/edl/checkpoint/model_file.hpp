@@ -13,6 +13,8 @@
 
 namespace edl::checkpoint {
 
+class safetensors_file;
+
 /// Rows of a table, wherever they are: `each` gives all of them, some at a time, and in the same order
 /// whenever it is called.
 struct row_source {
@@ -53,6 +55,7 @@ void import_rows(
 
 /// The version that stands in such a file; 0 where none does, as in others' files.
 std::uint64_t model_version(std::string const& path);
+std::uint64_t model_version(safetensors_file const& file);
 
 /// The seed of the job that trained it, if it stands there.
 std::optional<std::uint64_t> model_seed(std::string const& path);

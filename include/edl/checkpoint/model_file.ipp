@@ -151,7 +151,11 @@ EDL_INLINE std::optional<std::uint64_t> number_in(safetensors_file const& file, 
 }  // namespace detail
 
 EDL_INLINE std::uint64_t model_version(std::string const& path) {
-  return detail::number_in(safetensors_file(path), "version").value_or(0);
+  return model_version(safetensors_file(path));
+}
+
+EDL_INLINE std::uint64_t model_version(safetensors_file const& file) {
+  return detail::number_in(file, "version").value_or(0);
 }
 
 EDL_INLINE std::optional<std::uint64_t> model_seed(std::string const& path) {

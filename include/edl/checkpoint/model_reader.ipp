@@ -40,7 +40,7 @@ EDL_INLINE std::byte const* map_file(std::string const& path, std::uint64_t size
 
 }  // namespace detail
 
-EDL_INLINE model_reader::model_reader(std::string path) : file_(path), version_(model_version(path)) {
+EDL_INLINE model_reader::model_reader(std::string path) : file_(path), version_(model_version(file_)) {
   constexpr std::string_view begin = "tables/", end = "/ids";
   for (tensor const& t : file_.tensors()) {
     if (!t.name.starts_with(begin) || !t.name.ends_with(end) || t.name.size() <= begin.size() + end.size())

@@ -106,6 +106,14 @@ class parameter_link {
     throw error("this model's tables of rows are kept nowhere here");
   }
 
+  /// Both `pull` and `pull_rows`, side by side where that is quicker. The rows are those of the version that
+  /// is returned, or newer ones, but for what others push meanwhile.
+  virtual std::uint64_t pull_with_rows(std::span<float> variables, sparse::minibatch_rows& rows) {
+    std::uint64_t const version = pull(variables);
+    pull_rows(rows);
+    return version;
+  }
+
   /// Applies a minibatch's gradients, computed on `version`, and the change of the state. `rows`: gradients
   /// of rows of each table. It is applied exactly once, however often it is repeated.
   virtual pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,

@@ -60,6 +60,7 @@ class remote_parameters final : public remote_link {
 
   std::uint64_t pull(std::span<float> variables) override;
   void pull_rows(sparse::minibatch_rows& rows) override;
+  std::uint64_t pull_with_rows(std::span<float> variables, sparse::minibatch_rows& rows) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
   pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
               view<float> state_change, std::span<sparse::row_gradients const> rows) override;
@@ -85,9 +86,13 @@ class remote_parameters final : public remote_link {
     element_range range;
   };
 
-  std::uint64_t pull_from(std::span<float> variables, std::optional<std::uint64_t> frozen);
+  std::uint64_t pull_from(std::span<float> variables, std::optional<std::uint64_t> frozen,
+                          sparse::minibatch_rows* with = nullptr);
+  void divide(sparse::minibatch_rows& rows);
+  void gather(sparse::minibatch_rows& rows);
+  net::outgoing rows_call(server const& s, sparse::minibatch_rows& rows);
   template <class Make, class Take>
-  void ask_all(Make make, Take take);
+  void ask_all(Make make, Take take, sparse::minibatch_rows* with = nullptr);
   void set_under_way(std::vector<net::started_call>* calls);
 
   net::node& node_;

@@ -98,9 +98,10 @@ EDL_INLINE void remote_parameters::set_under_way(std::vector<net::started_call>*
 }
 
 // Calls every server, again as long as one cannot be reached: each call may be repeated. A server that is
-// really gone ends in another generation, which is told by `rolled_back`.
+// really gone ends in another generation, which is told by `rolled_back`. `with`: rows, which have been
+// divided, are pulled beside; a server meets the call for them after the other one.
 template <class Make, class Take>
-void remote_parameters::ask_all(Make make, Take take) {
+void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* with) {
   if (generation_ == 0) refresh();
   for (;;) {
     struct shown_calls {
@@ -109,6 +110,8 @@ void remote_parameters::ask_all(Make make, Take take) {
       ~shown_calls() { to.set_under_way(nullptr); }
     } calls{*this, {}};
     for (server const& s : servers_) calls.all.push_back(net::start(*s.to, make(s)));
+    if (with)
+      for (server const& s : servers_) calls.all.push_back(net::start(*s.to, rows_call(s, *with)));
     set_under_way(&calls.all);
     std::optional<net::call_error> failed;
     std::vector<std::string> replies;
@@ -119,7 +122,7 @@ void remote_parameters::ask_all(Make make, Take take) {
         if (!failed || failed->code() != net::status::stale_generation) failed = e;
       }
     if (!failed) {
-      for (std::size_t i = 0; i < replies.size(); ++i) take(servers_[i], replies[i]);
+      for (std::size_t i = 0; i < servers_.size(); ++i) take(servers_[i], replies[i]);
       return;
     }
     switch (failed->code()) {
@@ -138,7 +141,8 @@ void remote_parameters::ask_all(Make make, Take take) {
 }
 
 EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables,
-                                                      std::optional<std::uint64_t> frozen) {
+                                                      std::optional<std::uint64_t> frozen,
+                                                      sparse::minibatch_rows* with) {
   // The oldest of the servers' versions is what the variables as a whole are at least.
   std::uint64_t oldest = ~std::uint64_t{0};
   ask_all(
@@ -156,31 +160,48 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
       },
       [&](server const& s, std::string const& reply) {
         oldest = std::min(oldest, wire::unpack<wire::PullReply>(reply, s.to->name()).version());
-      });
+      },
+      with);
   return oldest;
 }
 
-EDL_INLINE void remote_parameters::pull_rows(sparse::minibatch_rows& rows) {
+EDL_INLINE void remote_parameters::divide(sparse::minibatch_rows& rows) {
   if (generation_ == 0) refresh();
+  for (std::size_t t = 0; t < rows.tables() && servers_.size() > 1; ++t) rows_->divide(t, rows.ids(t));
+}
+
+EDL_INLINE void remote_parameters::gather(sparse::minibatch_rows& rows) {
+  for (std::size_t t = 0; t < rows.tables() && servers_.size() > 1; ++t) rows_->gather(t, rows.rows(t));
+}
+
+EDL_INLINE net::outgoing remote_parameters::rows_call(server const& s, sparse::minibatch_rows& rows) {
   bool const one = servers_.size() == 1;  // has all of them
-  for (std::size_t t = 0; t < rows.tables() && !one; ++t) rows_->divide(t, rows.ids(t));
-  ask_all(
-      [&](server const& s) {
-        wire::PullRowsRequest request;
-        request.set_generation(generation_);
-        request.set_range(s.id);
-        net::outgoing what{.method = wire::method::pull_rows, .timeout = detail::transfer_timeout};
-        for (std::size_t t = 0; t < rows.tables(); ++t) {
-          auto const ids = one ? rows.ids(t) : rows_->ids(s.id, t);
-          request.add_rows(std::uint32_t(ids.size()));
-          what.payload.push_back(std::as_bytes(ids));
-          what.into.push_back(std::as_writable_bytes(one ? rows.rows(t) : rows_->values(s.id, t)));
-        }
-        what.message = wire::pack(request);
-        return what;
-      },
-      [](server const&, std::string const&) {});
-  for (std::size_t t = 0; t < rows.tables() && !one; ++t) rows_->gather(t, rows.rows(t));
+  wire::PullRowsRequest request;
+  request.set_generation(generation_);
+  request.set_range(s.id);
+  net::outgoing what{.method = wire::method::pull_rows, .timeout = detail::transfer_timeout};
+  for (std::size_t t = 0; t < rows.tables(); ++t) {
+    auto const ids = one ? rows.ids(t) : rows_->ids(s.id, t);
+    request.add_rows(std::uint32_t(ids.size()));
+    what.payload.push_back(std::as_bytes(ids));
+    what.into.push_back(std::as_writable_bytes(one ? rows.rows(t) : rows_->values(s.id, t)));
+  }
+  what.message = wire::pack(request);
+  return what;
+}
+
+EDL_INLINE void remote_parameters::pull_rows(sparse::minibatch_rows& rows) {
+  divide(rows);
+  ask_all([&](server const& s) { return rows_call(s, rows); }, [](server const&, std::string const&) {});
+  gather(rows);
+}
+
+EDL_INLINE std::uint64_t remote_parameters::pull_with_rows(std::span<float> variables,
+                                                           sparse::minibatch_rows& rows) {
+  divide(rows);
+  std::uint64_t const version = pull_from(variables, std::nullopt, &rows);
+  gather(rows);
+  return version;
 }
 
 EDL_INLINE std::uint64_t remote_parameters::pull(std::span<float> variables) {

@@ -109,7 +109,7 @@ class session {
   void pull_rows(data::batch& b);
   void clip_gradients();
   void local_step();
-  void pull();
+  void pull(data::batch& b);
   void end(std::string const& error);
   void report_applied();
   void give_back();

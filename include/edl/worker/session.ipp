@@ -228,8 +228,10 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     detail::seen_pass const shown(seen_);
     model_.evaluate(b, l.totals);
   } else {
-    if (steps_since_pull_ < 0) pull();
-    pull_rows(b);
+    if (steps_since_pull_ < 0)
+      pull(b);
+    else
+      pull_rows(b);
     detail::seen_pass const shown(seen_);
     view<float> const outputs = model_.predict(b);
     l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
@@ -243,12 +245,20 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
   if (l.next >= l.until) end({});
 }
 
-EDL_INLINE void session::pull() {
+// The newest variables, and with them the rows that the minibatch needs.
+EDL_INLINE void session::pull(data::batch& b) {
   if (auto const here = parameters_.in_place()) {
     model_.resume();
     version_ = *here;
+    pull_rows(b);
   } else {
-    version_ = parameters_.pull(model_.variables());
+    if (rows_.tables() == 0) {
+      version_ = parameters_.pull(model_.variables());
+    } else {
+      rows_.begin(b);
+      version_ = parameters_.pull_with_rows(model_.variables(), rows_);
+      rows_.fill(b);
+    }
     model_.variables_written();
     std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
   }
@@ -281,8 +291,10 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
   parameters_.turn(std::uint32_t(turn_),
                    std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
   for (int attempt = 0;; ++attempt) {
-    if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_) pull();
-    pull_rows(b);
+    if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_)
+      pull(b);
+    else
+      pull_rows(b);
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
     {
       detail::seen_pass const shown(seen_);
