@@ -314,6 +314,14 @@ TEST_CASE("what fits in part is refused without the flag, which the error names"
   };
   refused({"--checkpoint_dir_for_init=" + other},
           "here)); --skip_mismatch takes what fits, and leaves the rest at its initial values");
+  float const one = 1;
+  edl::checkpoint::tensor_source const alien{
+      .name = "fc.weight", .dims = {1}, .data = std::as_bytes(std::span(&one, 1))};
+  edl::durable_file file(dir / "alien.safetensors");
+  edl::checkpoint::write_safetensors(file, {&alien, 1});
+  file.commit();
+  refused({"--checkpoint_dir_for_init=" + dir / "alien.safetensors", "--skip_mismatch"},
+          "a file of others needs weight_names in the model");
   refused({"--freeze=dense/kernl"}, "'dense/kernl' matches no variable that is trained; did you mean");
 }
 
