@@ -172,3 +172,43 @@ TEST_CASE("rows of a table are there where name and width fit") {
   CHECK_FALSE(from.has_rows({"ads", 2}));
   CHECK_FALSE(from.has_rows({"users", 3}));
 }
+
+TEST_CASE("a checkpoint whose layout is none is refused, however large it claims to be") {
+  scratch const dir;
+  auto const theirs = network();
+  auto const values = counted(theirs.size());
+  std::string const path = checkpoint_path(dir.path, 5);
+  begin_checkpoint(path);
+  segment const whole{{0, theirs.size()}, 5, {}};
+  manifest contents;
+  contents.layout = layout_digest(theirs);
+  contents.files.push_back(write_part(path, theirs,
+                                      {.elements = {0, theirs.size()},
+                                       .variables = values,
+                                       .slot_names = {},
+                                       .slots = {},
+                                       .segments = {&whole, 1}}));
+  std::string const file = path + "/" + contents.files[0].name;
+  auto const facts = safetensors_file(file).metadata();
+  for (std::string const layout :
+       {R"({})", R"([])", R"({"parameters":1,"state":0,"variables":7})",
+        R"({"parameters":-1,"state":0,"variables":[]})", R"({"parameters":1,"state":0,"variables":[]})",
+        R"({"parameters":4,"state":0,"variables":[["a",[4,-1]]]})",
+        R"({"parameters":4,"state":0,"variables":[["a",[1,1,1,1,4]]]})",
+        R"({"parameters":4,"state":0,"variables":[["a",[4294967296]]]})",
+        R"({"parameters":0,"state":0,"variables":[["a",[2147483647,2147483647,2147483647,2147483647]]]})",
+        R"({"parameters":18446744073709551615,"state":2,"variables":[["a",[1]]]})",
+        R"({"parameters":1,"state":0,"variables":[["a",[1]]],"tables":[["t",-3]]})",
+        R"({"parameters":2000000000,"state":0,"variables":[["a",[2000000000]]]})"}) {
+    CAPTURE(layout);
+    auto changed = facts;
+    changed["layout"] = layout;
+    edl::durable_file out(file);
+    tensor_source const only{.name = "a", .dims = {56}, .data = bytes_of(values)};
+    write_safetensors(out, {&only, 1}, changed);
+    out.commit();
+    contents.files[0].bytes = out.size(), contents.files[0].crc32 = out.crc32();
+    commit_checkpoint(path, contents);
+    CHECK(contains(complaint([&] { other_model{path}; }), path));
+  }
+}

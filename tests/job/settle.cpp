@@ -76,9 +76,9 @@ TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
                                       "--distribution_strategy=AllreduceStrategy",
                                       "--allreduce_transport=nccl"};
   CHECK(job(line).allreduce_transport == edl::allreduce_transport::nccl);
-  for (char const* with : {"--fixed_global_batch", "--gradients=bfloat16"}) {
+  for (char const* with : {"--fixed_global_batch", "--gradients=bfloat16", "--freeze"}) {
     auto more = line;
-    more.emplace_back(with);
+    more.emplace_back(with == std::string("--freeze") ? "--freeze=dense*" : with);
     CHECK(contains(refusal(more), with));
   }
   CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));

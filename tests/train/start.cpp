@@ -314,5 +314,38 @@ TEST_CASE("what fits in part is refused without the flag, which the error names"
   };
   refused({"--checkpoint_dir_for_init=" + other},
           "here)); --skip_mismatch takes what fits, and leaves the rest at its initial values");
+  float const one = 1;
+  edl::checkpoint::tensor_source const alien{
+      .name = "fc.weight", .dims = {1}, .data = std::as_bytes(std::span(&one, 1))};
+  edl::durable_file file(dir / "alien.safetensors");
+  edl::checkpoint::write_safetensors(file, {&alien, 1});
+  file.commit();
+  refused({"--checkpoint_dir_for_init=" + dir / "alien.safetensors", "--skip_mismatch"},
+          "a file of others needs weight_names in the model");
   refused({"--freeze=dense/kernl"}, "'dense/kernl' matches no variable that is trained; did you mean");
+}
+
+TEST_CASE("rows of tables come from an exported model, and a line says where there are none") {
+  job::scratch const dir;
+  auto const run = [&](lines const& flags) {
+    job::run j(train(with(flags, {"--max_step=8"})), {.env = {{"TINY_TABLES", "1"}}});
+    CHECK(j.wait() == 0);
+    return j.log();
+  };
+  run({"--output=" + dir / "a", "--checkpoint_dir=" + dir / "c"});
+  auto const rows = [](std::string const& directory) {
+    edl::checkpoint::model_reader const m(directory + "/model.safetensors");
+    return std::pair(m.find_table("coarse").rows, m.find_table("coarse").width);
+  };
+  REQUIRE(rows(dir / "a").first > 0);
+  for (lines const& processes : {lines{}, several}) {
+    lines const skip = with({"--skip_mismatch", "--output=" + dir / "b"}, processes);
+    std::string const log = run(with(skip, {"--checkpoint_dir_for_init=" + dir / "a"}));
+    CAPTURE(log);
+    CHECK(has(log, "not found: none; of another shape: none"));
+    CHECK_FALSE(has(log, "begins without rows"));
+    CHECK(rows(dir / "b") == rows(dir / "a"));
+    CHECK(has(run(with(skip, {"--checkpoint_dir_for_init=" + dir / "c"})),
+              "table 'coarse' begins without rows"));
+  }
 }
