@@ -223,8 +223,10 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
   obey();
 }
 
-/// From the newest copy that can be reached: one member may have made the last step before the others.
-EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> variables) {
+/// From the newest copy that can be reached: one member may have made the last step before the others. Its
+/// rows are those of its variables.
+EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> variables,
+                                                            std::vector<checkpoint::row_source>& tables) {
   wire::SettleRequest settle;
   settle.set_generation(coordinator_.generation());
   wire::PullRequest request;
@@ -246,6 +248,8 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> var
           .method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
       what.into.push_back(std::as_writable_bytes(variables));
       co_await k.to->call(what);
+      std::vector<keeper> const one(1, k);
+      tables = co_await row_sources(one);
       co_return version;
     } catch (net::call_error const& e) {
       why = e.what();
@@ -355,12 +359,12 @@ EDL_INLINE asio::awaitable<void> server::write_best(evaluated_version of) {
     for (std::size_t i = 0; i < from.size() && !there; ++i) try {
         std::vector<keeper> const one(1, from[i]);
         co_await pull_ranges(one, of.version, variables);
+        tables = co_await row_sources(one);
         there = true;
       } catch (net::call_error const& e) {
         why = e.what();
       }
     if (!there) throw error(fmt::format("the model cannot be had: {}", why));
-    tables = co_await row_sources(keepers(true));
   } else {
     auto const from = keepers();
     co_await pull_ranges(from, of.version, variables);
@@ -414,8 +418,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
   std::uint64_t version = 0;
   std::vector<checkpoint::row_source> tables;
   if (options_.job.replicas) {
-    version = co_await pull_copy(variables);
-    tables = co_await row_sources(keepers(true));
+    version = co_await pull_copy(variables, tables);
   } else {
     auto const from = keepers();
     tables = co_await row_sources(from);

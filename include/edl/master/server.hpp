@@ -148,7 +148,8 @@ class server {
   asio::awaitable<void> export_variables();
   asio::awaitable<void> judge(evaluation_result of, bool best);
   asio::awaitable<void> write_best(evaluated_version of);
-  asio::awaitable<std::uint64_t> pull_copy(std::span<float> variables);
+  asio::awaitable<std::uint64_t> pull_copy(std::span<float> variables,
+                                           std::vector<checkpoint::row_source>& tables);
   asio::awaitable<void> pause(std::chrono::milliseconds d = std::chrono::milliseconds(50));
   void carry(std::string what, std::function<asio::awaitable<void>()> work);
   bool find(find_restore_point const& c, std::string& why);
