@@ -76,3 +76,35 @@ TEST_CASE("a restored average goes on with the same bits, and one that is not th
   CHECK(values(on.current()) == values(whole.current()));
   CHECK(values(on.averaged().variables()) != values(on.current()));
 }
+
+TEST_CASE("rows of tables have no average, and travel with variables that have one") {
+  scratch const dir;
+  auto layout = small_layout();
+  layout.tables = {{"words", 1}};
+  store_options with{.layout = layout,
+                     .elements = {0, 6},
+                     .slots = {0, 4096},
+                     .tables = {{.width = 1, .initial = edl::nn::constant{0}}},
+                     .rule = momentum,
+                     .when = at_once,
+                     .moving_average = 0.9};
+  store s(with), back(with);
+  std::vector<std::uint64_t> const ids{7};
+  std::vector<float> const slope{1};
+  edl::sparse::row_gradients const rows{ids, slope};
+  for (std::uint32_t i = 0; i < 3; ++i) s.push(batch(i), i, ones, twos, {&rows, 1});
+  CHECK(s.table(0).values() == 3);  // the weight, and the rule's two slots
+  back.restore(save(dir, layout, 3, {s.cut()}));
+  for (store* const of : {&s, &back}) of->push(batch(3), 3, ones, twos, {&rows, 1});
+  float is = 0, was = 0;
+  s.pull_rows(0, ids, {&was, 1});
+  back.pull_rows(0, ids, {&is, 1});
+  CHECK(is == was);
+  CHECK(is != 0);
+  CHECK(values(back.averaged().variables()) == values(s.averaged().variables()));
+  with.moving_average = 0;
+  store without(with);
+  without.restore(save(dir, layout, 4, {s.cut()}));
+  without.pull_rows(0, ids, {&is, 1});
+  CHECK(is == was);
+}
