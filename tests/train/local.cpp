@@ -179,6 +179,17 @@ TEST_CASE("--max_step ends a job at exactly that step, and a longer one goes on 
   }
 }
 
+TEST_CASE("with one worker, several minibatches make one step, and none is refused") {
+  job::scratch const dir;
+  job::run j(job::train({"--num_workers=1", "--num_ps_pods=1", "--grads_to_wait=4", "--num_epochs=1",
+                         "--checkpoint_dir=" + dir / "c"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "2048 records in the data set, 2048 counted once"));
+  CHECK(has(j.log(), "model: version 16"));  // of 64 minibatches
+  CHECK_FALSE(has(j.log(), "again"));
+}
+
 TEST_CASE("the best version is the same after a kill as without one") {
   job::scratch const dir;
   auto const in = [&](char const* name, lines const& more) {

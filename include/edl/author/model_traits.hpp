@@ -146,8 +146,7 @@ struct model_traits {
 ///   variables of a new model by the look of the training data. Every process that keeps variables calls it:
 ///   equal data, equal values;
 /// - optional, `static constexpr edl::weight_name weight_names[]`: names of the model's variables in files
-/// that
-///   others wrote;
+///   that others wrote, see `weight_name`;
 /// - optional, `static std::unique_ptr<edl::data::source> open(std::string const& path,
 ///   edl::data::source_options const& options)`: opens records of a format of its own. Null: the path is not
 ///   one of these. Every process that reads records calls it;

@@ -44,10 +44,6 @@ struct model_origin {
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
                   std::span<row_source const> tables, std::uint64_t version, model_origin const& from = {});
 
-/// Reads such a file, or anybody's with these names, extents and F32. More tensors than the layout has are
-/// ignored. Errors name the variable.
-void import_model(std::string const& path, parameter_layout const& layout, std::span<float> variables);
-
 /// Gives the rows of the tables of such a file, some at a time. Errors name the table.
 void import_rows(
     std::string const& path, parameter_layout const& layout,

@@ -89,26 +89,6 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
   file.commit();
 }
 
-EDL_INLINE void import_model(std::string const& path, parameter_layout const& layout,
-                             std::span<float> variables) {
-  if (variables.size() != layout.size())
-    throw error(
-        fmt::format("cannot read {}: {} values for a model of {}", path, variables.size(), layout.size()));
-  safetensors_file const file(path);
-  std::vector<std::pair<variable const*, tensor const*>> found;
-  for (variable const& v : layout.variables) {
-    tensor const* const t = file.find(v.name);
-    std::vector<std::uint64_t> const dims(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank);
-    if (!t) throw error(fmt::format("{} lacks variable '{}' of the model", path, v.name));
-    if (t->dtype != "F32" || t->dims != dims)
-      throw error(fmt::format("variable '{}' of {} is {} [{}], the model has F32 [{}]", v.name, path,
-                              t->dtype, fmt::join(t->dims, ", "), fmt::join(dims, ", ")));
-    found.emplace_back(&v, t);
-  }
-  for (auto const& [v, t] : found)
-    file.read(*t, 0, std::as_writable_bytes(variables.subspan(v->offset, v->dims.size())));
-}
-
 EDL_INLINE void import_rows(
     std::string const& path, parameter_layout const& layout,
     std::function<void(std::size_t table, view<std::uint64_t> ids, view<float> weights)> const& put) {

@@ -30,13 +30,13 @@ struct variable_match {
 /// Throws error where one of `names` is of no variable of the layout, or two are of one.
 void check_weight_names(parameter_layout const& layout, std::span<weight_name const> names);
 
-/// A model that another one may have some variables of: a file of safetensors, whoever wrote it, or a
+/// A model that this one may have all or some variables of: a file of safetensors, whoever wrote it, or a
 /// checkpoint's directory. Variables are found by name, and by the names that `names` give them. They fit
 /// when they are F32 and have the same extents. Errors are edl::error and name the file. Thread safety:
 /// const, safe.
 class other_model {
  public:
-  /// `path`: ends in .safetensors, or is a checkpoint's directory.
+  /// `path`: a file, or a checkpoint's directory.
   explicit other_model(std::string path);
 
   std::string const& path() const { return path_; }

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "edl/checkpoint/checkpoint.hpp"
@@ -120,7 +122,7 @@ EDL_INLINE std::string variable_match::describe() const {
 }
 
 EDL_INLINE other_model::other_model(std::string path) : path_(std::move(path)) {
-  if (path_.ends_with(".safetensors")) {
+  if (std::error_code unknown; !std::filesystem::is_directory(path_, unknown)) {
     file_.emplace(path_);
     return;
   }

@@ -348,9 +348,9 @@ inline void model(table& t) {
          "with --checkpoint_dir_for_init: take variables of the same name and shape, and leave the others at "
          "their initial values")
       .only({train});
-  t.flag(
-       "freeze", &job::freeze, "all",
-       "names of variables that are not trained, or patterns of them with '*' and '?', with ',' between them")
+  t.flag("freeze", &job::freeze, "all",
+         "names of variables that are not trained, or patterns of them as of a shell (*, ?, [ab]), with ',' "
+         "between them")
       .only({train});
   t.flag("output", &job::output, "master",
          "directory that the trained model is written to, model.safetensors")

@@ -52,20 +52,19 @@ inline void settle_tasks(job& j, std::uint64_t records_per_task) {
 }
 
 inline void settle_steps(job& j) {
-  if (j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl &&
-      (j.fixed_global_batch || j.gradients == gradient_format::bfloat16))
+  bool const nccl = j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl;
+  if (nccl && (j.fixed_global_batch || j.gradients == gradient_format::bfloat16))
     throw usage_error(
         fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
                     j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
   if (!(j.moving_average < 1))
     throw usage_error(
         fmt::format("--moving_average={}: expected at least 0 and less than 1", j.moving_average));
-  if (j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl &&
-      j.moving_average > 0)
+  if (nccl && j.moving_average > 0)
     throw usage_error(
         "--allreduce_transport=nccl makes steps on GPUs, and the hosts keep an average of the weights: leave "
         "out --moving_average");
-  if (j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl && !j.freeze.empty())
+  if (nccl && !j.freeze.empty())
     throw usage_error(
         "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
   if (j.use_async) j.grads_to_wait = 1;

@@ -12,8 +12,9 @@
 namespace edl {
 
 /// The parameters whose names match one of `patterns`, as ranges of the arena, in order and apart from each
-/// other. In a pattern `*` stands for any characters, `?` for one; ',' is between two patterns. Carried state
-/// is no parameter. Throws error for a pattern that matches none, with near names, and where all are matched.
+/// other. Patterns are those of POSIX `fnmatch` without flags, with ',' between two: `*` stands for any
+/// characters, `/` among them. Carried state is no parameter. Throws error for a pattern that matches none,
+/// with near names, and where all are matched.
 std::vector<element_range> fixed_elements(parameter_layout const& layout, std::string const& patterns);
 
 /// Calls work(range) for each part of `all` that lies in none of `fixed`, which are in order and apart.

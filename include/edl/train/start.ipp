@@ -288,20 +288,12 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
   else if (j.skip_mismatch && !detail::is_own(j, directory))
     detail::begin_with_what_fits(s, p, directory, initialise);
   else if (detail::is_model_file(directory)) {
-    s.configure(
-        [&](std::size_t first, std::span<float> values) {
-          if (p.weight_names.empty()) {
-            std::vector<float> all(p.layout.size());
-            checkpoint::import_model(directory, p.layout, all);
-            std::copy_n(all.begin() + std::ptrdiff_t(first), values.size(), values.begin());
-            return;
-          }
-          checkpoint::other_model const from(directory);
-          if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
-            throw error(fmt::format("{} is not of this model: {}", directory, match.describe()));
-          from.read(p.layout, p.weight_names, first, values);
-        },
-        detail::point_of(j, directory).version);
+    checkpoint::other_model const from(directory);
+    if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
+      throw error(fmt::format("{} is not of this model: {}", directory, match.describe()));
+    s.configure([&](std::size_t first,
+                    std::span<float> values) { from.read(p.layout, p.weight_names, first, values); },
+                detail::point_of(j, directory).version);
     checkpoint::import_rows(directory, p.layout,
                             [&](std::size_t table, view<std::uint64_t> ids, view<float> weights) {
                               s.set_rows(table, ids, weights);
