@@ -122,6 +122,11 @@ std::vector<flag> flags() {
            .help = "of edl, likewise",
            .choices = names_of(edl::nn::storage{}),
            .repeats = true},
+          {.name = "precision",
+           .fallback = "float32",
+           .help = "of edl, likewise: float32 or bfloat16",
+           .choices = {"float32", "bfloat16"},
+           .repeats = true},
           {.name = "batch",
            .fallback = "64",
            .help = "of `serve`, which is a contestant",
@@ -135,13 +140,14 @@ std::vector<flag> flags() {
 
 int run(edl::cli::command_line const& l) {
   words const peers = l.all("peer"), only = l.all("workload"), kernels = l.all("kernels"),
-              activations = l.all("activations");
+              activations = l.all("activations"), precisions = l.all("precision");
   std::vector<int> threads;
   for (std::string const& n : l.all("threads")) threads.push_back(edl::cli::parse_number<int>(n));
   if (l.arguments() == words{"serve"}) {
-    bench::contest const how{
-        .device = {.threads = threads.front(), .kernels = *edl::value_of<edl::kernels>(kernels.front())},
-        .keep = *edl::value_of<edl::nn::storage>(activations.front())};
+    bench::contest const how{.device = {.threads = threads.front(),
+                                        .kernels = *edl::value_of<edl::kernels>(kernels.front()),
+                                        .precision = *edl::value_of<edl::precision>(precisions.front())},
+                             .keep = *edl::value_of<edl::nn::storage>(activations.front())};
     return serve(only.at(0), int(l.number("batch")), how, l.truth("profile"));
   }
   auto const rounds = l.number("rounds");
@@ -169,8 +175,10 @@ int run(edl::cli::command_line const& l) {
         };
         for (std::string const& k : kernels)
           for (std::string const& a : activations)
-            add("edl" + (kernels.size() > 1 ? ", " + k : "") + (activations.size() > 1 ? ", " + a : ""),
-                {"/proc/self/exe", "serve", "--kernels", k, "--activations", a});
+            for (std::string const& p : precisions)
+              add("edl" + (kernels.size() > 1 ? ", " + k : "") + (activations.size() > 1 ? ", " + a : "") +
+                      (precisions.size() > 1 ? ", " + p : ""),
+                  {"/proc/self/exe", "serve", "--kernels", k, "--activations", a, "--precision", p});
         for (std::string const& p : peers) {
           auto const at = p.find('=');
           std::istringstream words(p.substr(at + 1));

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training steps of PyTorch, for bench-train: reads "steps N" or "memory" by lines, answers with one line each.
 
-peer.py --mode eager|channels_last|compile|compile_channels_last --workload mnist --batch 64 --threads 2
+peer.py --mode eager|channels_last|compile|compile_channels_last --precision float32|bfloat16 --workload mnist
+        --batch 64 --threads 2
 """
 import argparse
 import pathlib
@@ -17,6 +18,7 @@ from networks import DeepFM, Letters, networks  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--mode", default="eager")
+parser.add_argument("--precision", default="float32")
 parser.add_argument("--workload", required=True)
 parser.add_argument("--batch", type=int, required=True)
 parser.add_argument("--threads", type=int, required=True)
@@ -48,9 +50,11 @@ turn = 0
 
 
 def loss_of(batch, truth):
-    if clicks:
-        return F.binary_cross_entropy_with_logits(network(batch), truth)
-    return F.cross_entropy(network(batch).flatten(0, -2) if letters else network(batch), truth.flatten())
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "bfloat16"):
+        outputs = network(batch)
+        if clicks:
+            return F.binary_cross_entropy_with_logits(outputs, truth)
+        return F.cross_entropy(outputs.flatten(0, -2) if letters else outputs, truth.flatten())
 
 
 if options.mode.startswith("compile"):

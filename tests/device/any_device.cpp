@@ -59,7 +59,8 @@ std::shared_ptr<edl::backend> processor() {
 }  // namespace
 
 TEST_CASE("a network on any device that is the processor computes the bits that it does on the processor") {
-  for (nn::storage const keep : {nn::storage::float32, nn::storage::bfloat16, nn::storage::recomputed}) {
+  for (nn::storage const keep :
+       {nn::storage::float32, nn::storage::bfloat16, nn::storage::recomputed, nn::storage::compact}) {
     network<edl::cpu> plain(
         {.max_batch = batch, .seed = 7, .device = {.kernels = edl::kernels::fixed}, .keep = keep});
     network<edl::any_device> any({.max_batch = batch, .seed = 7, .device = processor(), .keep = keep});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/device/cpu/onednn.hpp, edl/device/cpu/onednn_conv2d.hpp, edl/device/cpu/onednn_kernel.hpp,
-// edl/device/cpu/onednn_work.hpp.
+// edl/device/cpu/onednn_store.hpp, edl/device/cpu/onednn_work.hpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -39,10 +39,14 @@ struct naive {
 
 template <class T>
 void compare(edl::conv_geometry g, int batch, double tolerance, edl::cpu_options o = {}) {
-  auto const x = numbers<T>(std::size_t(batch) * g.in.size(), 1);
-  auto const w = numbers<T>(g.patch() * std::size_t(g.out.channels), 2);
+  // Factors that are bfloat16 already have products that float32 holds: bounds need not be wider.
+  auto const drawn = [&](std::size_t n, std::uint64_t key) {
+    return o.precision == edl::precision::bfloat16 ? rounded(numbers<T>(n, key)) : numbers<T>(n, key);
+  };
+  auto const x = drawn(std::size_t(batch) * g.in.size(), 1);
+  auto const w = drawn(g.patch() * std::size_t(g.out.channels), 2);
   auto const bias = numbers<T>(std::size_t(g.out.channels), 3),
-             dy = numbers<T>(std::size_t(batch) * g.out.size(), 4);
+             dy = drawn(std::size_t(batch) * g.out.size(), 4);
   std::vector<double> y(dy.size()), dx(x.size()), dw(w.size()), db(bias.size());
   for (std::size_t i = 0; i < y.size(); ++i) {
     y[i] = double(bias[i % bias.size()]);
@@ -165,6 +169,51 @@ TEST_CASE("whichever way is measured to be the fastest, it agrees with the defin
                         edl::conv_geometry{{9, 7, 3}, {5, 4, 8}, 3, 2, 1, 1},
                         edl::conv_geometry{{5, 5, 6}, {5, 5, 6}, 3, 1, 1, 6}})
     compare<float>(g, 4, 2e-2, {.threads = 2, .kernels = edl::kernels::measured});
+}
+
+TEST_CASE("factors of bfloat16 are multiplied and summed as the definition says") {
+  std::vector<edl::kernels> kernels{edl::kernels::own};
+  if (edl::multiplies_bfloat16())
+    kernels.insert(kernels.end(), {edl::kernels::fixed, edl::kernels::measured});
+  else
+    MESSAGE("left out: this processor, or this build, has no products of bfloat16");
+  for (auto const k : kernels)
+    for (int threads : {1, 3}) {
+      edl::cpu_options const o{.threads = threads, .kernels = k, .precision = edl::precision::bfloat16};
+      CAPTURE(int(k));
+      compare<float>({{7, 6, 3}, {7, 6, 4}, 3, 1, 1, 1}, 3, 2e-3, o);
+      compare<float>({{7, 6, 2}, {4, 3, 4}, 3, 2, {1, 0}, 1}, 3, 2e-3, o);
+      compare<float>({{9, 5, 4}, {3, 2, 6}, {3, 2}, {3, 2}, 0, 2}, 3, 2e-3, o);
+      compare<float>({{5, 5, 6}, {5, 5, 6}, 3, 1, 1, 6}, 5, 2e-3, o);
+      compare<float>({{6, 6, 5}, {3, 3, 7}, 1, 2, 0, 1}, 2, 2e-3, o);
+      compare<float>({{16, 16, 32}, {16, 16, 48}, 3, 1, 1, 1}, 7, k == edl::kernels::measured ? 5e-2 : 5e-3,
+                     o);
+      compare<float>({{4, 4, 128}, {4, 4, 64}, 3, 1, 1, 1}, 4, k == edl::kernels::measured ? 5e-2 : 5e-3, o);
+    }
+}
+
+TEST_CASE("with bfloat16 other factors are rounded, and nothing else is") {
+  edl::conv_geometry const g{{9, 9, 16}, {9, 9, 16}, 3, 1, 1, 1};
+  auto const x = numbers<float>(5 * g.in.size(), 1), w = numbers<float>(g.patch() * 16, 2),
+             dy = numbers<float>(5 * g.out.size(), 3), bias = numbers<float>(16, 4);
+  std::vector<edl::kernels> kernels{edl::kernels::own};
+  if (edl::multiplies_bfloat16()) kernels.push_back(edl::kernels::fixed);
+  for (auto const k : kernels) {
+    edl::cpu cpu({.threads = 2, .kernels = k, .precision = edl::precision::bfloat16});
+    std::vector<float> y(dy.size()), dx(x.size()), dw(w.size()), db(16), again_y(dy.size()),
+        again_dx(x.size()), again_dw(w.size()), again_db(16);
+    cpu.conv2d_forward(g, 5, edl::activation::none, x, w, bias, y);
+    cpu.conv2d_backward(g, 5, x, w, dy, dx, dw, db);
+    cpu.conv2d_forward(g, 5, edl::activation::none, rounded(x), rounded(w), bias, again_y);
+    cpu.conv2d_backward(g, 5, rounded(x), rounded(w), rounded(dy), again_dx, again_dw, again_db);
+    CHECK(y == again_y);
+    CHECK(dx == again_dx);
+    CHECK(dw == again_dw);
+    edl::cpu exact({.threads = 2, .kernels = edl::kernels::direct});
+    exact.conv2d_forward(g, 5, edl::activation::none, x, w, bias, again_y);
+    CHECK(greatest_difference(y, again_y) > 1e-4);
+    CHECK(greatest_difference(y, again_y) < 0.1);
+  }
 }
 
 TEST_CASE("equal numbers of threads give equal bits") {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/cpu/onednn_matmul.hpp.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -31,4 +32,43 @@ TEST_CASE("a dense layer and its gradients, by the definition") {
   CHECK(greatest_difference(gb, db) < 1e-14);
   cpu.dense_backward(rows, inputs, outputs, x, w, dy, {}, gw, {});
   CHECK(greatest_difference(gw, dw) < 1e-14);
+}
+
+TEST_CASE("with bfloat16 the factors of a dense layer are rounded, and nothing else is") {
+  struct {
+    std::size_t rows, inputs, outputs;
+  } const cases[] = {{5, 7, 3}, {64, 100, 10}, {33, 129, 65}, {256, 64, 48}};
+  std::vector<edl::kernels> kernels{edl::kernels::own};
+  if (edl::multiplies_bfloat16())
+    kernels.insert(kernels.end(), {edl::kernels::fixed, edl::kernels::measured});
+  else
+    MESSAGE("left out: this processor, or this build, has no products of bfloat16");
+  for (auto const [rows, inputs, outputs] : cases)
+    for (auto const k : kernels)
+      for (int threads : {1, 2, 3}) {
+        CAPTURE(rows);
+        CAPTURE(int(k));
+        auto const x = numbers<float>(rows * inputs, 1), w = numbers<float>(inputs * outputs, 2),
+                   b = numbers<float>(outputs, 3), dy = numbers<float>(rows * outputs, 4);
+        auto const rx = rounded(x), rw = rounded(w), rdy = rounded(dy);
+        std::vector<double> y(rows * outputs), dx(x.size()), dw(w.size()), db(outputs);
+        for (std::size_t r = 0; r < rows; ++r)
+          for (std::size_t o = 0; o < outputs; ++o) {
+            y[r * outputs + o] = double(b[o]);
+            db[o] += double(dy[r * outputs + o]);  // no product: as it is
+            for (std::size_t i = 0; i < inputs; ++i) {
+              y[r * outputs + o] += double(rx[r * inputs + i]) * double(rw[i * outputs + o]);
+              dx[r * inputs + i] += double(rdy[r * outputs + o]) * double(rw[i * outputs + o]);
+              dw[i * outputs + o] += double(rdy[r * outputs + o]) * double(rx[r * inputs + i]);
+            }
+          }
+        edl::cpu cpu({.threads = threads, .kernels = k, .precision = edl::precision::bfloat16});
+        std::vector<float> out(y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
+        cpu.dense_forward(rows, inputs, outputs, edl::activation::none, x, w, b, out);
+        cpu.dense_backward(rows, inputs, outputs, x, w, dy, gx, gw, gb);
+        CHECK(greatest_difference(out, y) < 1e-4);
+        CHECK(greatest_difference(gx, dx) < 1e-4);
+        CHECK(greatest_difference(gw, dw) < 1e-4);
+        CHECK(greatest_difference(gb, db) < 1e-4);
+      }
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "edl/core/bfloat16.hpp"
 #include "edl/core/random.hpp"
 
 /// Numbers in (-1, 1) that are the same in every run.
@@ -23,4 +24,11 @@ double greatest_difference(T const& a, U const& b) {
     if (!(d <= most)) most = d;  // keeps a NaN
   }
   return most;
+}
+
+/// The same numbers with 8 bits each.
+template <class T>
+std::vector<T> rounded(std::vector<T> v) {
+  for (T& x : v) x = T(edl::from_bfloat16(edl::to_bfloat16(float(x))));
+  return v;
 }

@@ -107,6 +107,7 @@ TEST_CASE("flags that another one makes idle are told, too") {
   CHECK(training({"--skip_mismatch"}) == std::set<std::string>{"skip_mismatch"});
   CHECK(training({"--skip_mismatch", "--checkpoint_dir_for_init=m"}).empty());
   CHECK(training({"--device=cpu", "--precision=tf32"}) == std::set<std::string>{"precision"});
+  CHECK(training({"--device=cpu", "--precision=bfloat16"}).empty());
   CHECK(training({"--device=cpu", "--keep_samples=on"}) == std::set<std::string>{"keep_samples"});
   CHECK(training({"--deterministic", "--kernel_cache=k"}) == std::set<std::string>{"kernel_cache"});
   CHECK(training({"--records_per_task=640", "--num_minibatches_per_task=4"}) ==

@@ -37,19 +37,22 @@ TEST_CASE("what is computed again, or kept in half the memory, gives the same gr
   for (auto m : {edl::mode::training, edl::mode::evaluation}) {
     auto const whole = after_both_passes(nn::storage::float32, m, 32),
                again = after_both_passes(nn::storage::recomputed, m, 32),
-               half = after_both_passes(nn::storage::bfloat16, m, 32);
+               half = after_both_passes(nn::storage::bfloat16, m, 32),
+               compact = after_both_passes(nn::storage::compact, m, 32);
     CHECK(again.y == whole.y);
     CHECK(again.dx == whole.dx);
     CHECK(again.gradients == whole.gradients);
     CHECK(again.state == whole.state);
-    CHECK(half.y == whole.y);  // the way there never reads what was rounded
-    CHECK(half.gradients != whole.gradients);
-    double off = 0, all = 0;
-    for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
-      off += std::pow(half.gradients[i] - whole.gradients[i], 2);
-      all += std::pow(whole.gradients[i], 2);
+    for (auto const* narrow : {&half, &compact}) {
+      CHECK(narrow->y == whole.y);  // the way there never reads what was rounded
+      CHECK(narrow->gradients != whole.gradients);
+      double off = 0, all = 0;
+      for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
+        off += std::pow(narrow->gradients[i] - whole.gradients[i], 2);
+        all += std::pow(whole.gradients[i], 2);
+      }
+      CHECK(std::sqrt(off / all) < 4e-2);  // eight bits, and a relu that decides otherwise now and then
     }
-    CHECK(std::sqrt(off / all) < 4e-2);  // eight bits, and a relu that decides otherwise now and then
   }
 }
 
@@ -75,6 +78,7 @@ TEST_CASE("memory shrinks in the order that one expects") {
   auto const of = [](nn::storage keep) { return nn::saved_by(several, in, {64, keep}); };
   CHECK(of(nn::storage::recomputed) < of(nn::storage::float32) * 9 / 10);
   CHECK(of(nn::storage::bfloat16) < of(nn::storage::float32) * 7 / 10);
+  CHECK(of(nn::storage::compact) < of(nn::storage::bfloat16) * 9 / 10);
 }
 
 TEST_CASE("gradients lie where results are not needed any more") {
@@ -89,7 +93,8 @@ TEST_CASE("gradients lie where results are not needed any more") {
 }
 
 TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {
-  for (auto keep : {nn::storage::float32, nn::storage::bfloat16, nn::storage::recomputed}) {
+  for (auto keep :
+       {nn::storage::float32, nn::storage::bfloat16, nn::storage::recomputed, nn::storage::compact}) {
     auto const apart = after_both_passes(keep, edl::mode::training);
     harness h{.l = several, .in = in, .batch = {3, keep}};
     h.saved.assign(several.workspace(in, h.batch), harness<nn::flatten>::poison);

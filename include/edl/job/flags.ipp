@@ -222,8 +222,8 @@ inline void computing(table& t) {
       .from(0, 1024);
   t.flag("device", &job::device, "workers", "what computes; auto: a GPU where there is one");
   t.flag("precision", &job::precision, "workers",
-         "on a GPU; tf32 rounds factors of products to 11 bits, bfloat16 rounds activations, and weights in "
-         "products, to 8 bits");
+         "how exactly products are computed; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with "
+         "factors rounded to 8 bits, and on a GPU activations, too");
   t.flag("kernels", &job::kernels, "workers",
          "how kernels are chosen; measured: the fastest for every shape; fixed: by rule; direct: by rule and "
          "without Winograd's algorithm; own: without a library");
@@ -235,9 +235,11 @@ inline void computing(table& t) {
   t.flag("keep_samples", &job::keep_samples, "workers",
          "keep samples in a GPU's memory after the first epoch; auto: where a quarter of its free memory is "
          "enough; on: an error where they do not fit");
-  t.flag("activations", &job::activations, "workers",
-         "how results between layers are kept for the backward pass; recomputed: all but those of "
-         "normalisations and gelus; float32: all; bfloat16: all, in half the memory");
+  t.flag(
+      "activations", &job::activations, "workers",
+      "how results between layers are kept for the backward pass; recomputed: all but those of "
+      "normalisations and gelus; float32: all; bfloat16: all, in half the memory; compact: both, on a GPU as "
+      "recomputed; without the flag: compact with --precision=bfloat16, else recomputed");
   t.flag("explain_plan", &job::explain_plan, "the command itself",
          "print how the network is computed (steps, memory, kernels), and end");
   t.flag("dry_run", &job::dry_run, "all",

@@ -72,12 +72,12 @@ struct job {
   int loader_threads = 0;  ///< of its own; 0: those that compute
   int num_threads = 0;     ///< that a worker computes with; 0: by the cores that it is granted
   worker::device_kind device = worker::device_kind::any;  ///< that workers compute on
-  edl::precision precision = edl::precision::float32;     ///< of a GPU's products
+  edl::precision precision = edl::precision::float32;     ///< of products
   edl::kernels kernels = edl::kernels::measured;
   std::string kernel_cache;
   bool deterministic = false;
   worker::keep_samples keep_samples = worker::keep_samples::automatic;  ///< of a GPU
-  nn::storage activations = nn::storage::recomputed;
+  std::optional<nn::storage> activations;  ///< none: compact for products of bfloat16, else recomputed
   gradient_format gradients = gradient_format::float32;
 
   int num_workers = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -135,9 +136,13 @@ struct chain {
           p.device.load_bfloat16(std::as_bytes(kepts[I - 1]), results[I - 1]);
         if constexpr (before::recomputes)
           if (used && m.between[I].recomputed) {
-            auto const& c = calls[I - 1];
-            std::get<I - 1>(all).again(
-                p, {c.in, c.out, c.batch, c.x, c.parameters, {}, results[I - 1], c.saved});
+            std::span<T> room{};
+            view<T> narrow{};
+            if (I > 1 && m.between[I - 1].bfloat16) {
+              room = m.below(I, arena_of(p, a.saved, m.live[I]));
+              narrow = kepts[I - 2];
+            }
+            again(p, std::get<I - 1>(all), calls[I - 1], results[I - 1], narrow, room);
           }
       }
       backward_child(p, child_of{*this, a.in, places[I]}, std::get<I>(all), calls[I],
@@ -146,6 +151,25 @@ struct chain {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (one.template operator()<length - 1 - I>(), ...);
     }(std::make_index_sequence<length>{});
+  }
+
+  /// Computes the result of a step again. What it is made of is `narrow`, kept as bfloat16, which is widened
+  /// in `room`, some samples at a time; or, where that is empty, the step's input as it lies.
+  template <class D, class Step, class T>
+  void again(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y, view<T> narrow,
+             std::span<T> room) const {
+    int const all = of.batch, most = narrow.empty() ? all : samples_again(all);
+    for (int first = 0; first < all; first += most) {
+      int const some = std::min(most, all - first);
+      std::size_t const from = std::size_t(first) * of.in.size(), size = std::size_t(some) * of.in.size();
+      auto x = of.x;
+      if (!narrow.empty()) {
+        p.device.load_bfloat16(std::as_bytes(narrow).subspan(from * sizeof(std::uint16_t)), room.first(size));
+        x = room.first(size);
+      }
+      auto const to = y.subspan(std::size_t(first) * of.out.size(), std::size_t(some) * of.out.size());
+      s.again(p, {of.in, of.out, {some, of.batch.keep}, x, of.parameters, {}, to, of.saved});
+    }
   }
 
   /// visit(step, its input), in order.
@@ -162,9 +186,10 @@ struct chain {
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
       of[index++] = {s.saved(from, batch), s.scratch(from, batch), std::size_t(batch) * s.output(from).size(),
-                     s.recomputes};
+                     s.recomputes,
+                     s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep})};
     });
-    return chain_memory<length>(of, batch.keep);
+    return chain_memory<length>(of, batch);
   }
   /// Where a step may work: the pass's scratch, or, without any, what the steps up to it leave of the saved.
   template <class D, class T>

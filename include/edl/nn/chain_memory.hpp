@@ -15,13 +15,18 @@ namespace edl::nn {
 struct step_memory {
   std::size_t saved = 0, scratch = 0, result = 0;
   bool recomputes = false;  ///< its result can be computed again
+  bool by_samples = false;  ///< and of some samples alone, from the same saved memory
 };
+
+/// Samples whose result is computed again at a time, where what it is made of is kept as bfloat16.
+constexpr int samples_again(int batch) { return (batch + 7) / 8; }
 
 /// A result between two steps, and its gradient: where they are.
 struct between_steps {
   std::size_t kept = 0;                  ///< of the saved memory
   std::size_t result = 0, gradient = 0;  ///< of the scratch: sizes; no `result` where it is kept as it is
   std::size_t reach = 0;                 ///< how far below the end of the scratch they begin
+  std::size_t source = 0;  ///< of the scratch: size for a part of what it is computed from again
   bool bfloat16 = false, recomputed = false;  ///< what is done to have it in the backward pass
 
   template <class T>
@@ -46,15 +51,20 @@ struct chain_memory {
   std::array<std::size_t, Length> live{};  ///< saved memory that is in use when step i computes
   std::size_t saved = 0, scratch = 0, workspace = 0;
 
-  constexpr chain_memory(std::array<step_memory, Length> const& of, storage keep) {
+  constexpr chain_memory(std::array<step_memory, Length> const& of, pass_size batch) {
+    bool const compact = batch.keep == storage::compact, narrow = compact || batch.keep == storage::bfloat16;
     for (std::size_t i = 0; i < Length; ++i) {
       step_memory const& s = of[i];
       saved += rounded(s.saved);
       if (i + 1 < Length) {
         between_steps& b = between[i + 1];
         b.gradient = rounded(s.result);
-        b.bfloat16 = keep == storage::bfloat16;
-        b.recomputed = keep == storage::recomputed && s.recomputes && !between[i].recomputed;
+        b.recomputed = s.recomputes && !between[i].recomputed &&
+                       (batch.keep == storage::recomputed || (compact && s.by_samples));
+        b.bfloat16 = narrow && !b.recomputed;
+        if (b.recomputed && between[i].bfloat16)
+          b.source = rounded(of[i - 1].result / std::size_t(std::max(1, batch.samples)) *
+                             std::size_t(samples_again(batch.samples)));
         b.result = b.bfloat16 || b.recomputed ? b.gradient : 0;
         b.kept = b.recomputed ? 0 : b.bfloat16 ? rounded((s.result + 1) / 2) : rounded(s.result);
         saved += b.kept;
@@ -67,7 +77,7 @@ struct chain_memory {
           between[i].result + between[i].gradient + std::max(between[i - 1].reach, between[i + 1].reach);
     workspace = saved;
     for (std::size_t i = 0; i < Length; ++i) {
-      std::size_t const need = rounded(of[i].scratch) + top(i);
+      std::size_t const need = std::max(rounded(of[i].scratch), between[i].source) + top(i);
       scratch = std::max(scratch, need);
       workspace = std::max(workspace, live[i] + need);
     }

@@ -72,6 +72,7 @@ class model {
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
   explicit model(options o = {})
       : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
+    if (!device_->in_host_memory()) keep_ = nn::on_accelerator(keep_);
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
     variables_ = buffer(device_, parameter_count + state_count);

@@ -11,11 +11,17 @@ enum class storage {
   recomputed,  ///< those of normalisations and gelus are not kept, but computed again, which costs next to
                ///< nothing
   float32,     ///< all are kept as they are
-  bfloat16     ///< all are kept as bfloat16: half the memory, 8 bits of precision
+  bfloat16,    ///< all are kept as bfloat16: half the memory, 8 bits of precision
+  compact      ///< as bfloat16, and those of batch normalisations and gelus are computed again from such
 };
 
+/// What becomes of them where the host does not see the device's memory, of which no part is loaded alone.
+constexpr storage on_accelerator(storage s) { return s == storage::compact ? storage::recomputed : s; }
+
 /// Their names as flags say them, in order.
-constexpr std::array<std::string_view, 3> names(storage) { return {"recomputed", "float32", "bfloat16"}; }
+constexpr std::array<std::string_view, 4> names(storage) {
+  return {"recomputed", "float32", "bfloat16", "compact"};
+}
 
 /// What memory is asked for: so many samples, and what becomes of their results. Wherever only the number
 /// matters, it is an int.

@@ -17,7 +17,9 @@ EDL_INLINE cpu_trainer::cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr
     : learning_trainer(std::move(of), o), cpu_(std::move(on)), no_gpu_(std::move(no_gpu)) {}
 
 EDL_INLINE std::string cpu_trainer::device() const {
-  return no_gpu_.empty() ? no_gpu_ : "the processor, as no GPU is to be had: " + no_gpu_;
+  std::string const how = cpu_->rounds() ? "the processor, bfloat16" : "the processor";
+  if (!no_gpu_.empty()) return how + ", as no GPU is to be had: " + no_gpu_;
+  return cpu_->rounds() ? how : "";
 }
 
 EDL_INLINE void cpu_trainer::share(std::function<void(int)> const& work) {

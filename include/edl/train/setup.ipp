@@ -104,11 +104,13 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers,
           .device = {.threads = j.num_threads > 0 ? j.num_threads
                                                   : std::max(1, granted_cores() / std::max(1, workers)),
                      .kernels = detail::kernels_of(j),
-                     .kernel_cache = detail::kernel_cache_of(j)},
+                     .kernel_cache = detail::kernel_cache_of(j),
+                     .precision = j.precision == precision::tf32 ? precision::float32 : j.precision},
           .cuda = {.index = workers > 1 ? id : 0,
                    .precision = j.precision,
                    .measured = detail::kernels_of(j) == kernels::measured},
-          .keep = j.activations,
+          .keep = j.activations.value_or(j.precision == precision::bfloat16 ? nn::storage::compact
+                                                                            : nn::storage::recomputed),
           .samples = j.keep_samples,
           .profile = !j.profile.empty()};
 }

@@ -46,7 +46,8 @@ class basic_cpu final : public basic_backend<T> {
   basic_cpu() : basic_cpu(options{}) {}
   explicit basic_cpu(options o)
       : team_(o.threads),
-        choices_(o.kernels, team_.size(), std::move(o.kernel_cache)),
+        precision_(o.precision),
+        choices_(supported(o), team_.size()),
         threads_(std::size_t(team_.size())) {
     for (auto& t : threads_) t.workspace = buffer(packed_left + packed_right);
   }
@@ -87,6 +88,8 @@ class basic_cpu final : public basic_backend<T> {
   int threads() const { return team_.size(); }
   edl::kernels kernels() const { return choices_.policy(); }
   bool libraries() const { return kernels() != edl::kernels::own; }
+  /// Factors of products are rounded to bfloat16.
+  bool rounds() const { return precision_ == precision::bfloat16; }
 
   /// Parts that `n` units of work are cut into, so that each has at least `least`.
   int parts(std::size_t n, std::size_t least) const {
@@ -179,6 +182,7 @@ class basic_cpu final : public basic_backend<T> {
   };
 
   thread_team team_;
+  edl::precision precision_;
   detail::kernel_choices choices_;
   std::vector<per_thread> threads_;
   std::unique_ptr<detail::kernel_store> store_;

@@ -29,9 +29,9 @@ struct kernel_key {
 /// Thread safety: distinct objects: safe, with one file as well. Shared objects: unsafe.
 class kernel_choices {
  public:
-  /// `cache` is a file that need not exist; empty: none. One that is damaged, or of another machine or
-  /// version, is as good as none.
-  kernel_choices(kernels policy, int threads, std::string cache);
+  /// By `o.kernels`, `o.precision` and `o.kernel_cache`, a file that need not exist. One that is damaged, or
+  /// of another machine or version, is as good as none.
+  kernel_choices(cpu_options const& o, int threads);
 
   kernels policy() const { return policy_; }
   /// Shapes that this object has measured.
@@ -56,6 +56,7 @@ class kernel_choices {
   void save();
 
   kernels policy_;
+  edl::precision precision_;
   int threads_;
   std::size_t measurements_ = 0;
   std::string cache_, signature_;

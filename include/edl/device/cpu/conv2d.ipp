@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
@@ -90,6 +91,8 @@ void own_conv2d_forward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, ac
                         view<T> kernel, view<T> bias, std::span<T> y) {
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
+  x = factor(cpu, 2, x);
+  kernel = factor(cpu, 3, kernel);
   std::ranges::fill(y, T(0));
   cpu.share(
       std::size_t(batch), cpu.parts(std::size_t(batch), 1), [&](std::size_t begin, std::size_t end, int t) {
@@ -111,6 +114,9 @@ void own_conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, v
   auto const filters = std::size_t(g.out.channels), own = filters / std::size_t(g.groups);
   std::size_t const positions = g.positions(), patch = g.patch();
   if (!dbias.empty()) sum_rows(cpu, std::size_t(batch) * positions, filters, dy, dbias);
+  if (!dkernel.empty()) x = factor(cpu, 2, x);
+  if (!dx.empty()) kernel = factor(cpu, 3, kernel);
+  dy = factor(cpu, 4, dy);
   std::ranges::fill(dx, T(0));
   int const parts = cpu.parts(std::size_t(batch), 1);
   auto const sums = [&](int t) { return t == 0 ? dkernel.data() : cpu.room(t, 1, dkernel.size()).data(); };
@@ -149,11 +155,13 @@ inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batc
 template <class Run>
 conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
-  conv_way const rule =
-      cpu.kernels() == kernels::direct ? conv_way::direct : onednn_conv2d_rule(g, batch, cpu.threads());
-  // Not worth trying: our own loops against Winograd's algorithm, and to cut the channels of large maps.
+  conv_way const rule = cpu.kernels() == kernels::direct || cpu.rounds()
+                            ? conv_way::direct
+                            : onednn_conv2d_rule(g, batch, cpu.threads());
+  // Not worth trying: our own loops, in float32, against Winograd's algorithm or products of bfloat16, and to
+  // cut the channels of large maps.
   auto const hopeless = [&](conv_way way) {
-    return (way == conv_way::own && rule != conv_way::direct) ||
+    return (way == conv_way::own && (rule != conv_way::direct || cpu.rounds())) ||
            (way == conv_way::winograd_by_channels && g.positions() > 64);
   };
   return conv_way(cpu.pick(key_of(pass, g, batch), conv_ways, int(rule),

@@ -7,6 +7,7 @@
 
 #include "edl/core/bfloat16.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/lanes.hpp"
 
 namespace edl {
@@ -48,7 +49,10 @@ void basic_cpu<T>::store_bfloat16(view<T> x, std::span<std::byte> to) {
   T const* const from = x.data();
   auto* __restrict const into = reinterpret_cast<std::uint16_t*>(to.data());
   this->share(x.size(), this->parts(x.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i) into[i] = to_bfloat16(float(from[i]));
+    if constexpr (std::same_as<T, float>)
+      detail::round_here(end - begin, from + begin, into + begin);
+    else
+      for (std::size_t i = begin; i < end; ++i) into[i] = to_bfloat16(float(from[i]));
   });
 }
 
@@ -57,7 +61,10 @@ void basic_cpu<T>::load_bfloat16(std::span<std::byte const> from, std::span<T> y
   auto const* const x = reinterpret_cast<std::uint16_t const*>(from.data());
   T* __restrict const into = y.data();
   this->share(y.size(), this->parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i) into[i] = T(from_bfloat16(x[i]));
+    if constexpr (std::same_as<T, float>)
+      detail::widen_here(end - begin, x + begin, into + begin);
+    else
+      for (std::size_t i = begin; i < end; ++i) into[i] = T(from_bfloat16(x[i]));
   });
 }
 

@@ -15,6 +15,22 @@ struct matrix {
   bool transposed = false;
 };
 
+namespace detail {
+
+/// work(first, end, thread) for even parts of the rows or columns of a product of m × k by k × n.
+template <class T, class Work>
+void share_product(basic_cpu<T>& cpu, bool by_columns, std::size_t m, std::size_t n, std::size_t k,
+                   Work&& work) {
+  constexpr std::size_t worthwhile = 256 * 1024, unit = 16;  // multiplications of a thread; rows or columns
+  std::size_t const extent = by_columns ? n : m, units = (extent + unit - 1) / unit;
+  int const parts = std::min(cpu.parts(units, 1), cpu.parts(m * n * k, worthwhile));
+  cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
+    work(begin * unit, std::min(end * unit, extent), t);
+  });
+}
+
+}  // namespace detail
+
 /// c (m × n, rows `c_stride` apart) += a (m × k) · b (k × n), after any transposition. It runs on the calling
 /// thread, which is number `thread` of the device's. Allocates nothing.
 template <class T>

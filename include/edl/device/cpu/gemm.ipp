@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/onednn.hpp"
 
@@ -81,17 +82,26 @@ void multiply_alone(basic_cpu<T>& cpu, int thread, bool library, std::size_t m, 
   multiply_add<T>(cpu, thread, m, n, k, a, b, c, c_stride);
 }
 
+/// Its factor rounded to bfloat16, in a room of the first thread.
+inline matrix<float> rounded(basic_cpu<float>& cpu, std::size_t room, matrix<float> x, std::size_t rows,
+                             std::size_t columns) {
+  if (x.transposed) std::swap(rows, columns);
+  float* const to = cpu.room(0, room, rows * columns).data();
+  round_matrix(cpu, rows, columns, x.data, x.stride, to);
+  return {to, columns, x.transposed};
+}
+
 template <class T>
 void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
                  matrix<T> b, T* c, std::size_t c_stride) {
-  constexpr std::size_t worthwhile = 256 * 1024;  // multiplications per thread
   bool const library = way >= 2, by_columns = way % 2;
-  std::size_t const extent = by_columns ? n : m, unit = 16;
-  std::size_t const units = (extent + unit - 1) / unit;
-  int const parts = std::min(cpu.parts(units, 1), cpu.parts(m * n * k, worthwhile));
-  cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
-    begin *= unit;
-    end = std::min(end * unit, extent);
+  if constexpr (std::same_as<T, float>)
+    if (cpu.rounds()) {
+      if (library && onednn_multiply_bfloat16(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
+      a = rounded(cpu, 1, a, m, k);
+      b = rounded(cpu, 2, b, k, n);
+    }
+  share_product(cpu, by_columns, m, n, k, [&](std::size_t begin, std::size_t end, int t) {
     if (by_columns)
       multiply_alone<T>(cpu, t, library, m, end - begin, k, a,
                         {b.data + begin * (b.transposed ? b.stride : 1), b.stride, b.transposed}, c + begin,
@@ -135,7 +145,8 @@ template <class T>
 std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n,
                              std::size_t k, matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
   int const way = detail::product_way(cpu, key, m, n, k, a, b, c, c_stride);
-  return std::string(way < 2 ? "Eigen" : "oneDNN") + ", product by " + (way % 2 ? "columns" : "rows");
+  return std::string(way < 2 ? "Eigen" : "oneDNN") + ", product by " + (way % 2 ? "columns" : "rows") +
+         (cpu.rounds() ? ", bfloat16" : "");
 }
 
 #ifndef EDL_HEADER_ONLY

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
 #include "edl/core/inline.hpp"
 #include "edl/device/cpu/onednn.hpp"
 
 #ifdef EDL_ONEDNN
 #include <dnnl.hpp>
+
+#include "edl/device/cpu/bfloat16.hpp"
+#include "edl/device/cpu/onednn_store.hpp"
 #if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
 extern "C" {
 int omp_get_max_threads();
@@ -39,8 +47,46 @@ EDL_INLINE bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, mat
                     dnnl_dim_t(c_stride)) == dnnl_success;
 }
 
+EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
+                                         std::size_t k, matrix<float> a, matrix<float> b, float* c,
+                                         std::size_t c_stride) {
+  auto const rounded = [&](std::size_t room, matrix<float>& x, std::size_t rows, std::size_t columns) {
+    if (x.transposed) std::swap(rows, columns);
+    auto* const to = reinterpret_cast<std::uint16_t*>(cpu.room(0, room, (rows * columns + 1) / 2).data());
+    round_matrix(cpu, rows, columns, x.data, x.stride, to);
+    x.stride = columns;
+    return to;
+  };
+  constexpr std::size_t a_room = 1, b_room = 2, scratch_room = 0;
+  auto const *const left = rounded(a_room, a, m, k), *const right = rounded(b_room, b, k, n);
+  std::atomic<bool> done = true;
+  onednn_store& store = store_of(cpu);
+  share_product(cpu, by_columns, m, n, k, [&](std::size_t begin, std::size_t end, int t) {
+    std::size_t const rows = by_columns ? m : end - begin, columns = by_columns ? end - begin : n;
+    matmul_kernel* const kernel = [&] {
+      std::scoped_lock const one(store.mutex);
+      return store.find(
+          matmul_key{rows, columns, k, a.stride, b.stride, c_stride, a.transposed, b.transposed},
+          cpu.threads());
+    }();
+    if (!kernel) {
+      done = false;
+      return;
+    }
+    std::size_t const down = by_columns ? 0 : begin, across = by_columns ? begin : 0;
+    kernel->run(t, left + down * (a.transposed ? 1 : a.stride),
+                right + across * (b.transposed ? b.stride : 1), c + down * c_stride + across,
+                cpu.room(t, scratch_room, kernel->scratch_size).data());
+  });
+  return done;
+}
+
 #else
 EDL_INLINE bool has_onednn() { return false; }
+EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>&, bool, std::size_t, std::size_t, std::size_t,
+                                         matrix<float>, matrix<float>, float*, std::size_t) {
+  return false;
+}
 EDL_INLINE bool onednn_multiply(std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>, float*,
                                 std::size_t, bool) {
   return false;

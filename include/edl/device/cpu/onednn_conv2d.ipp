@@ -118,7 +118,8 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
   };
   // Piece by piece, what both passes read is still in the cache, in the layout that both like.
   bool const together = weights && data && weights->same_pieces(*data);
-  bool const alike = together && weights->kernel().key.winograd == data->kernel().key.winograd;
+  bool const alike = together && weights->kernel().key.winograd == data->kernel().key.winograd &&
+                     weights->kernel().key.bfloat16 == data->kernel().key.bfloat16;
   if (weights) {
     cpu.share(std::size_t(weights->pieces), weights->parts, [&](std::size_t first, std::size_t last, int t) {
       for (std::size_t i = first; i < last; ++i) {

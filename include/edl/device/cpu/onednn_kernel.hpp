@@ -26,17 +26,17 @@ struct conv_key {
   conv_pass pass;
   bool bias;
   activation f;
-  bool winograd;
+  bool winograd, bfloat16;  // the algorithm; what its factors are rounded to
 
   friend bool operator==(conv_key const&, conv_key const&) = default;
 };
 
-/// Samples in the layout of ours, channels last, and in that of a kernel.
+/// Samples as they are, in float32 and with channels last, and as a kernel wants them.
 class sample_layout {
  public:
   sample_layout(dnnl::engine const& on, dnnl::memory::desc const& ours, dnnl::memory::desc const& its,
                 int threads)
-      : same_(ours == its), size_(its.get_size() / sizeof(float)) {
+      : same_(ours == its), size_((its.get_size() + sizeof(float) - 1) / sizeof(float)) {
     if (same_) return;
     dnnl::memory const a(ours, on, nullptr), b(its, on, nullptr);
     in_ = dnnl::reorder(a, b);
@@ -82,6 +82,9 @@ class conv_kernel {
     using dnnl::memory, dnnl::algorithm, dnnl::prop_kind;
     using tag = memory::format_tag;
     constexpr auto type = memory::data_type::f32;
+    auto const factor = k.bfloat16 ? memory::data_type::bf16 : type;
+    // The one of x, weights and y that is the sum of products.
+    auto const of = [&](conv_pass sums) { return k.pass == sums ? type : factor; };
     auto const& g = k.g;
     bool const back = k.pass == conv_pass::data;
     memory::dim const inputs = back ? k.channels : g.in.channels,
@@ -98,14 +101,16 @@ class conv_kernel {
       strides = {all / g.groups, 1, all, row, inner * all};
     }
     plain = memory::desc(dims, type, strides);
-    auto const ours = [&](memory::dims const& d, shape s) {
-      return memory::desc(d, type, {memory::dim(s.size()), 1, s.width * s.channels, s.channels});
+    auto const ours = [&](memory::dims const& d, shape s, memory::data_type t) {
+      return memory::desc(d, t, {memory::dim(s.size()), 1, s.width * s.channels, s.channels});
     };
     auto const how = k.winograd ? algorithm::convolution_winograd : algorithm::convolution_direct;
-    memory::desc const our_x = ours(in, g.in), our_y = ours(out, g.out),
-                       x = k.winograd ? memory::desc(in, type, tag::nChw16c) : our_x,
-                       y = k.winograd ? memory::desc(out, type, tag::nChw16c) : our_y,
-                       any(dims, type, tag::any),
+    auto const its = [&](memory::dims const& d, shape s, memory::data_type t) {
+      return k.winograd ? memory::desc(d, type, tag::nChw16c) : ours(d, s, t);
+    };
+    memory::desc const our_x = ours(in, g.in, type), our_y = ours(out, g.out, type),
+                       x = its(in, g.in, of(conv_pass::data)), y = its(out, g.out, of(conv_pass::forward)),
+                       any(dims, of(conv_pass::weights), tag::any),
                        b = k.bias ? memory::desc({filters}, type, tag::x) : memory::desc();
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -114,8 +119,10 @@ class conv_kernel {
       then.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
       attributes.set_post_ops(then);
     }
-    dnnl::convolution_forward::desc const forward(prop_kind::forward_training, how, x, any, b, y, stride,
-                                                  before, after);
+    // The hint of a backward pass is a forward one, of the same factors.
+    dnnl::convolution_forward::desc const forward(
+        prop_kind::forward_training, how, its(in, g.in, factor), memory::desc(dims, factor, tag::any), b,
+        its(out, g.out, k.pass == conv_pass::forward ? type : factor), stride, before, after);
     dnnl::convolution_forward::primitive_desc const f(forward, attributes, engine_);
     if (k.pass == conv_pass::forward) {
       take(f, f.weights_desc(), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST}, x, b, y,

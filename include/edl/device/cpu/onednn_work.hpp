@@ -4,14 +4,11 @@
 #ifdef EDL_ONEDNN
 
 #include <algorithm>
-#include <array>
-#include <deque>
-#include <memory>
-#include <vector>
+#include <cstddef>
 
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
-#include "edl/device/cpu/onednn_kernel.hpp"
+#include "edl/device/cpu/onednn_store.hpp"
 
 namespace edl::detail {
 
@@ -32,32 +29,6 @@ inline int channels_of_piece(int channels, int threads) {
   return 0;
 }
 
-struct onednn_store final : kernel_store {
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  std::deque<conv_kernel> convolutions;
-  std::array<aligned_buffer<float>, 2> rooms;  // for a kernel in its convolution's layout, during a call
-  std::vector<conv_key> missing;               // oneDNN has them for other processors or shapes
-
-  /// Null where oneDNN has none.
-  conv_kernel* find(conv_key const& key, int threads) {
-    for (conv_kernel& k : convolutions)
-      if (k.key == key) return &k;
-    if (std::ranges::find(missing, key) != missing.end()) return nullptr;
-    onednn_alone const here;
-    try {
-      return &convolutions.emplace_back(key, engine, threads);
-    } catch (dnnl::error const&) {
-      missing.push_back(key);
-      return nullptr;
-    }
-  }
-};
-
-inline onednn_store& store_of(basic_cpu<float>& cpu) {
-  if (!cpu.store()) cpu.store() = std::make_unique<onednn_store>();
-  return static_cast<onednn_store&>(*cpu.store());
-}
-
 /// A pass over a batch, cut into pieces, several for each thread, one after the other.
 class conv_work {
  public:
@@ -69,6 +40,7 @@ class conv_work {
   conv_work(basic_cpu<float>& cpu, conv_geometry const& g, conv_pass pass, bool bias, activation f, int batch,
             conv_way way)
       : by_channels(way == conv_way::winograd_by_channels), batch_(std::size_t(batch)) {
+    bool const bfloat16 = cpu.rounds() && way == conv_way::direct;
     int const channels = pass == conv_pass::data ? g.in.channels : g.out.channels;
     int const some = by_channels ? channels_of_piece(channels, cpu.threads()) : channels;
     if (some == 0 || (way != conv_way::direct && !winograd_fits(g))) return;
@@ -77,11 +49,13 @@ class conv_work {
       parts = cpu.parts(std::size_t(pieces), 1);
     } else {
       parts = cpu.parts(batch_, 1);
-      pieces = parts * (way == conv_way::winograd ? pieces_of(g, (batch + parts - 1) / parts) : 1);
+      bool const converts = bfloat16 || way == conv_way::winograd;
+      pieces = parts * (converts ? pieces_of(g, (batch + parts - 1) / parts, bfloat16) : 1);
       pieces = std::min(pieces, batch);
     }
     auto const sized = [&](int samples) {
-      return store_of(cpu).find({g, samples, some, pass, bias, f, way != conv_way::direct}, cpu.threads());
+      return store_of(cpu).find({g, samples, some, pass, bias, f, way != conv_way::direct, bfloat16},
+                                cpu.threads());
     };
     small_ = sized(by_channels ? batch : batch / pieces);
     large_ = sized(by_channels ? batch : (batch + pieces - 1) / pieces);
@@ -123,9 +97,10 @@ class conv_work {
   int parts = 1, pieces = 1;
 
  private:
-  /// Pieces of a share of the batch that a core's cache holds, in both layouts.
-  static int pieces_of(conv_geometry const& g, int samples) {
-    constexpr std::size_t held = 2 << 20;
+  /// Pieces of a share of the batch that a core's cache holds, in both layouts or precisions. The sizes are
+  /// those that were fastest on the machines tried.
+  static int pieces_of(conv_geometry const& g, int samples, bool bfloat16) {
+    std::size_t const held = bfloat16 ? 512 << 10 : 2 << 20;
     std::size_t const bytes = (g.in.size() + g.out.size()) * sizeof(float) * std::size_t(samples);
     return int(std::clamp<std::size_t>((bytes + held / 2) / held, 1, std::size_t(samples)));
   }

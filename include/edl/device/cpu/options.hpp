@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "edl/device/precision.hpp"
+
 namespace edl {
 
 /// Which kernels compute.
@@ -22,6 +24,19 @@ struct cpu_options {
   int threads = 1;  ///< that compute, the caller among them
   edl::kernels kernels = edl::kernels::fixed;
   std::string kernel_cache{};  ///< the file in which measurements are remembered; empty: none
+  /// bfloat16: factors of dense layers and convolutions are rounded to it.
+  edl::precision precision = edl::precision::float32;
 };
 
+/// Whether this build's library multiplies bfloat16 on this processor, which has AVX512-BF16 or AMX.
+bool multiplies_bfloat16();
+
+/// `o`, where this processor computes so. Throws edl::error for tf32, and for bfloat16 where it would be
+/// slower than float32. `kernels::own` take it on any processor: they round factors, and multiply in float32.
+cpu_options const& supported(cpu_options const& o);
+
 }  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/device/cpu/options.ipp"
+#endif
