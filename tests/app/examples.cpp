@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/author/run.hpp.
 // The examples train: short runs that must reach a mark far below that of the whole recipe.
+#include <cmath>
 #include <string>
 
 #include "app/job.hpp"
+#include "edl/device/cpu/options.hpp"
 
 using job::has, job::slurp;
 using namespace std::chrono_literals;
@@ -76,6 +78,37 @@ TEST_CASE("the MNIST example learns digits, by itself and with servers") {
     CAPTURE(j.log());
     CHECK(last_accuracy(j.log()) > 0.8);
   }
+}
+
+TEST_CASE("the MNIST example learns digits in bfloat16, with the same bits twice, and is evaluated so") {
+  job::scratch const dir;
+  // Where a processor has no such products, edl's own kernels round as much; they are slower.
+  bool const fast = edl::multiplies_bfloat16();
+  auto const model = [&](std::string const& name) {
+    std::vector<std::string> flags{"train",
+                                   "--training_data=synthetic:train",
+                                   "--deterministic",
+                                   "--precision=bfloat16",
+                                   fast ? "--max_step=80" : "--max_step=20",
+                                   "--output=" + dir / name};
+    if (!fast) flags.push_back("--kernels=own");
+    job::run j(flags, {.program = EDL_MNIST});
+    CHECK(j.wait(600s) == 0);
+    CHECK(has(j.log(), "the processor, bfloat16"));
+    return slurp(dir / name + "/model.safetensors");
+  };
+  CHECK(model("first") == model("again"));
+  auto const accuracy = [&](std::string const& precision) {
+    job::run j({"evaluate", "--validation_data=synthetic:test", "--checkpoint_dir_for_init=" + dir / "first",
+                "--precision=" + precision, fast ? "--kernels=fixed" : "--kernels=own"},
+               {.program = EDL_MNIST});
+    CHECK(j.wait(600s) == 0);
+    CAPTURE(j.log());
+    return last_accuracy(j.log());
+  };
+  double const narrow = accuracy("bfloat16"), whole = accuracy("float32");
+  CHECK(narrow > (fast ? 0.8 : 0.3));
+  CHECK(std::abs(narrow - whole) < 0.02);
 }
 
 TEST_CASE("the MNIST example predicts pictures without labels") {

@@ -39,7 +39,7 @@ struct chosen {
 }  // namespace
 
 TEST_CASE("the fastest way is found out once, and holds for every batch") {
-  kernel_choices c({.kernels = edl::kernels::measured}, 1);
+  kernel_choices c(edl::kernels::measured, 1, "");
   for (int rule : {0, 1, 2}) {
     kernel_key const key{"test", {rule}, 64};
     chosen const first(c, key, rule);
@@ -56,7 +56,7 @@ TEST_CASE("the fastest way is found out once, and holds for every batch") {
 
 TEST_CASE("without measuring, the rule holds and nothing is tried") {
   for (auto policy : {edl::kernels::fixed, edl::kernels::direct, edl::kernels::own}) {
-    kernel_choices c({.kernels = policy}, 1);
+    kernel_choices c(policy, 1, "");
     chosen const by_rule(c, {"test", {1}, 64}, 0);
     CHECK(by_rule.way == 0);
     CHECK(by_rule.runs == 0);
@@ -67,21 +67,22 @@ TEST_CASE("a file remembers for the next process; one that is damaged is as good
   folder const f;
   kernel_key const key{"test", {5, 6}, 64};
   {
-    kernel_choices c({.kernels = edl::kernels::measured, .kernel_cache = f.file()}, 2);
+    kernel_choices c(edl::kernels::measured, 2, f.file());
     CHECK(chosen(c, key, 0).way == 1);
   }
   {
-    kernel_choices c({.kernels = edl::kernels::measured, .kernel_cache = f.file()}, 2);
+    kernel_choices c(edl::kernels::measured, 2, f.file());
     chosen const remembered(c, key, 0);
     CHECK(remembered.way == 1);
     CHECK(remembered.runs == 0);
-    CHECK(chosen(c, {"test", {5, 7}, 64}, 0).runs > 0);  // another shape
+    CHECK(chosen(c, {"test", {5, 7}, 64}, 0).runs > 0);        // another shape
+    CHECK(chosen(c, {"test", {5, 6}, 64, true}, 0).runs > 0);  // another precision
   }
-  kernel_choices more_threads({.kernels = edl::kernels::measured, .kernel_cache = f.file()}, 3);
+  kernel_choices more_threads(edl::kernels::measured, 3, f.file());
   CHECK(chosen(more_threads, key, 0).runs > 0);
   for (std::string const text : {"", "another machine\n", "\xff\xfe\n: : :\n"}) {
     std::ofstream(f.file()) << text;
-    kernel_choices c({.kernels = edl::kernels::measured, .kernel_cache = f.file()}, 2);
+    kernel_choices c(edl::kernels::measured, 2, f.file());
     CHECK(chosen(c, key, 0).way == 1);
   }
   std::ifstream in(f.file());
@@ -89,22 +90,21 @@ TEST_CASE("a file remembers for the next process; one that is damaged is as good
   std::getline(in, signature);
   std::ofstream(f.file()) << signature
                           << "\ntest 5,6,0,0,0,0,0,0,0,0,0,0,0,0 batch 64 threads 2: no such way\n";
-  kernel_choices c({.kernels = edl::kernels::measured, .kernel_cache = f.file()}, 2);
+  kernel_choices c(edl::kernels::measured, 2, f.file());
   CHECK(chosen(c, key, 0).way == 1);
 }
 
 TEST_CASE("processes that share a file keep what the others have learned") {
   folder const f;
-  edl::cpu_options const o{.kernels = edl::kernels::measured, .kernel_cache = f.file()};
-  kernel_choices a(o, 1), b(o, 1);
+  kernel_choices a(edl::kernels::measured, 1, f.file()), b(edl::kernels::measured, 1, f.file());
   chosen(a, {"test", {1}, 64}, 0);
   chosen(b, {"test", {2}, 64}, 0);
-  kernel_choices next({.kernels = edl::kernels::measured, .kernel_cache = f.file()}, 1);
+  kernel_choices next(edl::kernels::measured, 1, f.file());
   CHECK(chosen(next, {"test", {1}, 64}, 0).runs == 0);
   CHECK(chosen(next, {"test", {2}, 64}, 0).runs == 0);
 }
 
 TEST_CASE("a place where nothing can be written costs nothing but the memory") {
-  kernel_choices c({.kernels = edl::kernels::measured, .kernel_cache = "/proc/nowhere/kernels"}, 1);
+  kernel_choices c(edl::kernels::measured, 1, "/proc/nowhere/kernels");
   CHECK(chosen(c, {"test", {1}, 64}, 0).way == 1);
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/device/exact_products.hpp.
 #include "edl/nn/dense.hpp"
 
+#include <vector>
+
+#include "device/draw.hpp"
+#include "edl/nn/conv2d.hpp"
 #include "nn/harness.hpp"
 
 namespace nn = edl::nn;
@@ -29,4 +34,36 @@ TEST_CASE("gradients of a dense layer") {
   check_gradients(nn::dense{.units = 3, .each_place = true, .use_bias = false}, {1, 4, 2});
   check_gradients(nn::dense{.units = 5}, {2, 3, 2});
   check_gradients(nn::dense{.units = 1, .use_bias = false}, {1, 1, 7}, edl::mode::training, 1);
+}
+
+namespace {
+
+/// What a layer says, and its gradients, in bfloat16 by kernels of edl's own.
+template <class L>
+std::vector<float> in_bfloat16(L const& l, edl::shape in, edl::precision p) {
+  edl::cpu cpu({.kernels = edl::kernels::own, .precision = p});
+  edl::shape const out = l.output(in);
+  auto const n = nn::count(l, in).parameters;
+  auto const x = numbers<float>(2 * in.size(), 1), w = numbers<float>(n, 2),
+             dy = numbers<float>(2 * out.size(), 3);
+  std::vector<float> y(dy.size()), dx(x.size()), dw(n), all, slope = dy;
+  nn::pass<edl::cpu> pass{.device = cpu, .mode = edl::mode::training, .random = {1, 0}, .scratch = {}};
+  l.forward(pass, {in, out, 2, x, w, {}, y, {}});
+  l.backward(pass, {in, out, 2, x, {}, slope, w, {}, dx, dw, {}});
+  for (auto const* part : {&y, &dx, &dw}) all.insert(all.end(), part->begin(), part->end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a layer that asks for float32 is not rounded") {
+  using enum edl::precision;
+  edl::shape const in{3, 3, 4};
+  nn::dense const plain{.units = 5}, exact{.units = 5, .float32 = true};
+  CHECK(in_bfloat16(exact, in, bfloat16) == in_bfloat16(exact, in, float32));
+  CHECK(in_bfloat16(plain, in, bfloat16) != in_bfloat16(plain, in, float32));
+  nn::conv2d const filters{.filters = 3, .kernel = 2},
+      exact_filters{.filters = 3, .kernel = 2, .float32 = true};
+  CHECK(in_bfloat16(exact_filters, in, bfloat16) == in_bfloat16(exact_filters, in, float32));
+  CHECK(in_bfloat16(filters, in, bfloat16) != in_bfloat16(filters, in, float32));
 }

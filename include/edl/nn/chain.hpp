@@ -153,8 +153,8 @@ struct chain {
     }(std::make_index_sequence<length>{});
   }
 
-  /// Computes the result of a step again. What it is made of is `narrow`, kept as bfloat16, which is widened
-  /// in `room`, some samples at a time; or, where that is empty, the step's input as it lies.
+  /// Computes the result of a step again, from `narrow`, which is its input kept as bfloat16. Some samples at
+  /// a time are widened in `room`. Where `narrow` is empty, the input is read as it lies.
   template <class D, class Step, class T>
   void again(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y, view<T> narrow,
              std::span<T> room) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "edl/device/activation.hpp"
+#include "edl/device/exact_products.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/nn/layer.hpp"
 #include "edl/nn/padding.hpp"
@@ -16,6 +17,7 @@ struct conv2d {
   nn::padding padding = nn::padding::valid;
   int groups = 1;
   bool use_bias = true;
+  bool float32 = false;      ///< in float32 for any `--precision` (on a GPU: as that says)
   bool train_kernel = true;  ///< if not, the kernel stays what it was in the beginning
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
@@ -48,11 +50,13 @@ struct conv2d {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
+    exact_products const exact(p.device, float32);
     p.device.conv2d_forward(geometry(a.in), a.batch, f, a.x, kernel_of(a),
                             a.parameters.subspan(trained(a.in)), a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    exact_products const exact(p.device, float32);
     std::size_t const n = trained(a.in);
     p.device.conv2d_backward(geometry(a.in), a.batch, a.x, kernel_of(a), a.dy, a.dx, a.gradients.first(n),
                              a.gradients.subspan(n));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "edl/device/activation.hpp"
+#include "edl/device/exact_products.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
 
@@ -14,6 +15,7 @@ struct dense {
   int units = 0;
   bool each_place = false;
   bool use_bias = true;
+  bool float32 = false;  ///< in float32 for any `--precision` (on a GPU: as that says)
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
 
@@ -34,6 +36,7 @@ struct dense {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
+    exact_products const exact(p.device, float32);
     carver parameters(a.parameters);
     auto const w = parameters.next(inputs(a.in) * std::size_t(units));
     p.device.dense_forward(rows(a.in, a.batch), inputs(a.in), std::size_t(units), f, a.x, w,
@@ -41,6 +44,7 @@ struct dense {
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    exact_products const exact(p.device, float32);
     carver parameters(a.parameters);
     carver gradients(a.gradients);
     auto const w = parameters.next(inputs(a.in) * std::size_t(units));

@@ -41,7 +41,15 @@ struct explainer {
   pass_size batch;
 
   template <layer L>
+  static constexpr bool exact_products_of(L const& l) {
+    if constexpr (requires { l.float32; })
+      return l.float32;
+    else
+      return false;
+  }
+  template <layer L>
   std::string kernel_of(L const& l, shape in) {
+    exact_products const exact(device, exact_products_of(l));
     if constexpr (std::same_as<L, conv2d>)
       return device.describe_conv2d(l.geometry(in), batch);
     else if constexpr (std::same_as<L, dense>)

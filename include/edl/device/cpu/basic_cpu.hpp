@@ -47,7 +47,7 @@ class basic_cpu final : public basic_backend<T> {
   explicit basic_cpu(options o)
       : team_(o.threads),
         precision_(o.precision),
-        choices_(supported(o), team_.size()),
+        choices_(supported(o).kernels, team_.size(), std::move(o.kernel_cache)),
         threads_(std::size_t(team_.size())) {
     for (auto& t : threads_) t.workspace = buffer(packed_left + packed_right);
   }
@@ -77,7 +77,8 @@ class basic_cpu final : public basic_backend<T> {
 
   /// See detail::kernel_choices. Called by operations that hold no room.
   template <class Run>
-  int pick(detail::kernel_key const& key, std::span<std::string_view const> ways, int rule, Run&& run) {
+  int pick(detail::kernel_key key, std::span<std::string_view const> ways, int rule, Run&& run) {
+    key.bfloat16 = rounds();
     std::size_t const before = choices_.measurements();
     int const way = choices_.pick(key, ways, rule, run);
     if (choices_.measurements() != before)  // what was tried and not chosen needs no memory any more
@@ -89,7 +90,7 @@ class basic_cpu final : public basic_backend<T> {
   edl::kernels kernels() const { return choices_.policy(); }
   bool libraries() const { return kernels() != edl::kernels::own; }
   /// Factors of products are rounded to bfloat16.
-  bool rounds() const { return precision_ == precision::bfloat16; }
+  bool rounds() const { return precision_ == precision::bfloat16 && !exact_; }
 
   /// Parts that `n` units of work are cut into, so that each has at least `least`.
   int parts(std::size_t n, std::size_t least) const {
@@ -122,6 +123,7 @@ class basic_cpu final : public basic_backend<T> {
   }
   void bind(in) override {}
   void synchronize() override {}
+  void exact_products(bool on) override { exact_ = on; }
 
   // ---- Operations: each in the file of its kind, as activation.ipp ----
 
@@ -183,6 +185,7 @@ class basic_cpu final : public basic_backend<T> {
 
   thread_team team_;
   edl::precision precision_;
+  bool exact_ = false;
   detail::kernel_choices choices_;
   std::vector<per_thread> threads_;
   std::unique_ptr<detail::kernel_store> store_;

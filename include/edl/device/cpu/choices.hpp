@@ -20,6 +20,7 @@ struct kernel_key {
   std::string_view operation;  ///< a literal, without spaces
   std::array<std::int32_t, 14> extents{};
   std::int32_t batch = 0;
+  bool bfloat16 = false;  ///< what factors are rounded to
 
   friend auto operator<=>(kernel_key const&, kernel_key const&) = default;
 };
@@ -29,9 +30,9 @@ struct kernel_key {
 /// Thread safety: distinct objects: safe, with one file as well. Shared objects: unsafe.
 class kernel_choices {
  public:
-  /// By `o.kernels`, `o.precision` and `o.kernel_cache`, a file that need not exist. One that is damaged, or
-  /// of another machine or version, is as good as none.
-  kernel_choices(cpu_options const& o, int threads);
+  /// `cache` is a file that need not exist; empty: none. One that is damaged, or of another machine or
+  /// version, is as good as none.
+  kernel_choices(kernels policy, int threads, std::string cache);
 
   kernels policy() const { return policy_; }
   /// Shapes that this object has measured.
@@ -56,7 +57,6 @@ class kernel_choices {
   void save();
 
   kernels policy_;
-  edl::precision precision_;
   int threads_;
   std::size_t measurements_ = 0;
   std::string cache_, signature_;

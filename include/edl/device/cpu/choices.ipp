@@ -41,9 +41,9 @@ inline std::string processor_name() {
   return name + flags;
 }
 
-inline std::string text_of(kernel_key const& key, int threads, precision p) {
+inline std::string text_of(kernel_key const& key, int threads) {
   return fmt::format("{} {} batch {} threads {}{}", key.operation, fmt::join(key.extents, ","), key.batch,
-                     threads, p == precision::float32 ? "" : " bfloat16");
+                     threads, key.bfloat16 ? " bfloat16" : "");
 }
 
 /// Milliseconds that a way takes, the least of some tries; infinite where it cannot be gone.
@@ -62,8 +62,8 @@ inline double time_of(int way, bool (*run)(void*, int), void* context, double be
   return least;
 }
 
-EDL_INLINE kernel_choices::kernel_choices(cpu_options const& o, int threads)
-    : policy_(o.kernels), precision_(o.precision), threads_(threads), cache_(o.kernel_cache) {
+EDL_INLINE kernel_choices::kernel_choices(kernels policy, int threads, std::string cache)
+    : policy_(policy), threads_(threads), cache_(std::move(cache)) {
   if (policy_ != kernels::measured) return;
   signature_ = fmt::format("edl {} kernels, {},{}", package_version, library_version(), processor_name());
   load();
@@ -74,7 +74,7 @@ EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::stri
   kernel_key shape = key;
   shape.batch = 0;
   if (auto const seen = used_.find(shape); seen != used_.end()) return seen->second;
-  std::string const text = text_of(key, threads_, precision_);
+  std::string const text = text_of(key, threads_);
   if (auto const known = learned_.find(text); known != learned_.end())
     for (std::size_t i = 0; i < ways.size(); ++i)
       if (ways[i] == known->second) return used_[shape] = int(i);

@@ -98,9 +98,11 @@ class conv_work {
 
  private:
   /// Pieces of a share of the batch that a core's cache holds, in both layouts or precisions. The sizes are
-  /// those that were fastest on the machines tried.
+  /// those that were fastest on the machines tried. Each piece adds a gradient of the kernel to the sum. In
+  /// bfloat16 that counts for more, so that a piece is no smaller than the kernel.
   static int pieces_of(conv_geometry const& g, int samples, bool bfloat16) {
-    std::size_t const held = bfloat16 ? 512 << 10 : 2 << 20;
+    std::size_t const kernel = g.patch() * std::size_t(g.out.channels) * sizeof(float),
+                      held = bfloat16 ? std::max<std::size_t>(512 << 10, kernel) : 2 << 20;
     std::size_t const bytes = (g.in.size() + g.out.size()) * sizeof(float) * std::size_t(samples);
     return int(std::clamp<std::size_t>((bytes + held / 2) / held, 1, std::size_t(samples)));
   }

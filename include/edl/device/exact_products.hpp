@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace edl {
+
+/// While it lives, and where it is told to, a backend computes products in float32, whatever precision it was
+/// opened with.
+template <class Backend>
+class exact_products {
+ public:
+  exact_products(Backend& device, bool on) : device_(device), on_(on) {
+    if (on_) device_.exact_products(true);
+  }
+  ~exact_products() {
+    if (on_) device_.exact_products(false);
+  }
+  exact_products(exact_products const&) = delete;
+
+ private:
+  Backend& device_;
+  bool on_;
+};
+
+}  // namespace edl
