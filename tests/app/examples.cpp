@@ -2,6 +2,7 @@
 // Covers also edl/author/run.hpp.
 // The examples train: short runs that must reach a mark far below that of the whole recipe.
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "app/job.hpp"
@@ -83,7 +84,7 @@ TEST_CASE("the MNIST example learns digits, by itself and with servers") {
 TEST_CASE("the MNIST example learns digits in bfloat16, with the same bits twice, and is evaluated so") {
   job::scratch const dir;
   // Where a processor has no such products, edl's own kernels round as much; they are slower.
-  bool const fast = edl::multiplies_bfloat16();
+  bool const fast = edl::multiplies(edl::precision::bfloat16);
   auto const model = [&](std::string const& name) {
     std::vector<std::string> flags{"train",
                                    "--training_data=synthetic:train",
@@ -98,17 +99,23 @@ TEST_CASE("the MNIST example learns digits in bfloat16, with the same bits twice
     return slurp(dir / name + "/model.safetensors");
   };
   CHECK(model("first") == model("again"));
+  std::set<double> whole_told;  // beside lower precisions
   auto const accuracy = [&](std::string const& precision) {
     job::run j({"evaluate", "--validation_data=synthetic:test", "--checkpoint_dir_for_init=" + dir / "first",
                 "--precision=" + precision, fast ? "--kernels=fixed" : "--kernels=own"},
                {.program = EDL_MNIST});
     CHECK(j.wait(600s) == 0);
     CAPTURE(j.log());
+    auto const told = j.log().rfind("'float32_accuracy': ");
+    CHECK((told == std::string::npos) == (precision == "float32"));
+    if (told != std::string::npos) whole_told.insert(std::stod(j.log().substr(told + 20)));
     return last_accuracy(j.log());
   };
-  double const narrow = accuracy("bfloat16"), whole = accuracy("float32");
-  CHECK(narrow > (fast ? 0.8 : 0.3));
-  CHECK(std::abs(narrow - whole) < 0.02);
+  double const whole = accuracy("float32");
+  CHECK(whole > (fast ? 0.8 : 0.3));
+  CHECK(std::abs(accuracy("bfloat16") - whole) < 0.02);
+  if (!fast || edl::multiplies(edl::precision::int8)) CHECK(std::abs(accuracy("int8") - whole) < 0.02);
+  CHECK(whole_told == std::set<double>{whole});
 }
 
 TEST_CASE("the MNIST example predicts pictures without labels") {

@@ -173,7 +173,7 @@ TEST_CASE("whichever way is measured to be the fastest, it agrees with the defin
 
 TEST_CASE("factors of bfloat16 are multiplied and summed as the definition says") {
   std::vector<edl::kernels> kernels{edl::kernels::own};
-  if (edl::multiplies_bfloat16())
+  if (edl::multiplies(edl::precision::bfloat16))
     kernels.insert(kernels.end(), {edl::kernels::fixed, edl::kernels::measured});
   else
     MESSAGE("left out: this processor, or this build, has no products of bfloat16");
@@ -197,7 +197,7 @@ TEST_CASE("with bfloat16 other factors are rounded, and nothing else is") {
   auto const x = numbers<float>(5 * g.in.size(), 1), w = numbers<float>(g.patch() * 16, 2),
              dy = numbers<float>(5 * g.out.size(), 3), bias = numbers<float>(16, 4);
   std::vector<edl::kernels> kernels{edl::kernels::own};
-  if (edl::multiplies_bfloat16()) kernels.push_back(edl::kernels::fixed);
+  if (edl::multiplies(edl::precision::bfloat16)) kernels.push_back(edl::kernels::fixed);
   for (auto const k : kernels) {
     edl::cpu cpu({.threads = 2, .kernels = k, .precision = edl::precision::bfloat16});
     std::vector<float> y(dy.size()), dx(x.size()), dw(w.size()), db(16), again_y(dy.size()),

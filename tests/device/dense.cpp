@@ -39,7 +39,7 @@ TEST_CASE("with bfloat16 the factors of a dense layer are rounded, and nothing e
     std::size_t rows, inputs, outputs;
   } const cases[] = {{5, 7, 3}, {64, 100, 10}, {33, 129, 65}, {256, 64, 48}};
   std::vector<edl::kernels> kernels{edl::kernels::own};
-  if (edl::multiplies_bfloat16())
+  if (edl::multiplies(edl::precision::bfloat16))
     kernels.insert(kernels.end(), {edl::kernels::fixed, edl::kernels::measured});
   else
     MESSAGE("left out: this processor, or this build, has no products of bfloat16");

@@ -44,10 +44,12 @@ struct mirrored : pictures<mirrored> {
 
 template <class Model>
 struct subject {
-  std::unique_ptr<edl::worker::trainer> trainer = edl::author::make_trainer<Model>({.max_batch = 2});
-  edl::data::batch batch = trainer->make_batch();
+  std::unique_ptr<edl::worker::trainer> trainer;
+  edl::data::batch batch;
 
-  explicit subject(std::vector<float> const& features) {
+  explicit subject(std::vector<float> const& features,
+                   edl::worker::trainer_options const& o = {.max_batch = 2})
+      : trainer(edl::author::make_trainer<Model>(o)), batch(trainer->make_batch()) {
     std::ranges::copy(features, batch.features.begin());
     batch.rows = 2;
     batch.classes = {0, 2};
@@ -98,6 +100,30 @@ TEST_CASE("evaluation and prediction average what the network says on several vi
                                      edl::view<std::int32_t>(labels), std::span<float>{});
   CHECK(sums[0] / sums[1] == doctest::Approx(loss));
   CHECK(subject<mirrored>(features).predict() == turned);
+}
+
+TEST_CASE("in a lower precision an evaluation measures float32 besides, where it is asked to") {
+  std::vector<float> features(2 * input.size());
+  std::iota(features.begin(), features.end(), 1.0f);
+  subject<plain> whole(features);
+  std::array<double, 2> expected{};
+  whole.trainer->evaluate(whole.batch, expected);
+  for (auto const p : {edl::precision::bfloat16, edl::precision::int8}) {
+    edl::cpu_options const device{.kernels = edl::kernels::own, .precision = p};
+    subject<plain> narrow(features, {.max_batch = 2, .device = device, .compares = true});
+    REQUIRE(narrow.trainer->totals() == 4);
+    std::array<double, 4> sums{};
+    narrow.trainer->evaluate(narrow.batch, sums);
+    CHECK(sums[0] != expected[0]);
+    CHECK(sums[0] == doctest::Approx(expected[0]).epsilon(0.05));
+    CHECK(sums[2] == doctest::Approx(expected[0]).epsilon(1e-6));  // by another kernel
+    CHECK(sums[3] == expected[1]);
+    auto const told = edl::author::make_program<plain>({}).metrics(sums);
+    REQUIRE(told.size() == 2);
+    CHECK(told[0].first == "mean_loss");
+    CHECK(told[1].first == "float32_mean_loss");
+    CHECK(subject<plain>(features, {.max_batch = 2, .device = device}).trainer->totals() == 2);
+  }
 }
 
 TEST_CASE("training sees the sample itself, however it is evaluated") {

@@ -56,7 +56,14 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
     p.weight_names.assign(std::begin(Model::weight_names), std::end(Model::weight_names));
   if constexpr (model_traits<Model>::opens) p.open = Model::open;
   if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
-  p.metrics = [](view<double> totals) { return model_traits<Model>::metrics::values(totals); };
+  p.metrics = [](view<double> totals) {
+    using metrics = typename model_traits<Model>::metrics;
+    auto all = metrics::values(totals.first(metrics::totals));
+    if (totals.size() > metrics::totals)  // of a lower precision, with those of float32 behind them
+      for (auto& [name, value] : metrics::values(totals.subspan(metrics::totals)))
+        all.emplace_back("float32_" + name, value);
+    return all;
+  };
   for (auto const& [name, value] : p.metrics(std::vector<double>(model_traits<Model>::metrics::totals)))
     p.metric_names.push_back(name);
   if constexpr (model_traits<Model>::takes_predictions)

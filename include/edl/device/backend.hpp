@@ -59,9 +59,9 @@ class basic_backend {
 
   // ---- Products ----
 
-  /// Computes products in float32 from now on, or as precisely as the backend was opened to. One whose
-  /// activations are not float32 does nothing.
-  virtual void exact_products(bool) {}
+  /// Computes products in float32 from now on, or as precisely as the backend was opened to. Returns which it
+  /// was before. One whose activations are not float32 does nothing.
+  virtual bool exact_products(bool) { return false; }
 
   /// y = f(x ∗ kernel + bias). `bias` may be empty.
   virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,

@@ -221,9 +221,11 @@ inline void computing(table& t) {
        "of a local job")
       .from(0, 1024);
   t.flag("device", &job::device, "workers", "what computes; auto: a GPU where there is one");
-  t.flag("precision", &job::precision, "workers",
-         "how exactly products are computed; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with "
-         "factors rounded to 8 bits, and on a GPU activations, too");
+  t.flag(
+      "precision", &job::precision, "workers",
+      "how exactly products are computed; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with "
+      "factors rounded to 8 bits, and on a GPU activations, too; int8: with factors quantised to 8 bits, of "
+      "evaluate and predict on a processor");
   t.flag("kernels", &job::kernels, "workers",
          "how kernels are chosen; measured: the fastest for every shape; fixed: by rule; direct: by rule and "
          "without Winograd's algorithm; own: without a library");

@@ -75,6 +75,15 @@ inline void settle_steps(job& j) {
         "--lr_staleness_modulation is for gradients that are steps by themselves: add --use_async");
 }
 
+inline void settle_precision(job const& j) {
+  if (j.precision != precision::int8) return;
+  if (j.what == command::train)
+    throw usage_error(
+        "--precision=int8 is of evaluate and predict: train with bfloat16, or leave it out for float32");
+  if (j.device == worker::device_kind::cuda)
+    throw usage_error("--precision=int8 is computed by processors: leave out --device=cuda");
+}
+
 inline void settle_metrics(job& j, asked const& a) {
   if (!a.save_best.empty()) j.save_best = read_monitor("save_best", a.save_best);
   if (!a.early_stopping.empty()) j.early_stopping = read_early_stopping("early_stopping", a.early_stopping);
@@ -114,6 +123,7 @@ EDL_INLINE settled settle(command what, cli::command_line const& given) {
   if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty() &&
       j.validation_split == 0)
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
+  detail::settle_precision(j);
   detail::settle_metrics(j, a);
   s.job = j;
   return s;

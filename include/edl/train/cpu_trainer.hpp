@@ -27,6 +27,8 @@ class cpu_trainer final : public learning_trainer {
   void share(std::function<void(int)> const& work) override;
   double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override;
   void evaluate(data::batch const& b, std::span<double> totals) override;
+  /// Twice the metrics' where float32 is told besides.
+  std::size_t totals() const override { return facts().totals * (compares_ ? 2 : 1); }
   view<float> predict(data::batch const& b) override;
 
  private:
@@ -35,6 +37,7 @@ class cpu_trainer final : public learning_trainer {
   std::shared_ptr<cpu> cpu_;
   std::vector<float> shown_, said_;  // a view of a minibatch, and what is said on all of them
   std::string no_gpu_;
+  bool compares_;
 };
 
 }  // namespace edl::train

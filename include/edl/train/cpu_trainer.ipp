@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/names.hpp"
+#include "edl/device/exact_products.hpp"
 #include "edl/device/placement.hpp"
 #include "edl/train/cpu_trainer.hpp"
 
@@ -14,12 +18,17 @@ namespace edl::train {
 
 EDL_INLINE cpu_trainer::cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr<cpu> on,
                                     worker::trainer_options const& o, std::string no_gpu)
-    : learning_trainer(std::move(of), o), cpu_(std::move(on)), no_gpu_(std::move(no_gpu)) {}
+    : learning_trainer(std::move(of), o),
+      cpu_(std::move(on)),
+      no_gpu_(std::move(no_gpu)),
+      compares_(o.compares && cpu_->precision() != precision::float32) {}
 
 EDL_INLINE std::string cpu_trainer::device() const {
-  std::string const how = cpu_->rounds() ? "the processor, bfloat16" : "the processor";
+  bool const exact = cpu_->precision() == precision::float32;
+  std::string const how =
+      exact ? "the processor" : fmt::format("the processor, {}", name_of(cpu_->precision()));
   if (!no_gpu_.empty()) return how + ", as no GPU is to be had: " + no_gpu_;
-  return cpu_->rounds() ? how : "";
+  return exact ? std::string() : how;
 }
 
 EDL_INLINE void cpu_trainer::share(std::function<void(int)> const& work) {
@@ -41,9 +50,15 @@ EDL_INLINE double cpu_trainer::train(data::batch const& b, std::uint64_t step,
 
 EDL_INLINE void cpu_trainer::evaluate(data::batch const& b, std::span<double> totals) {
   if (b.rows == 0) return;
-  view<float> const outputs = results(b, mode::evaluation);
-  double const loss = of().loss(b.rows, outputs, b, {});
-  of().measure(totals, b.rows, outputs, b, loss);
+  std::size_t const own = facts().totals;
+  auto const measure = [&](std::span<double> to) {
+    view<float> const outputs = results(b, mode::evaluation);
+    of().measure(to, b.rows, outputs, b, of().loss(b.rows, outputs, b, {}));
+  };
+  measure(totals.first(own));
+  if (!compares_) return;
+  exact_products const exact(*cpu_, true);
+  measure(totals.subspan(own));
 }
 
 EDL_INLINE view<float> cpu_trainer::predict(data::batch const& b) {

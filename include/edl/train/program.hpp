@@ -51,7 +51,8 @@ struct program {
   /// What the model makes of its training data before the first step, if it says so: some initial values.
   std::function<void(data::source const& training, bool skip_damaged, initial_variables& into)> prepare;
 
-  /// The metrics by name, from their totals over any number of workers.
+  /// The metrics by name, from their totals over any number of workers. Of twice as many totals: those of
+  /// float32, "float32_" before their names, behind the others.
   std::function<std::vector<std::pair<std::string, double>>(view<double> totals)> metrics;
 
   std::vector<std::string> metric_names;  ///< in their order

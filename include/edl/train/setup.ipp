@@ -112,7 +112,8 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers,
           .keep = j.activations.value_or(j.precision == precision::bfloat16 ? nn::storage::compact
                                                                             : nn::storage::recomputed),
           .samples = j.keep_samples,
-          .profile = !j.profile.empty()};
+          .profile = !j.profile.empty(),
+          .compares = j.what == command::evaluate};
 }
 
 EDL_INLINE worker::session_options session_options_of(job const& j, program const& p) {

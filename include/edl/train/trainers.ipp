@@ -20,7 +20,7 @@ namespace detail {
 EDL_INLINE std::shared_ptr<accelerator> open_gpu(worker::trainer_options const& o, bool portable,
                                                  std::string& why) {
   using worker::device_kind;
-  if (o.on == device_kind::cpu) return {};
+  if (o.on == device_kind::cpu || o.device.precision == precision::int8) return {};
   if (!portable) {
     if (o.on == device_kind::any) return {};
     throw error(

@@ -30,6 +30,8 @@ struct trainer_options {
   nn::storage keep = nn::storage::recomputed;      ///< what becomes of the results between layers
   keep_samples samples = keep_samples::automatic;  ///< on a GPU
   bool profile = false;                            ///< time the passes, layer by layer
+  /// `evaluate` measures twice: in the device's precision, and on a processor in float32 besides.
+  bool compares = false;
 };
 
 }  // namespace edl::worker

@@ -91,6 +91,9 @@ class basic_cpu final : public basic_backend<T> {
   bool libraries() const { return kernels() != edl::kernels::own; }
   /// Factors of products are rounded to bfloat16.
   bool rounds() const { return precision_ == precision::bfloat16 && !exact_; }
+  /// They are quantised to whole numbers of 8 bits, on the way forward.
+  bool quantises() const { return precision_ == precision::int8 && !exact_; }
+  edl::precision precision() const { return precision_; }
 
   /// Parts that `n` units of work are cut into, so that each has at least `least`.
   int parts(std::size_t n, std::size_t least) const {
@@ -123,7 +126,7 @@ class basic_cpu final : public basic_backend<T> {
   }
   void bind(in) override {}
   void synchronize() override {}
-  void exact_products(bool on) override { exact_ = on; }
+  bool exact_products(bool on) override { return std::exchange(exact_, on); }
 
   // ---- Operations: each in the file of its kind, as activation.ipp ----
 

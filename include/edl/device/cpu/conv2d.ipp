@@ -10,6 +10,7 @@
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/gemm.hpp"
+#include "edl/device/cpu/int8.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
 
@@ -144,6 +145,23 @@ void own_conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, v
   add_parts(cpu, parts, dkernel.size(), sums);
 }
 
+/// With quantised factors.
+inline void int8_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
+                                view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
+  auto const samples = std::size_t(batch), filters = std::size_t(g.out.channels);
+  auto const finish = [&](auto const& q, int8_sums sums) {
+    finish_int8(cpu, samples, g.positions(), filters, q.of_samples, q.of_outputs, sums, f, bias, y);
+  };
+  if (cpu.libraries()) {
+    auto const q = quantise<std::int8_t>(cpu, samples, g.in.size(), x, g.patch(), filters, kernel);
+    if (onednn_conv2d_int8(cpu, g, batch, q.x, q.kernel, y)) return finish(q, int8_sums::whole);
+  }
+  auto const q = quantise<float>(cpu, samples, g.in.size(), x, g.patch(), filters, kernel);
+  own_conv2d_forward<float>(cpu, g, batch, activation::none, {q.x, x.size()}, {q.kernel, kernel.size()}, {},
+                            y);
+  finish(q, int8_sums::float32);
+}
+
 inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batch) {
   return {pass,
           {g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width, g.out.channels, g.kernel.height,
@@ -199,6 +217,8 @@ template <class T>
 void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation f, view<T> x, view<T> kernel,
                                   view<T> bias, std::span<T> y) {
   using detail::conv_way;
+  if constexpr (std::same_as<T, float>)
+    if (quantises()) return detail::int8_conv2d_forward(*this, g, batch, f, x, kernel, bias, y);
   if constexpr (std::same_as<T, float>)
     for (conv_way way : {detail::forward_way(*this, g, batch, f, x, kernel, bias, y), conv_way::direct}) {
       if (way == conv_way::own) break;

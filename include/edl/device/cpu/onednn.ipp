@@ -47,6 +47,32 @@ EDL_INLINE bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, mat
                     dnnl_dim_t(c_stride)) == dnnl_success;
 }
 
+/// The product `all`, whose rows or columns the threads share. False: oneDNN has no kernel for a part.
+template <class Factor>
+bool onednn_share_product(basic_cpu<float>& cpu, bool by_columns, matmul_key const& all, Factor const* a,
+                          Factor const* b, float* c) {
+  constexpr std::size_t scratch_room = 0;
+  std::atomic<bool> done = true;
+  onednn_store& store = store_of(cpu);
+  share_product(cpu, by_columns, all.m, all.n, all.k, [&](std::size_t begin, std::size_t end, int t) {
+    matmul_key part = all;
+    (by_columns ? part.n : part.m) = end - begin;
+    matmul_kernel* const kernel = [&] {
+      std::scoped_lock const one(store.mutex);
+      return store.find(part, cpu.threads());
+    }();
+    if (!kernel) {
+      done = false;
+      return;
+    }
+    std::size_t const down = by_columns ? 0 : begin, across = by_columns ? begin : 0;
+    kernel->run(t, a + down * (all.a_transposed ? 1 : all.a_stride),
+                b + across * (all.b_transposed ? all.b_stride : 1), c + down * all.c_stride + across,
+                cpu.room(t, scratch_room, kernel->scratch_size).data());
+  });
+  return done;
+}
+
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                                          std::size_t k, matrix<float> a, matrix<float> b, float* c,
                                          std::size_t c_stride) {
@@ -57,34 +83,25 @@ EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns,
     x.stride = columns;
     return to;
   };
-  constexpr std::size_t a_room = 1, b_room = 2, scratch_room = 0;
+  constexpr std::size_t a_room = 1, b_room = 2;
   auto const *const left = rounded(a_room, a, m, k), *const right = rounded(b_room, b, k, n);
-  std::atomic<bool> done = true;
-  onednn_store& store = store_of(cpu);
-  share_product(cpu, by_columns, m, n, k, [&](std::size_t begin, std::size_t end, int t) {
-    std::size_t const rows = by_columns ? m : end - begin, columns = by_columns ? end - begin : n;
-    matmul_kernel* const kernel = [&] {
-      std::scoped_lock const one(store.mutex);
-      return store.find(
-          matmul_key{rows, columns, k, a.stride, b.stride, c_stride, a.transposed, b.transposed},
-          cpu.threads());
-    }();
-    if (!kernel) {
-      done = false;
-      return;
-    }
-    std::size_t const down = by_columns ? 0 : begin, across = by_columns ? begin : 0;
-    kernel->run(t, left + down * (a.transposed ? 1 : a.stride),
-                right + across * (b.transposed ? b.stride : 1), c + down * c_stride + across,
-                cpu.room(t, scratch_room, kernel->scratch_size).data());
-  });
-  return done;
+  matmul_key const all{m, n, k, a.stride, b.stride, c_stride, a.transposed, b.transposed, factors::bfloat16};
+  return onednn_share_product(cpu, by_columns, all, left, right, c);
+}
+
+EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k,
+                                     std::int8_t const* a, std::int8_t const* b, std::span<float> c) {
+  return onednn_share_product(cpu, n > m, {m, n, k, k, n, n, false, false, factors::int8}, a, b, c.data());
 }
 
 #else
 EDL_INLINE bool has_onednn() { return false; }
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>&, bool, std::size_t, std::size_t, std::size_t,
                                          matrix<float>, matrix<float>, float*, std::size_t) {
+  return false;
+}
+EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>&, std::size_t, std::size_t, std::size_t,
+                                     std::int8_t const*, std::int8_t const*, std::span<float>) {
   return false;
 }
 EDL_INLINE bool onednn_multiply(std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>, float*,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,10 @@ conv_way onednn_conv2d_rule(conv_geometry const& g, int batch, int threads);
 bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
                            view<float> x, view<float> kernel, view<float> bias, std::span<float> y,
                            conv_way way);
+
+/// y, whole numbers of 32 bits, = x ∗ kernel. False as above.
+bool onednn_conv2d_int8(basic_cpu<float>& cpu, conv_geometry const& g, int batch, std::int8_t const* x,
+                        std::int8_t const* kernel, std::span<float> y);
 
 /// Without `dkernel` the input's gradient alone, without `dx` the others alone.
 bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,

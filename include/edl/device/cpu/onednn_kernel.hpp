@@ -14,6 +14,7 @@
 #include "edl/core/span.hpp"
 #include "edl/device/activation.hpp"
 #include "edl/device/cpu/onednn.hpp"
+#include "edl/device/cpu/onednn_types.hpp"
 #include "edl/device/geometry.hpp"
 
 namespace edl::detail {
@@ -26,7 +27,8 @@ struct conv_key {
   conv_pass pass;
   bool bias;
   activation f;
-  bool winograd, bfloat16;  // the algorithm; what its factors are rounded to
+  bool winograd;
+  factors type;
 
   friend bool operator==(conv_key const&, conv_key const&) = default;
 };
@@ -82,9 +84,9 @@ class conv_kernel {
     using dnnl::memory, dnnl::algorithm, dnnl::prop_kind;
     using tag = memory::format_tag;
     constexpr auto type = memory::data_type::f32;
-    auto const factor = k.bfloat16 ? memory::data_type::bf16 : type;
+    auto const factor = data_type_of(k.type), sum = sum_type_of(k.type);
     // The one of x, weights and y that is the sum of products.
-    auto const of = [&](conv_pass sums) { return k.pass == sums ? type : factor; };
+    auto const of = [&](conv_pass sums) { return k.pass == sums ? sum : factor; };
     auto const& g = k.g;
     bool const back = k.pass == conv_pass::data;
     memory::dim const inputs = back ? k.channels : g.in.channels,
@@ -100,7 +102,8 @@ class conv_kernel {
       dims = {g.groups, all / g.groups, inner, g.kernel.height, g.kernel.width};
       strides = {all / g.groups, 1, all, row, inner * all};
     }
-    plain = memory::desc(dims, type, strides);
+    bool const whole = k.type == factors::int8;  // samples and kernel come as they are multiplied
+    plain = memory::desc(dims, whole ? factor : type, strides);
     auto const ours = [&](memory::dims const& d, shape s, memory::data_type t) {
       return memory::desc(d, t, {memory::dim(s.size()), 1, s.width * s.channels, s.channels});
     };
@@ -108,8 +111,9 @@ class conv_kernel {
     auto const its = [&](memory::dims const& d, shape s, memory::data_type t) {
       return k.winograd ? memory::desc(d, type, tag::nChw16c) : ours(d, s, t);
     };
-    memory::desc const our_x = ours(in, g.in, type), our_y = ours(out, g.out, type),
-                       x = its(in, g.in, of(conv_pass::data)), y = its(out, g.out, of(conv_pass::forward)),
+    memory::desc const our_x = ours(in, g.in, whole ? factor : type),
+                       our_y = ours(out, g.out, whole ? sum : type), x = its(in, g.in, of(conv_pass::data)),
+                       y = its(out, g.out, of(conv_pass::forward)),
                        any(dims, of(conv_pass::weights), tag::any),
                        b = k.bias ? memory::desc({filters}, type, tag::x) : memory::desc();
     dnnl::primitive_attr attributes;
@@ -121,8 +125,9 @@ class conv_kernel {
     }
     // The hint of a backward pass is a forward one, of the same factors.
     dnnl::convolution_forward::desc const forward(
-        prop_kind::forward_training, how, its(in, g.in, factor), memory::desc(dims, factor, tag::any), b,
-        its(out, g.out, k.pass == conv_pass::forward ? type : factor), stride, before, after);
+        whole ? prop_kind::forward_inference : prop_kind::forward_training, how, its(in, g.in, factor),
+        memory::desc(dims, factor, tag::any), b, its(out, g.out, k.pass == conv_pass::forward ? sum : factor),
+        stride, before, after);
     dnnl::convolution_forward::primitive_desc const f(forward, attributes, engine_);
     if (k.pass == conv_pass::forward) {
       take(f, f.weights_desc(), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST}, x, b, y,

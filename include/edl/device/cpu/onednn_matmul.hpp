@@ -12,31 +12,33 @@
 
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/onednn.hpp"
+#include "edl/device/cpu/onednn_types.hpp"
 
 namespace edl::detail {
 
 struct matmul_key {
   std::size_t m, n, k, a_stride, b_stride, c_stride;
   bool a_transposed, b_transposed;
+  factors type;
 
   friend bool operator==(matmul_key const&, matmul_key const&) = default;
 };
 
-/// c (m × n, float32) = a · b, both bfloat16, with sums in float32.
+/// c (m × n) = a · b, with sums in float32, or in whole numbers of 32 bits for int8.
 class matmul_kernel {
  public:
   matmul_kernel(matmul_key const& of, dnnl::engine const& on, int threads) : key(of) {
     using dnnl::memory;
     auto const dim = [](std::size_t n) { return memory::dim(n); };
     auto const matrix = [&](std::size_t rows, std::size_t columns, std::size_t stride, bool transposed) {
-      return memory::desc({dim(rows), dim(columns)}, memory::data_type::bf16,
+      return memory::desc({dim(rows), dim(columns)}, data_type_of(of.type),
                           transposed ? memory::dims{1, dim(stride)} : memory::dims{dim(stride), 1});
     };
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     std::array<memory::desc, 3> const of_ours{
         matrix(of.m, of.k, of.a_stride, of.a_transposed), matrix(of.k, of.n, of.b_stride, of.b_transposed),
-        memory::desc({dim(of.m), dim(of.n)}, memory::data_type::f32, memory::dims{dim(of.c_stride), 1})};
+        memory::desc({dim(of.m), dim(of.n)}, sum_type_of(of.type), memory::dims{dim(of.c_stride), 1})};
     dnnl::matmul::primitive_desc const d({of_ours[0], of_ours[1], of_ours[2]}, attributes, on);
     primitive_ = dnnl::primitive(d);
     scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
@@ -51,10 +53,10 @@ class matmul_kernel {
     }
   }
 
-  void run(int thread, std::uint16_t const* a, std::uint16_t const* b, float* c, float* scratch) {
+  void run(int thread, void const* a, void const* b, float* c, float* scratch) {
     own& o = threads_[std::size_t(thread)];
-    o.memories[0].set_data_handle(const_cast<std::uint16_t*>(a));
-    o.memories[1].set_data_handle(const_cast<std::uint16_t*>(b));
+    o.memories[0].set_data_handle(const_cast<void*>(a));
+    o.memories[1].set_data_handle(const_cast<void*>(b));
     o.memories[2].set_data_handle(c);
     o.memories[3].set_data_handle(scratch);
     onednn_alone const here;

@@ -41,6 +41,7 @@ class conv_work {
             conv_way way)
       : by_channels(way == conv_way::winograd_by_channels), batch_(std::size_t(batch)) {
     bool const bfloat16 = cpu.rounds() && way == conv_way::direct;
+    factors const type = cpu.quantises() ? factors::int8 : bfloat16 ? factors::bfloat16 : factors::float32;
     int const channels = pass == conv_pass::data ? g.in.channels : g.out.channels;
     int const some = by_channels ? channels_of_piece(channels, cpu.threads()) : channels;
     if (some == 0 || (way != conv_way::direct && !winograd_fits(g))) return;
@@ -54,7 +55,7 @@ class conv_work {
       pieces = std::min(pieces, batch);
     }
     auto const sized = [&](int samples) {
-      return store_of(cpu).find({g, samples, some, pass, bias, f, way != conv_way::direct, bfloat16},
+      return store_of(cpu).find({g, samples, some, pass, bias, f, way != conv_way::direct, type},
                                 cpu.threads());
     };
     small_ = sized(by_channels ? batch : batch / pieces);

@@ -24,15 +24,17 @@ struct cpu_options {
   int threads = 1;  ///< that compute, the caller among them
   edl::kernels kernels = edl::kernels::fixed;
   std::string kernel_cache{};  ///< the file in which measurements are remembered; empty: none
-  /// bfloat16: factors of dense layers and convolutions are rounded to it.
+  /// How exactly dense layers and convolutions are computed.
   edl::precision precision = edl::precision::float32;
 };
 
-/// Whether this build's library multiplies bfloat16 on this processor, which has AVX512-BF16 or AMX.
-bool multiplies_bfloat16();
+/// Whether this build's library has products of such factors that are faster than float32's on this
+/// processor. bfloat16 needs AVX512-BF16 or AMX, int8 needs AVX512-VNNI or AMX.
+bool multiplies(precision factors);
 
-/// `o`, where this processor computes so. Throws edl::error for tf32, and for bfloat16 where it would be
-/// slower than float32. `kernels::own` take it on any processor: they round factors, and multiply in float32.
+/// `o`, where this processor computes so. Throws edl::error for tf32, and for a precision without such
+/// products. `kernels::own` take them on any processor: they round or quantise as much, and multiply in
+/// float32.
 cpu_options const& supported(cpu_options const& o);
 
 }  // namespace edl
