@@ -162,7 +162,7 @@ struct chain {
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
       of[index++] = {s.saved(from, batch), s.scratch(from, batch), std::size_t(batch) * s.output(from).size(),
-                     s.recomputes};
+                     s.recomputes, s.exact};
     });
     return chain_memory<length>(of, batch.keep);
   }

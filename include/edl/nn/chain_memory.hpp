@@ -15,6 +15,7 @@ namespace edl::nn {
 struct step_memory {
   std::size_t saved = 0, scratch = 0, result = 0;
   bool recomputes = false;  ///< its result can be computed again
+  bool exact = false;       ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
 };
 
 /// A result between two steps, and its gradient: where they are.
@@ -53,7 +54,7 @@ struct chain_memory {
       if (i + 1 < Length) {
         between_steps& b = between[i + 1];
         b.gradient = rounded(s.result);
-        b.bfloat16 = keep == storage::bfloat16;
+        b.bfloat16 = keep == storage::bfloat16 && !s.exact;
         b.recomputed = keep == storage::recomputed && s.recomputes && !between[i].recomputed;
         b.result = b.bfloat16 || b.recomputed ? b.gradient : 0;
         b.kept = b.recomputed ? 0 : b.bfloat16 ? rounded((s.result + 1) / 2) : rounded(s.result);
