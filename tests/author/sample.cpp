@@ -73,6 +73,30 @@ struct sequence {
   }
 };
 
+/// Words are masked by a named input, and the last ids as they come in.
+struct masked_inputs {
+  static constexpr nn::embedding rows{.vocabulary = 10, .width = 2};
+  static constexpr auto in =
+      nn::inputs(nn::input<"number">(nn::features{.count = 1}), nn::input<"words">(nn::ids{.count = 3}),
+                 nn::input<"tags">(nn::ids{.count = 2}), nn::input<"more">(nn::ids{.count = 2}));
+  static constexpr auto network = nn::sequential(
+      in,
+      nn::concat(nn::masked(in.mask<"words">(7), in.from<"words">(rows), nn::global_max_pool{}),
+                 in.from<"tags">(rows, nn::flatten{}),
+                 in.from<"more">(nn::masked(rows, nn::global_max_pool{})), in.from<"number">()),
+      nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const&, edl::sample<masked_inputs>&, edl::mode) {}
+};
+
+struct masked_ids {
+  static constexpr auto network = nn::sequential(
+      nn::ids{.count = 4}, nn::masked(nn::embedding{.vocabulary = 10, .width = 2}, nn::global_max_pool{}),
+      nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const&, edl::sample<masked_ids>&, edl::mode) {}
+};
+
 /// Points, of which those of one label belong together.
 struct points {
   static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
@@ -243,6 +267,15 @@ TEST_CASE("ids of a table beyond those that the input has are an error that name
   CHECK(memory == std::array<std::uint64_t, 3>{5, 0, 7});
   CHECK_THROWS_WITH_AS(ids[3], doctest::Contains("input 'words' has ids 0 to 2 of a record"),
                        edl::data_error);
+}
+
+TEST_CASE("ids that a mask looks at begin as padding, whatever the record before has left") {
+  std::vector<float> row(8, 9), targets(1);
+  edl::sample<masked_inputs> const of_inputs(row, targets);
+  CHECK(row == std::vector<float>{9, 7, 7, 7, 9, 9, 0, 0});
+  std::vector<float> ids(4, 9);
+  edl::sample<masked_ids> const of_ids(ids, targets);
+  CHECK(ids == std::vector<float>{0, 0, 0, 0});
 }
 
 TEST_CASE("a sample's weight stands behind its labels, and is 1 unless it is set") {

@@ -16,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 16, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 17, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -33,15 +33,16 @@ constexpr auto block =
 #include "models-2.inc"
     ;
 
-#include "models-12.inc"
+#include "models-10.inc"
 #include "models-13.inc"
 #include "models-14.inc"
+#include "models-15.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
 #include "models-6.inc"
 #include "models-7.inc"
-#include "models-9.inc"
+#include "models-8.inc"
 
 struct picture {
   static constexpr auto network =
@@ -49,15 +50,15 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-10.inc"
 #include "models-11.inc"
+#include "models-12.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-15.inc"
-#include "models-8.inc"
+#include "models-16.inc"
+#include "models-9.inc"
 };
 
 void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
@@ -66,7 +67,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-16.inc"
+#include "models-17.inc"
 
 }  // namespace
 
@@ -125,6 +126,22 @@ TEST_CASE("the transformer of the documents learns each character's successor") 
   CHECK(b.features[255] == 'a');
   CHECK(b.classes[254] == 'a');
   CHECK(b.classes[255] == 'b');
+}
+
+TEST_CASE("the classifier of the documents fills up short sentences, and cuts its minibatches") {
+  edl::author::model_learner<sentence> learner(edl::cpu::open({}), {.max_batch = 1});
+  CHECK(learner.facts().output == edl::shape{1, 1, 2});
+  edl::example record;
+  edl::example_builder made(record);
+  made.bytes("text", "not  good");
+  made.integer("label", 0);
+  auto b = edl::data::make_batch(1, 64, 0, 1);
+  std::ranges::fill(b.features, 17.0f);  // of the record before
+  learner.feed(record, b, 0, edl::mode::training);
+  CHECK(b.features[0] == float(1 + sentence::words("not")));
+  CHECK(b.features[1] == float(1 + sentence::words("good")));
+  CHECK(std::ranges::count(b.features, 0.0f) == 62);
+  CHECK(learner.forward(b.features, 1, edl::mode::evaluation, 0).size() == 2);
 }
 
 TEST_CASE("the model of the documents' tables names rows by any 64-bit number") {

@@ -143,3 +143,48 @@ TEST_CASE("options of attention that cannot be") {
         edl::fit::option_out_of_range);
   CHECK(nn::attention{.heads = 4}.check({1, 3, 4}) == edl::fit::fits);
 }
+
+TEST_CASE("gradients of attention whose weights drop out") {
+  check_gradients(nn::attention{.dropout = 0.4f}, {1, 5, 4});
+  check_gradients(nn::attention{.heads = 2, .causal = true, .rotary = true, .dropout = 0.3f}, {1, 6, 8});
+  check_gradients(nn::attention{.causal = true, .dropout = 0.5f}, {1, 270, 2}, edl::mode::training, 1);
+  check_gradients(nn::attention{.dropout = 0.4f}, {1, 5, 4}, edl::mode::evaluation);
+}
+
+TEST_CASE("equal streams drop equal weights, others do not; only training drops") {
+  harness<nn::attention> h{.l = {.heads = 2, .dropout = 0.5f}, .in = {1, 20, 8}};
+  h.forward();
+  auto const first = h.y;
+  h.forward();
+  CHECK(h.y == first);
+  h.random.step += 1;
+  h.forward();
+  CHECK(h.y != first);
+  h.mode = edl::mode::evaluation;
+  h.forward();
+  harness<nn::attention> whole{.l = {.heads = 2}, .in = {1, 20, 8}};
+  whole.forward();
+  CHECK(h.y == whole.y);
+}
+
+TEST_CASE("a share of the weights drops out, and the others make up for it") {
+  // Values are ones and scores zeros: what comes out is what is left of the weights, whose sum was one.
+  int const places = 300;
+  harness<nn::attention> h{.l = {.dropout = 0.25f, .use_bias = false}, .in = {1, places, 1}, .batch = 2};
+  h.parameters = {0, 0, 1, 1};  // of queries, keys and values; of the output
+  std::ranges::fill(h.x, 1.0);
+  h.forward();
+  double mean = 0;
+  for (double const y : h.y) {
+    double const kept = y * 0.75 * places;  // a whole number of weights
+    CHECK(std::abs(kept - std::round(kept)) < 1e-6);
+    mean += y / double(h.y.size());
+  }
+  CHECK(mean == doctest::Approx(1).epsilon(0.01));
+  CHECK(std::ranges::count(h.y, h.y.front()) < std::ptrdiff_t(h.y.size()) / 2);
+}
+
+TEST_CASE("a share that leaves nothing does not fit") {
+  CHECK(nn::attention{.dropout = 1}.check({1, 3, 4}) == edl::fit::option_out_of_range);
+  CHECK(nn::attention{.dropout = -0.1f}.check({1, 3, 4}) == edl::fit::option_out_of_range);
+}

@@ -69,6 +69,27 @@ TEST_CASE("what an input is, decides which layer takes it, and where a branch be
         not_at_the_start);
 }
 
+TEST_CASE("a mask is of ids or of a length, where they lie in the row") {
+  constexpr auto with_length =
+      nn::inputs(nn::input<"numbers">(nn::features{.count = 3}), nn::input<"words">(nn::ids{.count = 2}),
+                 nn::input<"places">(nn::length{.most = 9}));
+  constexpr auto by_ids = with_length.mask<"words">(4), by_length = with_length.mask<"places">();
+  CHECK_FALSE(by_ids.by_length);
+  CHECK(by_ids.id == 4);
+  CHECK(by_ids.first == 3);
+  CHECK(by_ids.places(with_length.input()) == 2);
+  CHECK(by_length.by_length);
+  CHECK(by_length.first == 5);
+  CHECK(by_length.places(with_length.input()) == 9);
+  CHECK(by_length.fits({1, 1, 6}));
+  CHECK_FALSE(by_length.fits({1, 1, 5}));
+  double const row[] = {0, 0, 0, 4, 1, 2};
+  CHECK_FALSE(by_ids.counts(row, 0));
+  CHECK(by_ids.counts(row, 1));
+  CHECK(by_length.counts(row, 1));
+  CHECK_FALSE(by_length.counts(row, 2));
+}
+
 TEST_CASE("ids that a layer takes are found where they lie") {
   std::vector<std::array<int, 4>> found;
   nn::for_each_ids(network.body, network.input, {}, [&](nn::id_range of, int vocabulary, bool none) {

@@ -16,7 +16,18 @@ TEST_CASE("positions add the same rows to all samples") {
   CHECK(h.y == std::vector<double>{1, 2, 3, 4, 11, 12, 13, 14});
 }
 
+TEST_CASE("of as many rows as the most places, shorter samples use the first") {
+  harness<nn::positions> h{.l = {.most = 4}, .in = {1, 2, 2}, .batch = 2};
+  CHECK(h.counts.parameters == 8);
+  h.x = {0, 0, 0, 0, 10, 10, 10, 10};
+  h.parameters = {1, 2, 3, 4, 50, 60, 70, 80};
+  h.forward();
+  CHECK(h.y == std::vector<double>{1, 2, 3, 4, 11, 12, 13, 14});
+  CHECK(nn::positions{.most = 4}.check({1, 5, 2}) == edl::fit::option_out_of_range);
+}
+
 TEST_CASE("gradients of positions") {
+  check_gradients(nn::positions{.most = 7}, {1, 5, 3});
   check_gradients(nn::positions{}, {1, 5, 3});
   check_gradients(nn::positions{}, {2, 2, 3});
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/words.hpp"
+#include "device/draw.hpp"
 #include "edl/author/model_learner.hpp"
 #include "edl/core/error.hpp"
 #include "edl/nn/layers.hpp"
@@ -71,6 +72,80 @@ std::vector<float> shown(std::vector<float> const& features, edl::placement cons
     edl::place(input, edl::view<float>(features).subspan(at, input.size()), how,
                std::span(to).subspan(at, input.size()));
   return to;
+}
+
+/// Ids of variable length, one class for all or one for each. Lengths may be planned.
+template <class Model, bool Tags, bool Planned>
+struct sentences {
+  static constexpr nn::ids start = Planned ? nn::ids{.count = 16, .lengths = {4, 8}} : nn::ids{.count = 16};
+  static constexpr nn::embedding rows{.vocabulary = 9, .width = 4};
+  static constexpr auto network = [] {
+    if constexpr (Tags)
+      return nn::sequential(start, nn::masked(rows, nn::bidirectional(nn::lstm{.units = 3})),
+                            nn::dense{.units = 3, .each_place = true});
+    else
+      return nn::sequential(start,
+                            nn::masked(rows, nn::residual(nn::attention{.heads = 2}), nn::global_max_pool{}),
+                            nn::dense{.units = 3});
+  }();
+  static constexpr auto loss = [] {
+    if constexpr (Tags)
+      return nn::sequence_cross_entropy{};
+    else
+      return nn::softmax_cross_entropy{};
+  }();
+  using metrics = edl::metrics<edl::mean_loss, edl::accuracy>;
+  static void feed(edl::example const& record, edl::sample<Model>& into, edl::mode) {
+    auto const ids = record.integers("ids");
+    for (std::size_t i = 0; i < ids.size(); ++i) into.features(i) = float(ids(i));
+    if constexpr (Tags) {
+      auto const tags = record.integers("tags");
+      for (std::size_t i = 0; i < tags.size(); ++i) into.label(i) = tags(i);
+    } else {
+      into.label = record.integer("class");
+    }
+  }
+};
+struct of_16_ids : sentences<of_16_ids, false, false> {};
+struct of_planned_ids : sentences<of_planned_ids, false, true> {};
+struct of_16_tags : sentences<of_16_tags, true, false> {};
+struct of_planned_tags : sentences<of_planned_tags, true, true> {};
+
+/// A record of so many ids.
+edl::example sentence(int length, int tags) {
+  edl::example e;
+  edl::example_builder made(e);
+  auto const ids = made.integers("ids", std::size_t(length));
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = 1 + std::int64_t(i * i) % 8;
+  auto const labels = made.integers("tags", std::size_t(tags));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = std::int64_t(i) % 3;
+  made.integer("class", length % 3);
+  return e;
+}
+
+/// All that a trainer says of two sentences.
+template <class Model>
+std::vector<float> all_of(int longer) {
+  auto const t = edl::author::make_trainer<Model>({.max_batch = 2, .seed = 4});
+  auto b = t->make_batch();
+  b.rows = 2;
+  for (int row = 0; row < 2; ++row)
+    t->feed(sentence(row == 0 ? 2 : longer, row == 0 ? 2 : longer), b, row, edl::mode::training);
+  std::vector<float> all{float(t->train(b, 1, {}))};
+  all.insert(all.end(), t->gradients().begin(), t->gradients().end());
+  std::vector<double> totals(t->totals());
+  t->evaluate(b, totals);
+  all.insert(all.end(), totals.begin(), totals.end());
+  auto const outputs = t->predict(b);
+  // Of places that are padding, predictions mean nothing.
+  std::size_t const a_place = outputs.size() == 6 ? 0 : 3;
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto const own = outputs.subspan(i * outputs.size() / 2,
+                                     a_place == 0 ? 3 : a_place * (i == 0 ? 2u : std::size_t(longer)));
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  CHECK((outputs.size() == 6 || outputs.size() == 2 * 16 * 3));
+  return all;
 }
 
 }  // namespace
@@ -168,4 +243,21 @@ TEST_CASE("what is no id is refused when it is fed, by the number of the record 
   b.rows = 1;
   b.features[1] = 536;
   CHECK_THROWS_WITH_AS(t->train(b, 1, {}), doctest::Contains("536 (number 1 of sample 0)"), edl::error);
+}
+
+TEST_CASE("minibatches of planned lengths give what those of the longest give") {
+  for (int const longer : {3, 4, 7, 11, 16}) {
+    CAPTURE(longer);
+    CHECK(greatest_difference(all_of<of_planned_ids>(longer), all_of<of_16_ids>(longer)) < 1e-5);
+    CHECK(greatest_difference(all_of<of_planned_tags>(longer), all_of<of_16_tags>(longer)) < 1e-5);
+  }
+}
+
+TEST_CASE("a label of a place that is padding is refused where lengths are planned") {
+  auto const t = edl::author::make_trainer<of_planned_tags>({.max_batch = 1});
+  auto b = t->make_batch();
+  CHECK_THROWS_WITH_AS(
+      t->feed(sentence(3, 4), b, 0, edl::mode::training),
+      "label 0 of place 3, which is padding: a place behind a sample's last id is labelled -1",
+      edl::data_error);
 }

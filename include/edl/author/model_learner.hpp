@@ -12,8 +12,10 @@
 
 #include "edl/author/model_traits.hpp"
 #include "edl/author/sample.hpp"
+#include "edl/author/shortened.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/device/any_device.hpp"
+#include "edl/nn/lengths.hpp"
 #include "edl/nn/loss/on_accelerator.hpp"
 #include "edl/nn/model.hpp"
 #include "edl/nn/takes_ids.hpp"
@@ -32,6 +34,7 @@ namespace detail {
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place);
 [[noreturn]] void refuse_label(float label);
+[[noreturn]] void refuse_padding_label(std::int64_t label, std::size_t place);
 [[noreturn]] void refuse_weight(float weight);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
 
@@ -66,6 +69,7 @@ class model_learner final : public train::learner {
   static constexpr std::size_t labels = traits::loss_type::labels(output);
   static constexpr bool classes = traits::loss_type::class_labels;
   static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
+  static constexpr bool plans_lengths = nn::plans_lengths(Model::network.start);
 
  public:
   using hyperparameters = typename traits::hyperparameters;
@@ -112,6 +116,10 @@ class model_learner final : public train::learner {
           detail::refuse_label(label, output.size() / labels, place);
         ++place;
       }
+      if constexpr (plans_lengths)
+        for (auto i = std::size_t(longest(b.feature_row(row))); i < labels; ++i)
+          if (std::int32_t const label = b.class_row(row)[i]; label != traits::loss_type::ignored)
+            detail::refuse_padding_label(label, i);
     } else if constexpr (classes) {
       auto const label = std::int64_t(s.label);
       if (label < 0 || label > std::numeric_limits<std::int32_t>::max() ||
@@ -141,17 +149,25 @@ class model_learner final : public train::learner {
   out variables() override { return net_.variables(); }
   out gradients() override { return net_.gradients(); }
   in forward(in x, int rows, mode what, std::uint64_t step) override {
-    return net_.forward(x, rows, what, step);
+    if constexpr (plans_lengths) {
+      shape const of{1, 1, nn::planned_length(Model::network.start, longest(x))};
+      x_ = shorter_x_(x, input.size(), of.size());
+      in const y = net_.forward(x_, rows, what, step, of);
+      // Predictions are as long as the network's outputs, whatever the minibatch was.
+      return what == mode::prediction ? whole_y_(y, net_.last_output().size(), output.size()) : y;
+    } else {
+      return net_.forward(x, rows, what, step);
+    }
   }
   out output_gradient() override { return net_.output_gradient(); }
   void backward(in x, int rows, std::function<void(std::size_t first)> const& ready) override {
-    net_.backward(x, rows, ready);
+    net_.backward(plans_lengths ? x_ : x, rows, ready);
   }
   in input_gradient() override { return net_.input_gradient(); }
   void set_trace(nn::trace* to) override { net_.set_trace(to); }
 
   double loss(int rows, in outputs, data::batch const& b, out gradients) const override {
-    return loss_(output, rows, outputs, truth(b), gradients);
+    return loss_(outputs_now(), rows, outputs, truth(b), gradients);
   }
   void measure(std::span<double> totals, int rows, in outputs, data::batch const& b,
                double loss) const override {
@@ -159,7 +175,7 @@ class model_learner final : public train::learner {
       traits::metrics::update(totals, output, rows, outputs, view<typename traits::label>(own_labels(b)),
                               loss);
     else
-      traits::metrics::update(totals, output, rows, outputs, truth(b), loss);
+      traits::metrics::update(totals, outputs_now(), rows, outputs, truth(b), loss);
   }
 
   void compute_loss([[maybe_unused]] accelerator& gpu, [[maybe_unused]] int rows, [[maybe_unused]] in outputs,
@@ -201,8 +217,19 @@ class model_learner final : public train::learner {
     return own;
   }
 
-  static auto truth(data::batch const& b) {
-    if constexpr (classes)
+  /// Places of the longest of these samples.
+  static int longest(in x) {
+    return nn::longest_of(nn::mask_of_lengths(Model::network), x, int(input.size()));
+  }
+
+  /// The outputs of a sample in the minibatch at hand.
+  shape outputs_now() const { return plans_lengths ? net_.last_output() : output; }
+
+  auto truth(data::batch const& b) const {
+    if constexpr (classes && labels > 1 && plans_lengths)
+      return shorter_classes_(view<std::int32_t>(b.classes).first(std::size_t(b.rows) * labels), labels,
+                              traits::loss_type::labels(outputs_now()));
+    else if constexpr (classes)
       return view<std::int32_t>(b.classes).first(std::size_t(b.rows) * labels);
     else
       return view<float>(b.targets).first(std::size_t(b.rows) * labels);
@@ -215,6 +242,9 @@ class model_learner final : public train::learner {
       spares_biases(optimizer_) ? biases_of(network::layout()) : std::vector<element_range>{};
   typename traits::augmentation_type augmentation_ = edl::detail::augmentation_of<Model>(set_);
   network net_;
+  in x_;  // where lengths are planned: of the forward pass
+  shortened<float> shorter_x_, whole_y_;
+  mutable shortened<std::int32_t> shorter_classes_;
 };
 
 template <class Model>

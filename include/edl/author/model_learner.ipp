@@ -26,6 +26,12 @@ EDL_INLINE void refuse_label(float label) {
   throw data_error(fmt::format("label {} is out of range for the model's loss", label));
 }
 
+EDL_INLINE void refuse_padding_label(std::int64_t label, std::size_t place) {
+  throw data_error(
+      fmt::format("label {} of place {}, which is padding: a place behind a sample's last id is labelled -1",
+                  label, place));
+}
+
 EDL_INLINE void refuse_weight(float weight) {
   throw data_error(fmt::format("weight {} of a sample is no number from 0 on", weight));
 }
@@ -52,10 +58,9 @@ EDL_INLINE void check_ids(view<float> features, nn::id_range ids, int vocabulary
   embedding_geometry const g{.vocabulary = vocabulary};
   for (std::size_t i = std::size_t(ids.first); i < std::size_t(ids.first + ids.count); ++i)
     if (!g.has(features[i]) && !(none && features[i] == -1))
-      throw data_error(
-          fmt::format("number {} of the record, {}, is no id: the network's embedding takes whole numbers "
-                      "from 0 to {}",
-                      i, features[i], vocabulary - 1));
+      throw data_error(fmt::format(
+          "number {} of the record, {}, is no {} takes whole numbers from 0 to {}", i, features[i],
+          ids.length ? "length: the network's mask" : "id: the network's embedding", vocabulary - 1));
 }
 
 }  // namespace edl::author::detail

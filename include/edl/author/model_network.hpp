@@ -7,6 +7,7 @@
 #include "edl/data/augment.hpp"
 #include "edl/device/backend.hpp"
 #include "edl/nn/inputs.hpp"
+#include "edl/nn/lengths.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/plan.hpp"
 #include "edl/nn/sequential.hpp"
@@ -44,7 +45,8 @@ template <auto const& Net>
   requires(known_shapes<Net>)
 inline constexpr bool whole_network<Net> =
     !nn::holds_rows<start_of<Net>> && nn::table_options_fit(Net.start) && nn::tables_agree(Net.start) &&
-    !nn::holds_no_layer(Net.body, Net.input) && nn::can_compute<Net, basic_backend<float>>;
+    !nn::holds_no_layer(Net.body, Net.input) && nn::can_compute<Net, basic_backend<float>> &&
+    nn::fault_of_lengths(Net) == nn::lengths_fault::none;
 
 /// Instantiated for one that cannot. Where layers are none, that has been said where they were made one
 /// network.
@@ -64,6 +66,32 @@ struct checked_network {
   static_assert(known, "edl: `check` or `output` of a layer of the network is not constexpr");
 };
 
+/// Instantiated for a network whose layers are right, and whose input has planned lengths.
+template <auto const& Net>
+struct checked_lengths {
+  static constexpr auto fault = nn::fault_of_lengths(Net);
+  static_assert(fault != nn::lengths_fault::out_of_range,
+                "edl: the `lengths` of the network's `nn::ids` are from 1 to `count` - 1");
+  static_assert(fault != nn::lengths_fault::not_masked,
+                "edl: the network's `nn::ids` has `lengths`, so its first layer should be `nn::masked(...)`");
+  static_assert(fault != nn::lengths_fault::sees_padding,
+                "edl: the network's `nn::ids` has `lengths`, and a layer behind `nn::masked` sees padding");
+  static_assert(fault != nn::lengths_fault::other_variables,
+                "edl: the network's `nn::ids` has `lengths`, and a layer has other variables at another "
+                "length: `nn::positions{.most = 128}` has the same");
+};
+
+/// Whether a loss can be computed where outputs are of fewer places than the network's: it leaves those out
+/// that have no label.
+template <class Loss, auto const& Net>
+constexpr bool loss_takes_lengths() {
+  bool same = true;
+  if constexpr (nn::plans_lengths(Net.start))
+    for (int const l : Net.start.lengths)
+      same = same && (l == 0 || Net.body.output({1, 1, l}) == Net.body.output(Net.input));
+  return same || requires { Loss::ignored; };
+}
+
 /// Instantiated for a model's loss and the outputs of its network.
 template <class Loss, shape Output>
 struct loss_takes {
@@ -71,6 +99,16 @@ struct loss_takes {
   static_assert(value,
                 "edl: the model's `loss` cannot be computed from as many outputs as its `network` has: "
                 "losses of classes take two or more, `heads` the sum of those of its heads");
+};
+
+/// Instantiated for a model's loss and a network of which it takes the outputs.
+template <class Loss, auto const& Net>
+struct loss_takes_shorter {
+  static constexpr bool value = loss_takes_lengths<Loss, Net>();
+  static_assert(
+      value,
+      "edl: the network's `nn::ids` has `lengths`, and an output for each place: the model's `loss` "
+      "should be `nn::sequence_cross_entropy`, which passes over padding");
 };
 
 }  // namespace edl::detail

@@ -117,11 +117,14 @@ template <class Model>
 constexpr bool explains_network() {
   if constexpr (good_network<Model>)
     if constexpr (checked_network<Model::network>::value) {
-      if constexpr (!whole_network<Model::network>)
+      if constexpr (!nn::can_compute<Model::network, basic_backend<float>>)
         return nn::explain_network<Model::network, basic_backend<float>>();
+      else if constexpr (!whole_network<Model::network>)
+        return sizeof(checked_lengths<Model::network>) > 0;
       else if constexpr (good_loss<Model>)
         return sizeof(loss_takes<typename loss_member<Model>::type,
-                                 Model::network.body.output(Model::network.input)>) > 0;
+                                 Model::network.body.output(Model::network.input)>) > 0 &&
+               sizeof(loss_takes_shorter<typename loss_member<Model>::type, Model::network>) > 0;
     }
   return true;
 }

@@ -107,6 +107,7 @@ struct model_traits {
                   detail::good_loss<Model> && detail::good_options<Model> && detail::no_misspelling<Model>)
       if constexpr (detail::whole_network<Model::network>)
         return nn::loss_fits<loss_type>(Model::network.body.output(Model::network.input)) &&
+               detail::loss_takes_lengths<loss_type, Model::network>() &&
                detail::all_measure<metrics, detail::read_labels<loss_type>> &&
                metrics::fit(Model::network.body.output(Model::network.input).size() /
                             unweighted_loss::labels(Model::network.body.output(Model::network.input))) &&

@@ -20,6 +20,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/nn/inputs.hpp"
 #include "edl/nn/loss/sample_weighted.hpp"
+#include "edl/nn/takes_ids.hpp"
 
 namespace edl {
 namespace detail {
@@ -81,8 +82,9 @@ using label_of =
 /// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
 /// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. For
 /// `nn::sequence_cross_entropy` it is an `edl::class_list`. Where the loss has `nn::heads`, `head<"name">()`
-/// is the label of one of them. Where it is `nn::sample_weighted`, `weight` says how much the sample counts,
-/// from 0 on: 1 unless it is set. In prediction labels and weight may be left alone.
+/// is the label of one of them. Ids that `nn::masked` looks at begin as padding. Where the loss is
+/// `nn::sample_weighted`, `weight` says how much the sample counts, from 0 on: 1 unless it is set. In
+/// prediction labels and weight may be left alone.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
@@ -103,6 +105,7 @@ struct sample {
         ids_(ids),
         weights_(weights) {
     clear_lists(Model::network.start);
+    clear_padding();
     std::ranges::fill(ids_, 0);
     std::ranges::fill(weights_, 0.0f);
   }
@@ -148,6 +151,14 @@ struct sample {
   std::conditional_t<weighted, float, detail::takes_no_weight<Model>> weight = make_weight();
 
  private:
+  /// So that a feed of few ids leaves none of the record before.
+  void clear_padding() {
+    nn::for_each_padding(
+        Model::network.body, input_shape, Model::network.of_ids ? nn::ids_of(input_shape) : nn::id_range{},
+        [&](nn::id_range of, int id) {
+          std::ranges::fill(row_.subspan(std::size_t(of.first), std::size_t(of.count)), float(id));
+        });
+  }
   template <class... Named>
   void clear_lists(nn::input_list<Named...> const& all) {
     std::size_t first = 0;

@@ -57,6 +57,7 @@ enum class fit {
   takes_no_ids,      ///< but the network begins with `nn::ids`, which an `nn::embedding` takes
   takes_no_weights,  ///< but these ids have weights, which an `nn::embedding_bag` takes
   not_at_the_start,  ///< a named input can only be the first layer of a branch that begins the network
+  sees_padding,      ///< it stands within `nn::masked`, and does not tell padding from other places
 };
 
 }  // namespace edl

@@ -11,6 +11,7 @@
 #include "edl/device/activation.hpp"
 #include "edl/device/elementwise.hpp"
 #include "edl/device/geometry.hpp"
+#include "edl/device/kept_places.hpp"
 
 namespace edl {
 
@@ -205,6 +206,50 @@ class basic_backend {
   /// lstm it is the same, and empty.
   virtual void recurrent_backward(recurrent_geometry const&, int, in, in, in, in, out, out) {
     lack("recurrence");
+  }
+
+  // ---- Places that are padding ----
+  // A place that is padding gives nothing to others, and gets zeros. So does its gradient. Both are written.
+
+  /// (g, batch, mask, qkv, y, kept) and (g, batch, mask, y, dy, kept, qkv): as without a mask. `kept` is
+  /// ordered as the backend likes.
+  virtual void masked_attention_forward(attention_geometry const&, int, attention_mask const&, out, out,
+                                        out) {
+    lack("attention with padding or dropout");
+  }
+  virtual void masked_attention_backward(attention_geometry const&, int, attention_mask const&, in, in, in,
+                                         out) {
+    lack("attention with padding or dropout");
+  }
+
+  /// (g, batch, places, kernel, bias, gates, states, y) and
+  /// (g, batch, places, kernel, states, y, dy, gates, drecurrent).
+  /// As `recurrent_forward` and `recurrent_backward`, from one place that counts to the next.
+  virtual void masked_recurrent_forward(recurrent_geometry const&, int, kept_places const&, in, in, out, out,
+                                        out) {
+    lack("recurrence with padding");
+  }
+  virtual void masked_recurrent_backward(recurrent_geometry const&, int, kept_places const&, in, in, in, in,
+                                         out, out) {
+    lack("recurrence with padding");
+  }
+
+  /// (places, channels, x, y) and (places, channels, dy, dx): the mean of each channel over the places of a
+  /// sample that count.
+  virtual void masked_average_pool_forward(kept_places const&, std::size_t, in, out) {
+    lack("pooling with padding");
+  }
+  virtual void masked_average_pool_backward(kept_places const&, std::size_t, in, out) {
+    lack("pooling with padding");
+  }
+
+  /// (places, channels, x, y) and (places, channels, x, y, dy, dx): the greatest likewise. Its gradient goes
+  /// to the first of equal ones.
+  virtual void masked_max_pool_forward(kept_places const&, std::size_t, in, out) {
+    lack("pooling with padding");
+  }
+  virtual void masked_max_pool_backward(kept_places const&, std::size_t, in, in, in, out) {
+    lack("pooling with padding");
   }
 
  private:

@@ -12,7 +12,8 @@ namespace edl::nn {
 /// in x; of each, a head has width = c / heads channels. y = concat(softmax(q · k' / √width) · v) · W + b,
 /// over the heads. With `rotary`, queries and keys are turned by an angle that grows with the place (Su et
 /// al., "RoFormer", 2021). Pairs are channels i and i + width / 2 of a head. The shape stays; (h, w, c) is h
-/// · w places.
+/// · w places. In training, `dropout` sets that share of the weights, what the softmax gives, to zero, and
+/// divides the others by what is left. Which ones is a function of (seed, layer, step, sample, head, places).
 ///
 /// No matrix of places by places is stored. Scores are made block by block, and once more in the backward
 /// pass (Dao et al., "FlashAttention", 2022). Heads of samples are shared among threads. Each is computed by
@@ -23,14 +24,15 @@ struct attention {
   bool causal = false;
   bool rotary = false;
   float rotary_base = 10'000;
+  setting dropout = 0.0f;  ///< in [0, 1)
   bool use_bias = true;
   initializer kernel_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "attention";
-  static constexpr bool reads_y = false;
+  static constexpr bool reads_y = false, knows_padding = true;
 
   constexpr fit check(shape in) const {
-    if (heads < 1 || in.channels % heads != 0) return fit::option_out_of_range;
+    if (heads < 1 || in.channels % heads != 0 || !dropout.is_in(0, 1)) return fit::option_out_of_range;
     bool const turns = !rotary || (in.channels / heads % 2 == 0 && rotary_base > 0);
     return turns ? fit::fits : fit::option_out_of_range;
   }
@@ -57,7 +59,10 @@ struct attention {
     parts w(*this, c, a.parameters);
     kept s(*this, a);
     p.device.dense_forward(rows, c, 3 * c, activation::none, a.x, w.kernel, w.bias, s.qkv);
-    p.device.attention_forward(geometry(a.in), a.batch, s.qkv, s.heads, s.sums);
+    if (auto const mask = mask_of(p, a.in); mask.none())
+      p.device.attention_forward(geometry(a.in), a.batch, s.qkv, s.heads, s.sums);
+    else
+      p.device.masked_attention_forward(geometry(a.in), a.batch, mask, s.qkv, s.heads, s.sums);
     p.device.dense_forward(rows, c, c, activation::none, s.heads, w.output_kernel, w.output_bias, a.y);
   }
   template <class D>
@@ -69,7 +74,10 @@ struct attention {
     auto const dheads = p.scratch.first(a.x.size());
     p.device.dense_backward(rows, c, c, s.heads, w.output_kernel, a.dy, dheads, d.output_kernel,
                             d.output_bias);
-    p.device.attention_backward(geometry(a.in), a.batch, s.heads, dheads, s.sums, s.qkv);
+    if (auto const mask = mask_of(p, a.in); mask.none())
+      p.device.attention_backward(geometry(a.in), a.batch, s.heads, dheads, s.sums, s.qkv);
+    else
+      p.device.masked_attention_backward(geometry(a.in), a.batch, mask, s.heads, dheads, s.sums, s.qkv);
     p.device.dense_backward(rows, c, 3 * c, a.x, w.kernel, s.qkv, a.dx, d.kernel, d.bias);
   }
 
@@ -78,6 +86,12 @@ struct attention {
   }
 
  private:
+  template <class D>
+  attention_mask mask_of(pass<D> const& p, shape in) const {
+    bool const drops = p.mode == mode::training;
+    return {p.places_of(in), drops ? dropout.resolve(p.set, "the dropout of an attention", 0, 1) : 0,
+            p.random};
+  }
   constexpr std::size_t sums(shape in, pass_size batch) const {
     return std::size_t(batch) * std::size_t(heads) * std::size_t(in.height * in.width);
   }

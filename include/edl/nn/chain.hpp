@@ -185,8 +185,11 @@ struct chain {
     std::array<step_memory, length> of;
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
-      of[index++] = {s.saved(from, batch), s.scratch(from, batch), std::size_t(batch) * s.output(from).size(),
+      of[index++] = {s.saved(from, batch),
+                     s.scratch(from, batch),
+                     std::size_t(batch) * s.output(from).size(),
                      s.recomputes,
+                     s.exact,
                      s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep})};
     });
     return chain_memory<length>(of, batch);

@@ -15,7 +15,8 @@ namespace edl::nn {
 struct step_memory {
   std::size_t saved = 0, scratch = 0, result = 0;
   bool recomputes = false;  ///< its result can be computed again
-  bool by_samples = false;  ///< and of some samples alone, from the same saved memory
+  bool exact = false;       ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
+  bool by_samples = false;  ///< it can be computed again for some samples alone, from the same saved memory
 };
 
 /// Samples whose result is computed again at a time, where what it is made of is kept as bfloat16.
@@ -61,7 +62,7 @@ struct chain_memory {
         b.gradient = rounded(s.result);
         b.recomputed = s.recomputes && !between[i].recomputed &&
                        (batch.keep == storage::recomputed || (compact && s.by_samples));
-        b.bfloat16 = narrow && !b.recomputed;
+        b.bfloat16 = narrow && !b.recomputed && !s.exact;
         if (b.recomputed && between[i].bfloat16)
           b.source = rounded(of[i - 1].result / std::size_t(std::max(1, batch.samples)) *
                              std::size_t(samples_again(batch.samples)));

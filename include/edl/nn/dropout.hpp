@@ -12,6 +12,7 @@ struct dropout {
   setting rate = 0.5f;  ///< in [0, 1)
 
   static constexpr std::string_view name = "dropout";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 

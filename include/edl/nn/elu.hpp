@@ -12,6 +12,7 @@ struct elu {
   float alpha = 1;  ///< not negative
 
   static constexpr std::string_view name = "elu";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return alpha >= 0 ? fit::fits : fit::option_out_of_range; }

@@ -11,6 +11,7 @@
 #include "edl/nn/gelu.hpp"
 #include "edl/nn/max_pool.hpp"
 #include "edl/nn/relu.hpp"
+#include "edl/nn/takes_ids.hpp"
 
 namespace edl::nn {
 
@@ -35,6 +36,7 @@ struct step {
   static constexpr std::size_t width = 1;  ///< layers
   static constexpr bool spends_dy = nn::spends_dy<L>, reads_y = nn::reads_y<L>;
   static constexpr bool recomputes = nn::recomputes<L>;
+  static constexpr bool exact = gives_ids<L>;  ///< its result is never rounded
 
   constexpr L const& source() const { return l; }
   constexpr shape output(shape in) const { return l.output(in); }
@@ -92,7 +94,7 @@ struct norm_step {
   static constexpr std::size_t width = 1 + (F != activation::none) + pools;
   static constexpr bool spends_dy = false, reads_y = pools;
   /// `again(pass, args)` computes the result a second time, from the statistics that are kept.
-  static constexpr bool recomputes = !pools;
+  static constexpr bool recomputes = !pools, exact = false;
 
   constexpr batch_norm const& source() const { return l; }
   /// The pooling's window where it is done on the way; 1 where there is none, or it is done by itself.

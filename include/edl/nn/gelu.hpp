@@ -10,6 +10,7 @@ namespace edl::nn {
 /// shape stays.
 struct gelu {
   static constexpr std::string_view name = "gelu";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
   static constexpr bool reads_y = false, recomputes = true;
 

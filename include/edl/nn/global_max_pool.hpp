@@ -9,18 +9,24 @@ namespace edl::nn {
 /// The greatest element of each channel. (h, w, c) → (c)
 struct global_max_pool {
   static constexpr std::string_view name = "global_max_pool";
-  static constexpr bool portable = true;
+  static constexpr bool portable = true, knows_padding = true;
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return {1, 1, in.channels}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.max_pool_forward(detail::pool_whole(a.in), a.batch, a.x, a.y);
+    if (auto const places = p.places_of(a.in); places.all())
+      p.device.max_pool_forward(detail::pool_whole(a.in), a.batch, a.x, a.y);
+    else
+      p.device.masked_max_pool_forward(places, std::size_t(a.in.channels), a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.max_pool_backward(detail::pool_whole(a.in), a.batch, a.x, a.y, a.dy, a.dx);
+    if (auto const places = p.places_of(a.in); places.all())
+      p.device.max_pool_backward(detail::pool_whole(a.in), a.batch, a.x, a.y, a.dy, a.dx);
+    else
+      p.device.masked_max_pool_backward(places, std::size_t(a.in.channels), a.x, a.y, a.dy, a.dx);
   }
 };
 

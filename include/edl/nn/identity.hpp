@@ -8,6 +8,7 @@ namespace edl::nn {
 /// Passes on what it gets: a branch that is none.
 struct identity {
   static constexpr std::string_view name = "identity";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include "edl/core/shape.hpp"
 #include "edl/nn/combiner.hpp"
 #include "edl/nn/initializer.hpp"
@@ -24,10 +26,14 @@ struct features {
 
 /// What a network starts with: a row of whole numbers, each below a vocabulary, for `embedding` alone. They
 /// are float32 on every device, whatever the precision of activations: bfloat16 has 256 of them.
+///
+/// `lengths` are shorter ones, up to eight, that a minibatch is cut to where none of its samples has more
+/// places than padding behind them. The network begins with `masked` then. It is all of the network's input.
 struct ids {
   static constexpr bool of_ids = true;
 
   int count = 1;
+  std::array<int, 8> lengths{};
 
   constexpr shape input() const { return {1, 1, count}; }
 };
@@ -40,6 +46,16 @@ struct weighted_ids {
 
   /// Ids, of which those behind the last are −1; then weights.
   constexpr shape input() const { return {1, 2, most}; }
+};
+
+/// A named input: how many places of a sample count, 0 to `most`. Those behind are padding. It is for
+/// `inputs::mask` alone, and as exact as ids are.
+struct length {
+  static constexpr bool of_ids = true;
+
+  int most = 1;
+
+  constexpr shape input() const { return {1, 1, 1}; }
 };
 
 /// A named input: the rows of a table for `count` ids of a sample. The table is kept beside the network's

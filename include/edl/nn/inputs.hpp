@@ -9,6 +9,7 @@
 #include "edl/nn/input.hpp"
 #include "edl/nn/input_slice.hpp"
 #include "edl/nn/literal.hpp"
+#include "edl/nn/padding_mask.hpp"
 #include "edl/nn/sequential.hpp"
 
 namespace edl::nn {
@@ -35,6 +36,12 @@ constexpr named_input<Name, Kind, Table> input(Kind of) {
 /// Stands where `input` should. Instantiated so that the compiler's own words name what is asked for.
 template <literal Name>
 struct names_an_input {
+  static constexpr bool value = false;
+};
+
+/// Stands where `ids` or `length` should, for the same reason.
+template <class Kind>
+struct names_places {
   static constexpr bool value = false;
 };
 
@@ -87,6 +94,26 @@ struct input_list {
   constexpr auto kind_of() const {
     static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
     return std::get<index_of<Name>>(all).of;
+  }
+
+  /// What `masked` takes: the places of `ids` whose id is this one are padding, or those behind a `length`.
+  template <literal Name>
+  constexpr padding_mask mask(int id = 0) const {
+    static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
+    padding_mask of{.id = id, .row = int(input().size())};
+    if constexpr (has<Name>) {
+      auto const kind = kind_of<Name>();
+      using kind_type = std::remove_cvref_t<decltype(kind)>;
+      constexpr bool by_length = std::same_as<kind_type, nn::length>,
+                     by_ids = std::same_as<kind_type, nn::ids>;
+      static_assert(by_length || by_ids || names_places<kind_type>::value,
+                    "edl: a mask is made of an input of `nn::ids`, or of an `nn::length`");
+      of.by_length = by_length;
+      of.first = first_of<Name>();
+      if constexpr (by_length) of.count = kind.most;
+      if constexpr (by_ids) of.count = kind.count;
+    }
+    return of;
   }
 
   /// A branch that begins with the input of that name. Branches are joined by `concat` and `sum`.

@@ -12,6 +12,7 @@
 #include "edl/core/random.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/device/kept_places.hpp"
 #include "edl/nn/initializer.hpp"
 #include "edl/nn/storage.hpp"
 #include "edl/nn/trace.hpp"
@@ -50,10 +51,16 @@ struct pass {
   /// first.
   gradient_watch<typename Device::scalar> const* watch = nullptr;
   hyperparameter_view set{};  ///< what a user may set, for options that are settings
+  kept_places places{};       ///< within `masked`: which places count
 
   /// The same for a layer within, with its own random stream and scratch, and nobody who watches.
   pass child(random_stream own, std::span<typename Device::scalar> memory) const {
-    return {device, mode, own, memory, trace, nullptr, set};
+    return {device, mode, own, memory, trace, nullptr, set, places};
+  }
+
+  /// Which places of an input count; all where the mask is of another number of places.
+  kept_places places_of(shape in) const {
+    return in.height * in.width == places.places ? places : kept_places{};
   }
 };
 
@@ -179,6 +186,22 @@ constexpr bool is_portable(L const& l, shape in) {
   } else {
     return false;
   }
+}
+
+/// Whether a container tells the layers within which places are padding (`masked`).
+template <class L>
+constexpr bool masks_places = requires { requires L::masks_places; };
+
+/// Whether a layer may be given places of which some are padding. It treats each place alone, and says
+/// `each_place = true`, or it passes the padding over, and says `knows_padding = true`.
+template <layer L>
+constexpr bool takes_padding(L const& l) {
+  if constexpr (requires { requires L::knows_padding; })
+    return true;
+  else if constexpr (requires { bool(l.each_place); })
+    return bool(l.each_place);
+  else
+    return container<L>;  // what is within is asked itself
 }
 
 /// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the

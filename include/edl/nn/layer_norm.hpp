@@ -12,6 +12,7 @@ struct layer_norm {
   float epsilon = 1e-3f;
 
   static constexpr std::string_view name = "layer_normalization";
+  static constexpr bool each_place = true;
   static constexpr bool reads_y = false, recomputes = true;
 
   constexpr fit check(shape) const { return epsilon > 0 ? fit::fits : fit::option_out_of_range; }

@@ -24,6 +24,7 @@
 #include "edl/nn/layer_norm.hpp"
 #include "edl/nn/leaky_relu.hpp"
 #include "edl/nn/log_softmax.hpp"
+#include "edl/nn/masked.hpp"
 #include "edl/nn/max_pool.hpp"
 #include "edl/nn/parallel.hpp"
 #include "edl/nn/positions.hpp"

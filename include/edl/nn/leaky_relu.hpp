@@ -11,6 +11,7 @@ struct leaky_relu {
   float slope = 0.3f;  ///< not negative
 
   static constexpr std::string_view name = "leaky_relu";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return slope >= 0 ? fit::fits : fit::option_out_of_range; }

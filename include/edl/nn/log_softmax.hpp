@@ -8,6 +8,7 @@ namespace edl::nn {
 /// x − log Σ exp(x) over the channels, without overflow: the logarithm of `softmax`. The shape stays.
 struct log_softmax {
   static constexpr std::string_view name = "log_softmax";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }

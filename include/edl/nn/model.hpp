@@ -112,32 +112,38 @@ class model {
   }
 
   /// The network's answer to `batch` samples, valid until the next pass. In training, moves the state, and
-  /// draws from the stream of `step`.
-  view<scalar> forward(view<scalar> x, int batch, mode what, std::uint64_t step = 0) {
-    nn::detail::check_input(batch, max_batch_, x.size(), input);
+  /// draws from the stream of `step`. `of`: the extents of these samples. They may be smaller than the
+  /// network's input where its variables are the same (`nn::planned_length`).
+  view<scalar> forward(view<scalar> x, int batch, mode what, std::uint64_t step = 0, shape of = input) {
+    nn::detail::check_input(batch, max_batch_, x.size(), of);
     batch_ = batch;
+    in_ = of;
+    out_ = of == input ? output : Net.body.output(of);
     what_ = what;
     step_ = step;
     auto p = pass();
-    auto const y = y_.span().first(std::size_t(batch) * output.size());
-    Net.body.forward(p, {input, output, {batch, keep_}, x, parameters(), state(), y, workspace_.span()});
+    auto const y = y_.span().first(std::size_t(batch) * out_.size());
+    Net.body.forward(p, {in_, out_, {batch, keep_}, x, parameters(), state(), y, workspace_.span()});
     return y;
   }
 
+  /// The extents of what the last `forward` returned.
+  shape last_output() const { return out_; }
+
   /// For the loss: its gradient with respect to what `forward` returned, to be written before `backward`.
-  std::span<scalar> output_gradient() { return dy_.span().first(std::size_t(batch_) * output.size()); }
+  std::span<scalar> output_gradient() { return dy_.span().first(std::size_t(batch_) * out_.size()); }
 
   /// Overwrites `gradients()`. `x` and `batch` are those of the last `forward`. `ready(first)`, if it is
   /// anything, is called on the way: gradients from number `first` on are final.
   void backward(view<scalar> x, int batch, std::function<void(std::size_t first)> const& ready = {}) {
-    nn::detail::check_input(batch, max_batch_, x.size(), input);
+    nn::detail::check_input(batch, max_batch_, x.size(), in_);
     nn::detail::check_backward(batch, batch_);
     auto p = pass();
     nn::gradient_watch<scalar> const watch{gradients_.span().data(), ready};
     if (ready) p.watch = &watch;
-    view<scalar> const y = y_.span().first(std::size_t(batch) * output.size());
-    Net.body.backward(p, {input,
-                          output,
+    view<scalar> const y = y_.span().first(std::size_t(batch) * out_.size());
+    Net.body.backward(p, {in_,
+                          out_,
                           {batch, keep_},
                           x,
                           y,
@@ -179,6 +185,7 @@ class model {
 
   std::shared_ptr<typename Device::backend> device_;
   int max_batch_ = 1, batch_ = 0;
+  shape in_ = input, out_ = output;
   std::uint64_t seed_ = 1, step_ = 0;
   nn::storage keep_ = nn::storage::recomputed;
   hyperparameter_view set_;

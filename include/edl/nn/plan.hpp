@@ -48,6 +48,7 @@ constexpr bool has_a_sentence(fit why) {
     case fit::takes_no_ids:
     case fit::takes_no_weights:
     case fit::not_at_the_start:
+    case fit::sees_padding:
       return true;
     default:
       return false;
@@ -84,6 +85,10 @@ struct layer_receives {
   static_assert(Why != fit::not_at_the_start,
                 "edl: this layer cannot follow the one before it: a branch that begins with a named input "
                 "stands at the start of the network");
+  static_assert(Why != fit::sees_padding,
+                "edl: this layer cannot follow the one before it: within `nn::masked` it would see padding; "
+                "it stands behind, or after an `nn::lstm{.last = true}` or a global pool, or takes "
+                "`.each_place = true`");
   static constexpr bool said = Why == fit::fits || has_a_sentence(Why);
   static_assert(said, "edl: this layer cannot follow the one before it");
 };
@@ -126,18 +131,24 @@ struct misfit {
   }
 };
 
-/// `ids`: its input is the network's, and those are ids.
+/// `ids`: its input is the network's, and those are ids. `padded`: of so many places some are padding.
 template <layer L>
-constexpr misfit find_misfit(L const& l, shape in, bool ids = false) {
+constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
   misfit found{l.check(in), in, 0, {}};
   if (found.why == fit::option_out_of_range) found.what = lacks(l);
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
+  if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
+    found.why = fit::sees_padding;
+  if constexpr (masks_places<L>) {
+    padded = l.places(in);
+    if (found.why == fit::fits && l.mask.row == 0 && !ids) found.why = fit::takes_only_ids;
+  }
   if constexpr (container<L>) {
-    if (found.why == fit::fits && !ids && !knows_ids(l, in)) return found;
+    if (found.why == fit::fits && !ids && padded == 0 && !knows_ids(l, in)) return found;
     int index = 0;
     bool given = ids;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
-      misfit const below = find_misfit(child, s, given);
+      misfit const below = find_misfit(child, s, given, padded);
       if (is_serial<L>) given = gives_ids<std::remove_cvref_t<decltype(child)>>;
       if (below.why != fit::fits && below.depth < misfit::deepest) found = below.within(index);
       ++index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "edl/device/activation.hpp"
@@ -9,35 +10,43 @@
 
 namespace edl::nn {
 
-/// Adds a trained row to each place, the same for all samples: what tells places apart for `attention`. The
-/// shape stays. It runs on the processor.
+/// Adds a trained row to each place, the same for all samples: what tells places apart for `attention`. There
+/// are as many rows as places, or `most` of them, of which shorter samples use the first. The shape stays. It
+/// runs on the processor.
 struct positions {
+  int most = 0;
   initializer initial = uniform{};
 
   static constexpr std::string_view name = "positions";
+  static constexpr bool each_place = true;
   static constexpr bool reads_y = false;
 
-  constexpr fit check(shape) const { return fit::fits; }
+  constexpr fit check(shape in) const {
+    return most == 0 || most >= in.height * in.width ? fit::fits : fit::option_out_of_range;
+  }
   constexpr shape output(shape in) const { return in; }
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
-    visit(variable_spec{"rows", {in.height * in.width, in.channels}, initial});
+    visit(variable_spec{"rows", {most > 0 ? most : in.height * in.width, in.channels}, initial});
   }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     std::size_t const n = a.in.size();
     for (std::size_t first = 0; first < a.x.size(); first += n)
-      p.device.add(activation::none, a.x.subspan(first, n), a.parameters, a.y.subspan(first, n));
+      p.device.add(activation::none, a.x.subspan(first, n), a.parameters.first(n), a.y.subspan(first, n));
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
     std::size_t const n = a.in.size();
     if (!a.dx.empty()) p.device.copy(a.dy, a.dx);
-    p.device.copy(view<T>(a.dy).first(n), a.gradients);
+    if (a.gradients.empty()) return;
+    auto const used = a.gradients.first(n);
+    std::ranges::fill(a.gradients.subspan(n), T(0));
+    p.device.copy(view<T>(a.dy).first(n), used);
     for (std::size_t first = n; first < a.dy.size(); first += n)
-      p.device.add(activation::none, a.gradients, view<T>(a.dy).subspan(first, n), a.gradients);
+      p.device.add(activation::none, used, view<T>(a.dy).subspan(first, n), used);
   }
 };
 
@@ -47,6 +56,7 @@ struct positions {
 /// It runs on the processor.
 struct sinusoidal_positions {
   static constexpr std::string_view name = "sinusoidal_positions";
+  static constexpr bool each_place = true;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape in) const { return in.channels % 2 == 0 ? fit::fits : fit::option_out_of_range; }

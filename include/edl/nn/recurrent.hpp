@@ -56,8 +56,14 @@ struct recurrent_core {
     auto const gates = saved.aligned(n * g.gate_columns()), states = saved.aligned(n * units()),
                y = g.last ? saved.aligned(n * units()) : a.y;
     p.device.dense_forward(n, inputs, g.gate_columns(), activation::none, a.x, w.kernel, w.bias, gates);
-    p.device.recurrent_forward(g, a.batch, w.recurrent, w.recurrent_bias, gates, states, y);
-    if (g.last)
+    auto const places = p.places_of(a.in);
+    if (places.all())
+      p.device.recurrent_forward(g, a.batch, w.recurrent, w.recurrent_bias, gates, states, y);
+    else
+      p.device.masked_recurrent_forward(g, a.batch, places, w.recurrent, w.recurrent_bias, gates, states, y);
+    if (g.last && !places.all())
+      copy_last(places, view<typename D::scalar>(y), a.y);
+    else if (g.last)
       p.device.copy_columns(std::size_t(a.batch), units(), y, g.reverse ? 0 : (steps - 1) * units(),
                             steps * units(), a.y, 0, units());
   }
@@ -74,15 +80,51 @@ struct recurrent_core {
     carver scratch(p.scratch);
     auto const before = scratch.aligned(n * units());
     auto const product = scratch.next(recurrent_bias ? n * g.gate_columns() : 0);
-    p.device.recurrent_backward(g, a.batch, w.recurrent, states, y, a.dy, gates, product);
+    auto const places = p.places_of(a.in);
+    if (places.all())
+      p.device.recurrent_backward(g, a.batch, w.recurrent, states, y, a.dy, gates, product);
+    else
+      p.device.masked_recurrent_backward(g, a.batch, places, w.recurrent, states, y, a.dy, gates, product);
     // What each step began with: the result of the one before it, and zeros at the beginning.
     std::size_t const here = g.reverse ? 0 : units(), there = g.reverse ? units() : 0;
     p.device.copy_columns(std::size_t(a.batch), all - units(), y, there, all, before, here, all);
     for (std::size_t i = 0; i < std::size_t(a.batch); ++i)
       std::ranges::fill(before.subspan(i * all + (g.reverse ? all - units() : 0), units()), T(0));
+    if (!places.all()) copy_before(places, y, before);
     p.device.dense_backward(n, units(), g.gate_columns(), before, w.recurrent,
                             recurrent_bias ? product : gates, {}, d.recurrent, d.recurrent_bias);
     p.device.dense_backward(n, inputs, g.gate_columns(), a.x, w.kernel, gates, a.dx, d.kernel, d.bias);
+  }
+
+  /// The result of each sample's last place that counts; zeros where none does.
+  template <class T>
+  void copy_last(kept_places const& places, view<T> y, std::span<T> to) const {
+    for (std::size_t i = 0; i < places.counts.size(); ++i) {
+      auto const kept = places.of(i), own = to.subspan(i * units(), units());
+      if (kept.empty())
+        std::ranges::fill(own, T(0));
+      else
+        std::ranges::copy(row(y, i, g.reverse ? kept.front() : kept.back()), own.begin());
+    }
+  }
+
+  /// What each place that counts began with: the result of the one before it that does.
+  template <class T>
+  void copy_before(kept_places const& places, view<T> y, std::span<T> before) const {
+    std::ranges::fill(before, T(0));
+    for (std::size_t i = 0; i < places.counts.size(); ++i) {
+      auto const kept = places.of(i);
+      for (std::size_t k = 1; k < kept.size(); ++k) {
+        std::int32_t const here = g.reverse ? kept[k - 1] : kept[k],
+                           there = g.reverse ? kept[k] : kept[k - 1];
+        std::ranges::copy(row(y, i, there), row(before, i, here).begin());
+      }
+    }
+  }
+
+  template <class T>
+  std::span<T> row(std::span<T> of, std::size_t sample, std::int32_t step) const {
+    return of.subspan((sample * std::size_t(g.steps) + std::size_t(step)) * units(), units());
   }
 };
 
@@ -106,6 +148,7 @@ struct lstm {
   initializer recurrent_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "lstm";
+  static constexpr bool knows_padding = true;
 
   constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
   constexpr shape output(shape in) const { return {1, last ? 1 : in.height * in.width, units}; }
@@ -149,6 +192,7 @@ struct gru {
   initializer recurrent_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "gru";
+  static constexpr bool knows_padding = true;
 
   constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
   constexpr shape output(shape in) const { return {1, last ? 1 : in.height * in.width, units}; }

@@ -9,6 +9,7 @@ namespace edl::nn {
 /// max(x, 0), element by element. The shape stays.
 struct relu {
   static constexpr std::string_view name = "relu";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }

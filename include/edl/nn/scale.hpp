@@ -11,6 +11,7 @@ struct scale {
   float factor = 1;
 
   static constexpr std::string_view name = "scale";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 

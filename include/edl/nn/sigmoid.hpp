@@ -9,6 +9,7 @@ namespace edl::nn {
 /// 1 / (1 + exp(-x)), element by element. The shape stays.
 struct sigmoid {
   static constexpr std::string_view name = "sigmoid";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }

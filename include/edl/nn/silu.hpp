@@ -10,6 +10,7 @@ namespace edl::nn {
 /// and Doya, 2017; Ramachandran, Zoph and Le, "Searching for activation functions", 2017.) The shape stays.
 struct silu {
   static constexpr std::string_view name = "silu";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 

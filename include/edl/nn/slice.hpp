@@ -13,6 +13,7 @@ struct slice {
   int count = 1;
 
   static constexpr std::string_view name = "slice";
+  static constexpr bool each_place = true;
   static constexpr bool portable = false;  // the rest's gradient is zero, which devices do not write yet
   static constexpr bool reads_y = false;
 

@@ -8,6 +8,7 @@ namespace edl::nn {
 /// exp(x) / Σ exp(x) over the channels. The shape stays.
 struct softmax {
   static constexpr std::string_view name = "softmax";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }

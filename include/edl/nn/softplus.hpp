@@ -9,6 +9,7 @@ namespace edl::nn {
 /// log(1 + exp(x)), element by element, without overflow. The shape stays.
 struct softplus {
   static constexpr std::string_view name = "softplus";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
   static constexpr bool reads_y = false;
 

@@ -63,7 +63,9 @@ constexpr bool gives_ids = [] {
 /// Whether a layer, or one within it, has to do with ids.
 template <layer L>
 constexpr bool knows_ids(L const& l, shape in) {
-  if constexpr (container<L>) {
+  if constexpr (masks_places<L>) {
+    return true;
+  } else if constexpr (container<L>) {
     bool any = false;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
       any = any || knows_ids(child, s);
@@ -79,6 +81,7 @@ constexpr bool knows_ids(L const& l, shape in) {
 struct id_range {
   int first = 0, count = 0;
   bool weighted = false;  ///< as many weights stand behind them
+  bool length = false;    ///< it is a number of places, and no id
 
   constexpr bool empty() const { return count == 0; }
 };
@@ -86,15 +89,37 @@ struct id_range {
 constexpr id_range ids_of(shape in, int first = 0) { return {first, in.channels, in.width > 1}; }
 
 /// Calls visit(id_range, vocabulary, none) for each layer that takes ids, which are those of the range; with
-/// `none`, an id may be -1. `seen`: what the layer is given.
+/// `none`, an id may be -1. `seen`: what the layer is given. A length is as an id below length + 1.
 template <layer L, class Visit>
 constexpr void for_each_ids(L const& l, shape in, id_range seen, Visit const& visit) {
   if constexpr (takes_ids<L>) {
     if (!seen.empty()) visit(seen, l.vocabulary, takes_weights<L>);
   } else if constexpr (container<L>) {
+    if constexpr (masks_places<L>)
+      if (l.mask.by_length) visit(id_range{l.mask.first, 1, false, true}, l.mask.count + 1, false);
     id_range next = seen;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
       for_each_ids(child, s, next, visit);
+      if constexpr (is_serial<L>) {
+        next = {};
+        if constexpr (gives_ids<std::remove_cvref_t<decltype(child)>>)
+          next = ids_of(child.output(s), child.first);
+      }
+      return true;
+    });
+  }
+}
+
+/// Calls visit(id_range, id) for each mask that is made of ids, with the id of places that are padding.
+/// `seen`: ids that the layer is given.
+template <layer L, class Visit>
+constexpr void for_each_padding(L const& l, shape in, id_range seen, Visit const& visit) {
+  if constexpr (container<L>) {
+    if constexpr (masks_places<L>)
+      if (!l.mask.by_length) visit(l.mask.row > 0 ? id_range{l.mask.first, l.mask.count} : seen, l.mask.id);
+    id_range next = seen;
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      for_each_padding(child, s, next, visit);
       if constexpr (is_serial<L>) {
         next = {};
         if constexpr (gives_ids<std::remove_cvref_t<decltype(child)>>)

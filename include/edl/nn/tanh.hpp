@@ -9,6 +9,7 @@ namespace edl::nn {
 /// tanh(x), element by element. The shape stays.
 struct tanh {
   static constexpr std::string_view name = "tanh";
+  static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
   constexpr fit check(shape) const { return fit::fits; }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/draw_blocks.hpp"
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/lanes.hpp"
 #include "edl/device/cpu/vector_functions.hpp"
@@ -19,23 +20,68 @@ struct attention_block {
   static constexpr std::size_t queries = 64, keys = 256, most = queries * keys;
 };
 
-/// One head of one sample.
+/// One head of one sample, and of its places those that count.
 template <class T>
 struct attention_head {
   attention_geometry g;
-  T *q, *k, *v;  ///< rows that stand `stride` apart
-  std::size_t stride;
-  std::size_t first;  ///< of what comes out, whose rows stand `channels` apart
+  T *q, *k, *v;               ///< rows that stand `stride` apart
+  std::size_t stride, apart;  ///< `apart`: the rows of what comes out
+  std::size_t first = 0;      ///< of what comes out
   std::size_t places, width;
+  std::span<std::int32_t const> order{};  ///< where rows that were gathered belong; empty: they were not
+  std::size_t sample, head, unit;
 
-  attention_head(attention_geometry const& of, std::size_t unit, std::span<T> qkv)
-      : g(of), stride(3 * of.channels()), places(std::size_t(of.places)), width(std::size_t(of.width)) {
-    std::size_t const heads = std::size_t(of.heads), sample = unit / heads, head = unit % heads;
-    q = qkv.data() + sample * places * stride + head * width;
+  attention_head(attention_geometry const& of, kept_places const& kept, std::size_t number, std::span<T> qkv)
+      : g(of),
+        stride(3 * of.channels()),
+        apart(of.channels()),
+        places(std::size_t(of.places)),
+        width(std::size_t(of.width)),
+        sample(number / std::size_t(of.heads)),
+        head(number % std::size_t(of.heads)),
+        unit(number) {
+    std::size_t begin = sample * places;
+    if (!kept.all()) {
+      auto const own = kept.of(sample);
+      places = own.size();
+      bool const run = own.empty() || std::size_t(own.back() - own.front()) + 1 == own.size();
+      if (run && !own.empty()) begin += std::size_t(own.front());
+      if (!run) order = own;
+    }
+    q = qkv.data() + begin * stride + head * width;
     k = q + of.channels();
     v = k + of.channels();
-    first = sample * places * of.channels() + head * width;
+    first = begin * of.channels() + head * width;
   }
+
+  /// Rows of all samples' results, or of their gradients, that belong to places of this one.
+  template <class U>
+  U* rows(std::span<U> all) const {
+    return all.data() + first;
+  }
+
+  /// Places that count do not stand side by side: copies of their queries, keys and values, do.
+  void gather(T* to) {
+    T const* const from = q;
+    for (std::size_t i = 0; i < places; ++i)
+      for (std::size_t part = 0; part < 3; ++part)
+        std::copy_n(from + std::size_t(order[i]) * stride + part * g.channels(), width,
+                    to + (3 * i + part) * width);
+    origin = q, origin_stride = stride;
+    q = to, k = to + width, v = to + 2 * width;
+    stride = 3 * width;
+    apart = width;
+  }
+  /// The copies go back to where they came from.
+  void scatter() const {
+    for (std::size_t i = 0; i < places; ++i)
+      for (std::size_t part = 0; part < 3; ++part)
+        std::copy_n(q + (3 * i + part) * width, width,
+                    origin + std::size_t(order[i]) * origin_stride + part * g.channels());
+  }
+
+  T* origin = nullptr;
+  std::size_t origin_stride = 0;
 
   /// visit(first query, queries, keys before the end) for all queries, block by block.
   template <class Visit>
@@ -78,10 +124,29 @@ void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, 
   });
 }
 
+/// Factors of the weights of a query's keys, one after the other in the stream of a head. It is their own
+/// number of places that counts, so that padding does not change what is drawn.
 template <class T>
-void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, T* y, T* kept) {
+struct weight_factors {
+  drawn_factors<T> drawn;
+  std::size_t row;
+  std::array<T, attention_block::keys> own;
+
+  weight_factors(attention_mask const& m, attention_head<T> const& h)
+      : drawn(m.random.child(h.unit), m.dropout), row(h.places) {}
+
+  T const* of(std::size_t query, std::size_t key, std::size_t n) {
+    drawn(query * row + key, n, own.data());
+    return own.data();
+  }
+};
+
+template <class T>
+void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, attention_mask const& m, T* y,
+            T* kept) {
   using block = attention_block;
-  std::size_t const width = h.width, apart = h.g.channels();
+  std::size_t const width = h.width, apart = h.apart;
+  weight_factors<T> factors(m, h);
   T const scale = 1 / std::sqrt(T(width));
   auto const room = cpu.room(thread, 0, block::most + 2 * block::queries);
   T *const scores = room.data(), *const most = scores + block::most, *const sum = most + block::queries;
@@ -104,6 +169,10 @@ void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, T* y, T* 
           return p;
         });
         std::fill(row + seen, row + keys, T(0));
+        if (m.dropout > 0) {
+          T const* const factor = factors.of(first + i, key, seen);
+          for (std::size_t j = 0; j < seen; ++j) row[j] *= factor[j];
+        }
         if (key > 0) {
           T const less = std::exp(most[i] - top);
           sum[i] *= less;
@@ -126,14 +195,15 @@ void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, T* y, T* 
 }
 
 template <class T>
-void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, T const* y, T const* dy,
-                 T const* kept) {
+void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, attention_mask const& m,
+                 T const* y, T const* dy, T const* kept) {
   using block = attention_block;
-  std::size_t const width = h.width, apart = h.g.channels();
+  std::size_t const width = h.width, apart = h.apart;
+  weight_factors<T> factors(m, h);
   T const scale = 1 / std::sqrt(T(width));
   auto const room = cpu.room(thread, 0, 2 * block::most + block::queries * width);
   T *const p = room.data(), *const ds = p + block::most, *const dq = ds + block::most;
-  auto const sums = cpu.room(thread, 1, 2 * h.places * width);
+  auto const sums = cpu.room(thread, 1, 2 * std::size_t(h.g.places) * width).first(2 * h.places * width);
   std::ranges::fill(sums, T(0));
   T *const dk = sums.data(), *const dv = dk + h.places * width;
   h.each_block([&](std::size_t first, std::size_t n, std::size_t end) {
@@ -152,11 +222,20 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, T co
         T const top = kept[first + i];
         T *const row = p + i * keys, *const drow = ds + i * keys;
         std::size_t const seen = h.seen(first + i, key, keys);
-        by_lanes<T>(seen, [&]<class V>(std::size_t j) {
-          V const share = exponential(V(load<V>(row + j) * scale - top));
-          store<V>(row + j, share);
-          store<V>(drow + j, share * (load<V>(drow + j) - mean) * scale);
-        });
+        if (m.dropout > 0) {
+          T const* const factor = factors.of(first + i, key, seen);
+          by_lanes<T>(seen, [&]<class V>(std::size_t j) {
+            V const share = exponential(V(load<V>(row + j) * scale - top)), f = load<V>(factor + j);
+            store<V>(row + j, share * f);
+            store<V>(drow + j, share * (f * load<V>(drow + j) - mean) * scale);
+          });
+        } else {
+          by_lanes<T>(seen, [&]<class V>(std::size_t j) {
+            V const share = exponential(V(load<V>(row + j) * scale - top));
+            store<V>(row + j, share);
+            store<V>(drow + j, share * (load<V>(drow + j) - mean) * scale);
+          });
+        }
         std::fill(row + seen, row + keys, T(0));
         std::fill(drow + seen, drow + keys, T(0));
       }
@@ -175,30 +254,77 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, T co
   }
 }
 
+/// The rows of places that are padding become zeros: `parts` pieces of a head, `channels` apart.
+template <class T>
+void clear_padded(attention_head<T> const& h, kept_places const& places, std::size_t parts,
+                  std::span<T> all) {
+  if (places.all()) return;
+  std::size_t const c = h.g.channels();
+  places.each_padded(h.sample, [&](std::size_t place) {
+    T* const row = all.data() + (h.sample * std::size_t(h.g.places) + place) * parts * c + h.head * h.width;
+    for (std::size_t part = 0; part < parts; ++part) std::fill_n(row + part * c, h.width, T(0));
+  });
+}
+
 }  // namespace detail
 
 template <class T>
 void basic_cpu<T>::attention_forward(attention_geometry const& g, int batch, std::span<T> qkv, std::span<T> y,
                                      std::span<T> kept) {
-  if (g.rotary_base != 0) detail::turn(*this, g, batch, false, qkv);
-  auto const units = std::size_t(batch) * std::size_t(g.heads);
-  this->share(units, this->parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
-    for (std::size_t unit = begin; unit < end; ++unit) {
-      detail::attention_head<T> const h(g, unit, qkv);
-      detail::attend(*this, t, h, y.data() + h.first, kept.data() + unit * h.places);
-    }
-  });
+  masked_attention_forward(g, batch, {}, qkv, y, kept);
 }
 
 template <class T>
 void basic_cpu<T>::attention_backward(attention_geometry const& g, int batch, view<T> y, view<T> dy,
                                       view<T> kept, std::span<T> qkv) {
-  auto const units = std::size_t(batch) * std::size_t(g.heads);
+  masked_attention_backward(g, batch, {}, y, dy, kept, qkv);
+}
+
+template <class T>
+void basic_cpu<T>::masked_attention_forward(attention_geometry const& g, int batch, attention_mask const& m,
+                                            std::span<T> qkv, std::span<T> y, std::span<T> kept) {
+  if (g.rotary_base != 0) detail::turn(*this, g, batch, false, qkv);
+  auto const units = std::size_t(batch) * std::size_t(g.heads), places = std::size_t(g.places);
   this->share(units, this->parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
     for (std::size_t unit = begin; unit < end; ++unit) {
-      detail::attention_head<T> const h(g, unit, qkv);
-      detail::attend_back(*this, t, h, y.data() + h.first, dy.data() + h.first,
-                          kept.data() + unit * h.places);
+      detail::attention_head<T> h(g, m.places, unit, qkv);
+      T* const sums = kept.data() + unit * places;
+      detail::clear_padded(h, m.places, 1, y);
+      if (h.order.empty()) {
+        detail::attend(*this, t, h, m, h.rows(y), sums);
+        continue;
+      }
+      h.gather(this->room(t, 2, 3 * places * h.width).data());
+      T* const own = this->room(t, 3, places * h.width).data();
+      detail::attend(*this, t, h, m, own, sums);
+      for (std::size_t i = 0; i < h.places; ++i)
+        std::copy_n(own + i * h.width, h.width, h.rows(y) + std::size_t(h.order[i]) * g.channels());
+    }
+  });
+}
+
+template <class T>
+void basic_cpu<T>::masked_attention_backward(attention_geometry const& g, int batch, attention_mask const& m,
+                                             view<T> y, view<T> dy, view<T> kept, std::span<T> qkv) {
+  auto const units = std::size_t(batch) * std::size_t(g.heads), places = std::size_t(g.places);
+  this->share(units, this->parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
+    for (std::size_t unit = begin; unit < end; ++unit) {
+      detail::attention_head<T> h(g, m.places, unit, qkv);
+      T const* const sums = kept.data() + unit * places;
+      if (h.order.empty()) {
+        detail::attend_back(*this, t, h, m, h.rows(y), h.rows(dy), sums);
+      } else {
+        h.gather(this->room(t, 2, 3 * places * h.width).data());
+        T *const own = this->room(t, 3, 2 * places * h.width).data(), *const slope = own + h.places * h.width;
+        for (std::size_t i = 0; i < h.places; ++i) {
+          std::size_t const from = std::size_t(h.order[i]) * g.channels();
+          std::copy_n(h.rows(y) + from, h.width, own + i * h.width);
+          std::copy_n(h.rows(dy) + from, h.width, slope + i * h.width);
+        }
+        detail::attend_back(*this, t, h, m, own, slope, sums);
+        h.scatter();
+      }
+      detail::clear_padded(h, m.places, 3, qkv);
     }
   });
   if (g.rotary_base != 0) detail::turn(*this, g, batch, true, qkv);
@@ -209,6 +335,18 @@ template void basic_cpu<float>::attention_forward(attention_geometry const&, int
                                                   std::span<float>, std::span<float>);
 template void basic_cpu<double>::attention_forward(attention_geometry const&, int, std::span<double>,
                                                    std::span<double>, std::span<double>);
+template void basic_cpu<float>::masked_attention_forward(attention_geometry const&, int,
+                                                         attention_mask const&, std::span<float>,
+                                                         std::span<float>, std::span<float>);
+template void basic_cpu<double>::masked_attention_forward(attention_geometry const&, int,
+                                                          attention_mask const&, std::span<double>,
+                                                          std::span<double>, std::span<double>);
+template void basic_cpu<float>::masked_attention_backward(attention_geometry const&, int,
+                                                          attention_mask const&, view<float>, view<float>,
+                                                          view<float>, std::span<float>);
+template void basic_cpu<double>::masked_attention_backward(attention_geometry const&, int,
+                                                           attention_mask const&, view<double>, view<double>,
+                                                           view<double>, std::span<double>);
 template void basic_cpu<float>::attention_backward(attention_geometry const&, int, view<float>, view<float>,
                                                    view<float>, std::span<float>);
 template void basic_cpu<double>::attention_backward(attention_geometry const&, int, view<double>,

@@ -178,6 +178,19 @@ class basic_cpu final : public basic_backend<T> {
                          out y) override;
   void recurrent_backward(recurrent_geometry const& g, int batch, in kernel, in states, in y, in dy,
                           out gates, out drecurrent) override;
+  void masked_attention_forward(attention_geometry const& g, int batch, attention_mask const& m, out qkv,
+                                out y, out kept) override;
+  void masked_attention_backward(attention_geometry const& g, int batch, attention_mask const& m, in y, in dy,
+                                 in kept, out qkv) override;
+  void masked_recurrent_forward(recurrent_geometry const& g, int batch, kept_places const& places, in kernel,
+                                in bias, out gates, out states, out y) override;
+  void masked_recurrent_backward(recurrent_geometry const& g, int batch, kept_places const& places, in kernel,
+                                 in states, in y, in dy, out gates, out drecurrent) override;
+  void masked_average_pool_forward(kept_places const& places, std::size_t channels, in x, out y) override;
+  void masked_average_pool_backward(kept_places const& places, std::size_t channels, in dy, out dx) override;
+  void masked_max_pool_forward(kept_places const& places, std::size_t channels, in x, out y) override;
+  void masked_max_pool_backward(kept_places const& places, std::size_t channels, in x, in y, in dy,
+                                out dx) override;
 
  private:
   using buffer = aligned_buffer<T>;
@@ -211,6 +224,7 @@ static_assert(device<basic_cpu<float>> && device<basic_cpu<double>>);
 #include "edl/device/cpu/elementwise.ipp"
 #include "edl/device/cpu/embedding.ipp"
 #include "edl/device/cpu/layer_norm.ipp"
+#include "edl/device/cpu/masked_pool.ipp"
 #include "edl/device/cpu/pool.ipp"
 #include "edl/device/cpu/recurrent.ipp"
 #include "edl/device/cpu/softmax.ipp"

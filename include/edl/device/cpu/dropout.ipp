@@ -3,53 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 
 #include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/draw_blocks.hpp"
 
 namespace edl {
-namespace detail {
-
-/// Blocks number `first` and following of a stream, element after element. They are `random_stream::block`,
-/// with the blocks side by side in the rounds, so that the compiler makes vectors of them.
-template <std::size_t N>
-void draw_blocks(random_stream const& random, std::uint64_t first, std::array<std::uint32_t, N>& to) {
-  constexpr std::size_t blocks = N / 4;
-  std::array<std::uint32_t, blocks> a, b, c, d;
-  for (std::size_t i = 0; i < blocks; ++i) {
-    a[i] = std::uint32_t(first + i);
-    b[i] = std::uint32_t((first + i) >> 32);
-    c[i] = std::uint32_t(random.step);
-    d[i] = std::uint32_t(random.step >> 32);
-  }
-  auto k0 = std::uint32_t(random.key), k1 = std::uint32_t(random.key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (std::size_t i = 0; i < blocks; ++i) {
-      std::uint64_t const p0 = std::uint64_t{0xD2511F53u} * a[i], p1 = std::uint64_t{0xCD9E8D57u} * c[i];
-      a[i] = std::uint32_t(p1 >> 32) ^ b[i] ^ k0;
-      b[i] = std::uint32_t(p1);
-      c[i] = std::uint32_t(p0 >> 32) ^ d[i] ^ k1;
-      d[i] = std::uint32_t(p0);
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  for (std::size_t i = 0; i < blocks; ++i) {
-    to[4 * i] = a[i];
-    to[4 * i + 1] = b[i];
-    to[4 * i + 2] = c[i];
-    to[4 * i + 3] = d[i];
-  }
-}
-
-}  // namespace detail
-
 template <class T>
 void basic_cpu<T>::dropout_forward(T rate, random_stream const& random, view<T> x, std::span<T> y,
                                    std::span<std::byte> mask) {
   // uniform(i) >= rate, without the conversion: both sides in units of 2^-24.
-  auto const least = std::uint32_t(std::ceil(double(rate) * 0x1p24));
+  std::uint32_t const least = detail::least_kept(double(rate));
   T const scale = T(1) / (T(1) - rate);
   // With fewer blocks the compiler unrolls the rounds instead of making vectors of them.
   constexpr std::size_t blocks = 64, lanes = 4 * blocks;

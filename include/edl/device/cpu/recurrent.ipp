@@ -11,15 +11,18 @@
 namespace edl {
 namespace detail {
 
-/// How the units of a recurrent layer are shared among threads, and which step comes when.
+/// How the units of a recurrent layer are shared among threads, and which step comes when. Samples of more
+/// steps come first, so that those which still go on are the first ones in each turn.
 struct recurrent_share {
   recurrent_geometry const& g;
+  kept_places const& kept;
   std::size_t batch, steps, units, columns;  ///< columns: of all gates
   int parts;
 
   template <class T>
-  recurrent_share(basic_cpu<T>& cpu, recurrent_geometry const& of, int samples)
+  recurrent_share(basic_cpu<T>& cpu, recurrent_geometry const& of, kept_places const& places, int samples)
       : g(of),
+        kept(places),
         batch(std::size_t(samples)),
         steps(std::size_t(of.steps)),
         units(std::size_t(of.units)),
@@ -32,9 +35,32 @@ struct recurrent_share {
     std::size_t const blocks = (units + 15) / 16;
     return std::min(units, blocks * std::size_t(thread) / std::size_t(parts) * 16);
   }
-  /// The step that comes as number `turn`.
-  std::size_t step(std::size_t turn) const { return g.reverse ? steps - 1 - turn : turn; }
-  std::size_t row(std::size_t sample, std::size_t turn) const { return sample * steps + step(turn); }
+  /// The sample that comes as number `at`, and how many steps it has.
+  std::size_t sample(std::size_t at) const { return kept.all() ? at : std::size_t(kept.longest[at]); }
+  std::size_t steps_of(std::size_t at) const {
+    return kept.all() ? steps : std::size_t(kept.counts[sample(at)]);
+  }
+  std::size_t turns() const { return batch == 0 ? 0 : steps_of(0); }
+  /// Samples that have a step in this turn.
+  std::size_t active(std::size_t turn) const {
+    if (kept.all()) return turn < steps ? batch : 0;
+    std::size_t n = batch;
+    while (n > 0 && steps_of(n - 1) <= turn) --n;
+    return n;
+  }
+  /// The row of the step that comes as number `turn` of sample number `at`.
+  std::size_t row(std::size_t at, std::size_t turn) const {
+    std::size_t const own = sample(at), number = g.reverse ? steps_of(at) - 1 - turn : turn;
+    return own * steps + (kept.all() ? number : std::size_t(kept.of(own)[number]));
+  }
+  /// Rows of `columns` elements that are padding become zeros.
+  template <class T>
+  void clear(std::span<T> rows, std::size_t width) const {
+    for (std::size_t own = 0; own < batch && !kept.all(); ++own)
+      kept.each_padded(own, [&](std::size_t step) {
+        std::fill_n(rows.data() + (own * steps + step) * width, width, T(0));
+      });
+  }
 };
 
 /// Of a thread's rooms: its part of the kernel, and what the product gives. The first thread has results that
@@ -113,12 +139,28 @@ void gru_backward(recurrent_geometry const& of, V const& slope, T* g, T const* s
 template <class T>
 void basic_cpu<T>::recurrent_forward(recurrent_geometry const& g, int batch, view<T> kernel, view<T> bias,
                                      std::span<T> gates, std::span<T> states, std::span<T> y) {
+  masked_recurrent_forward(g, batch, {}, kernel, bias, gates, states, y);
+}
+
+template <class T>
+void basic_cpu<T>::recurrent_backward(recurrent_geometry const& g, int batch, view<T> kernel, view<T> states,
+                                      view<T> y, view<T> dy, std::span<T> gates, std::span<T> drecurrent) {
+  masked_recurrent_backward(g, batch, {}, kernel, states, y, dy, gates, drecurrent);
+}
+
+template <class T>
+void basic_cpu<T>::masked_recurrent_forward(recurrent_geometry const& g, int batch, kept_places const& places,
+                                            view<T> kernel, view<T> bias, std::span<T> gates,
+                                            std::span<T> states, std::span<T> y) {
   using namespace detail;
-  recurrent_share const s(*this, g, batch);
+  recurrent_share const s(*this, g, places, batch);
   std::size_t const n = s.units, rows = s.batch;
+  s.clear(states, n);
+  s.clear(y, n);
   // A step's results side by side: the next product reads them while its own are written.
   T* const results = this->room(0, shared_room, 2 * rows * n).data();
-  for (std::size_t turn = 0; turn < s.steps; ++turn)
+  for (std::size_t turn = 0; turn < s.turns(); ++turn) {
+    std::size_t const active = s.active(turn);
     this->team().run(s.parts, [&](int t) {
       std::size_t const first = s.first(t), own = s.first(t + 1) - first, wide = g.gates() * own;
       T* const part = this->room(t, kernel_room, n * wide).data();
@@ -128,64 +170,69 @@ void basic_cpu<T>::recurrent_forward(recurrent_geometry const& g, int batch, vie
           for (std::size_t gate = 0; gate < g.gates(); ++gate)
             std::copy_n(kernel.data() + k * s.columns + gate * n + first, own, part + k * wide + gate * own);
       } else {
-        multiply_here<T>(*this, t, rows, wide, n, {results + (turn - 1) % 2 * rows * n, n}, {part, wide},
+        multiply_here<T>(*this, t, active, wide, n, {results + (turn - 1) % 2 * rows * n, n}, {part, wide},
                          product, wide);
       }
       T* const now = results + turn % 2 * rows * n;
-      for (std::size_t sample = 0; sample < rows; ++sample) {
-        std::size_t const row = s.row(sample, turn), past = turn > 0 ? s.row(sample, turn - 1) : 0;
+      for (std::size_t at = 0; at < active; ++at) {
+        std::size_t const row = s.row(at, turn), past = turn > 0 ? s.row(at, turn - 1) : 0;
         T* const of_row = gates.data() + row * s.columns + first;
         T* const state = states.data() + row * n + first;
         T const* const old = (g.kind == recurrence::lstm ? states.data() : y.data()) + past * n + first;
         by_lanes<T>(own, [&]<class V>(std::size_t i) {
-          T const* const z = turn > 0 ? product + sample * wide + i : nullptr;
+          T const* const z = turn > 0 ? product + at * wide + i : nullptr;
           T const* const before = turn > 0 ? old + i : nullptr;
           V const out =
               g.kind == recurrence::lstm
                   ? lstm_forward<V>(g, own, of_row + i, z, before, state + i)
                   : gru_forward<V>(g, own, of_row + i, z, bias.data() + first + i, before, state + i);
-          detail::store<V>(now + sample * n + first + i, out);
+          detail::store<V>(now + at * n + first + i, out);
           detail::store<V>(y.data() + row * n + first + i, out);
         });
       }
     });
+  }
 }
 
 template <class T>
-void basic_cpu<T>::recurrent_backward(recurrent_geometry const& g, int batch, view<T> kernel, view<T> states,
-                                      view<T> y, view<T> dy, std::span<T> gates, std::span<T> drecurrent) {
+void basic_cpu<T>::masked_recurrent_backward(recurrent_geometry const& g, int batch,
+                                             kept_places const& places, view<T> kernel, view<T> states,
+                                             view<T> y, view<T> dy, std::span<T> gates,
+                                             std::span<T> drecurrent) {
   using namespace detail;
-  recurrent_share const s(*this, g, batch);
-  std::size_t const n = s.units, rows = s.batch, wide = s.columns;
+  recurrent_share const s(*this, g, places, batch);
+  std::size_t const n = s.units, rows = s.batch, wide = s.columns, turns = s.turns();
+  s.clear(gates, wide);
+  if (!drecurrent.empty()) s.clear(drecurrent, wide);
   T* const slopes = this->room(0, shared_room, 2 * rows * wide).data();
-  for (std::size_t turn = s.steps; turn-- > 0;)
+  for (std::size_t turn = turns; turn-- > 0;) {
+    // Those that have a step behind this one; for the others it is the last.
+    std::size_t const active = s.active(turn), going_on = s.active(turn + 1);
     this->team().run(s.parts, [&](int t) {
       std::size_t const first = s.first(t), own = s.first(t + 1) - first;
-      bool const begins = turn + 1 == s.steps;
       T* const part = this->room(t, kernel_room, wide * own).data();
       T* const product = this->room(t, product_room, rows * own).data();
       T* const carried = this->room(t, carried_room, rows * own).data();
-      if (begins) {
+      if (turn + 1 == turns)
         for (std::size_t k = 0; k < own; ++k)
           for (std::size_t c = 0; c < wide; ++c) part[c * own + k] = kernel[(first + k) * wide + c];
-        std::fill_n(carried, rows * own, T(0));
-        std::fill_n(product, rows * own, T(0));
-      } else {
-        multiply_here<T>(*this, t, rows, own, wide, {slopes + (turn + 1) % 2 * rows * wide, wide},
+      if (going_on > 0)
+        multiply_here<T>(*this, t, going_on, own, wide, {slopes + (turn + 1) % 2 * rows * wide, wide},
                          {part, own}, product, own);
-      }
+      std::fill(carried + going_on * own, carried + active * own, T(0));
+      std::fill(product + going_on * own, product + active * own, T(0));
       T* const now = slopes + turn % 2 * rows * wide;
-      for (std::size_t sample = 0; sample < rows; ++sample) {
-        std::size_t const row = s.row(sample, turn), past = turn > 0 ? s.row(sample, turn - 1) : 0;
+      for (std::size_t at = 0; at < active; ++at) {
+        std::size_t const row = s.row(at, turn), past = turn > 0 ? s.row(at, turn - 1) : 0;
         T* const of_row = gates.data() + row * wide + first;
         T const* const state = states.data() + row * n + first;
         T const* const old = (g.kind == recurrence::lstm ? states.data() : y.data()) + past * n + first;
-        T const* const given = !g.last  ? dy.data() + row * n + first
-                               : begins ? dy.data() + sample * n + first
-                                        : nullptr;
-        T *const dz = now + sample * wide + first, *const kept = carried + sample * own;
+        T const* const given = !g.last          ? dy.data() + row * n + first
+                               : at >= going_on ? dy.data() + s.sample(at) * n + first
+                                                : nullptr;
+        T *const dz = now + at * wide + first, *const kept = carried + at * own;
         by_lanes<T>(own, [&]<class V>(std::size_t i) {
-          V slope = load<V>(product + sample * own + i);
+          V slope = load<V>(product + at * own + i);
           if (given) slope += load<V>(given + i);
           T const* const before = turn > 0 ? old + i : nullptr;
           if (g.kind == recurrence::lstm) {
@@ -200,6 +247,7 @@ void basic_cpu<T>::recurrent_backward(recurrent_geometry const& g, int batch, vi
             std::copy_n(dz + gate * n, own, drecurrent.data() + row * wide + gate * n + first);
       }
     });
+  }
 }
 
 #ifndef EDL_HEADER_ONLY
@@ -207,6 +255,19 @@ template void basic_cpu<float>::recurrent_forward(recurrent_geometry const&, int
                                                   std::span<float>, std::span<float>, std::span<float>);
 template void basic_cpu<double>::recurrent_forward(recurrent_geometry const&, int, view<double>, view<double>,
                                                    std::span<double>, std::span<double>, std::span<double>);
+template void basic_cpu<float>::masked_recurrent_forward(recurrent_geometry const&, int, kept_places const&,
+                                                         view<float>, view<float>, std::span<float>,
+                                                         std::span<float>, std::span<float>);
+template void basic_cpu<double>::masked_recurrent_forward(recurrent_geometry const&, int, kept_places const&,
+                                                          view<double>, view<double>, std::span<double>,
+                                                          std::span<double>, std::span<double>);
+template void basic_cpu<float>::masked_recurrent_backward(recurrent_geometry const&, int, kept_places const&,
+                                                          view<float>, view<float>, view<float>, view<float>,
+                                                          std::span<float>, std::span<float>);
+template void basic_cpu<double>::masked_recurrent_backward(recurrent_geometry const&, int, kept_places const&,
+                                                           view<double>, view<double>, view<double>,
+                                                           view<double>, std::span<double>,
+                                                           std::span<double>);
 template void basic_cpu<float>::recurrent_backward(recurrent_geometry const&, int, view<float>, view<float>,
                                                    view<float>, view<float>, std::span<float>,
                                                    std::span<float>);
