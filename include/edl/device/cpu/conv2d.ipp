@@ -260,13 +260,16 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
 template <class T>
 std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
   using detail::conv_way;
+  if (quantises()) return "int8";
   std::string const own = g.pointwise() ? "Eigen's product" : "patches, Eigen's product";
   if constexpr (std::same_as<T, float>) {
     // Measured choices are made on the spot, of zeros.
     auto const n = std::size_t(batch);
     std::vector<T> x(n * g.in.size()), y(n * g.out.size()), w(g.patch() * std::size_t(g.out.channels)), b;
     auto const name = [&](conv_way way) {
-      return way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)]);
+      bool const rounded = rounds() && (way == conv_way::own || way == conv_way::direct);
+      return (way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)])) +
+             (rounded ? ", bfloat16" : "");
     };
     std::string const forward = name(detail::forward_way(*this, g, batch, activation::none, x, w, b, y)),
                       weights = name(detail::weights_way(*this, g, batch, x, w, y, w, b)),

@@ -34,8 +34,11 @@ inline void int8_dense_forward(basic_cpu<float>& cpu, std::size_t rows, std::siz
       return finish(q, int8_sums::whole);
   }
   auto const q = quantise<float>(cpu, rows, inputs, x, inputs, outputs, kernel);
-  multiply<float>(cpu, dense_key("dense-forward", rows, inputs, outputs), rows, outputs, inputs,
-                  {q.x, inputs}, {q.kernel, outputs}, y.data(), outputs);
+  // No kernel is chosen by measurement: that would give the rooms away.
+  share_product(cpu, false, rows, outputs, inputs, [&](std::size_t begin, std::size_t end, int t) {
+    multiply_here<float>(cpu, t, end - begin, outputs, inputs, {q.x + begin * inputs, inputs},
+                         {q.kernel, outputs}, y.data() + begin * outputs, outputs);
+  });
   finish(q, int8_sums::float32);
 }
 
@@ -65,6 +68,7 @@ void basic_cpu<T>::dense_backward(std::size_t rows, std::size_t inputs, std::siz
 
 template <class T>
 std::string basic_cpu<T>::describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) {
+  if (quantises()) return "int8";
   std::vector<T> const x(rows * inputs), kernel(inputs * outputs);
   std::vector<T> y(rows * outputs);
   return describe_product<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs,
