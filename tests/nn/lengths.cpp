@@ -61,7 +61,7 @@ TEST_CASE("what is wrong with lengths is found") {
         other_variables);
 }
 
-TEST_CASE("a model of a planned length gives what the longest gives, in less time and memory") {
+TEST_CASE("a model of a planned length gives what the longest gives, in less memory") {
   model m({.max_batch = 3, .seed = 5});
   int const samples = 3;
   std::vector<double> longest(16 * samples), shortest(4 * samples);

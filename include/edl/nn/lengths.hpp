@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "edl/nn/input.hpp"
 #include "edl/nn/padding_mask.hpp"
 #include "edl/nn/plan.hpp"
+#include "edl/nn/sequential.hpp"
 
 namespace edl::nn {
 
