@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "edl/checkpoint/model_file.hpp"
@@ -72,4 +74,22 @@ TEST_CASE("what is no such model is told by name") {
   write_safetensors(file, tensors);
   file.commit();
   CHECK_THROWS_WITH_AS(model_reader(dir / "other"), doctest::Contains("in another order"), edl::error);
+}
+
+TEST_CASE("variables of others' files may be in half precision, and not in another type") {
+  scratch const dir;
+  std::vector<std::uint16_t> const halves{0x3c00, 0xc000};
+  std::vector<std::int64_t> const whole{3};
+  edl::durable_file file(dir / "other");
+  std::vector<tensor_source> const tensors{
+      {.name = "a", .dtype = "F16", .dims = {1, 2}, .data = std::as_bytes(std::span(halves))},
+      {.name = "b", .dtype = "BF16", .dims = {2}, .data = std::as_bytes(std::span(halves))},
+      {.name = "c", .dtype = "I64", .dims = {1}, .data = std::as_bytes(std::span(whole))}};
+  write_safetensors(file, tensors);
+  file.commit();
+  model_reader const m(dir / "other");
+  CHECK(m.read("a").values == std::vector<float>{1, -2});
+  CHECK(m.read("a").dims == std::vector<std::uint64_t>{1, 2});
+  CHECK(m.read("b").values == std::vector<float>{0.0078125f, -2});
+  CHECK_THROWS_WITH_AS(m.read("c"), doctest::Contains("tensor 'c'"), edl::error);
 }

@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <numeric>
+#include <span>
 
 #include "edl/checkpoint/checkpoint.hpp"
 #include "edl/checkpoint/layout_digest.hpp"
@@ -70,11 +72,36 @@ TEST_CASE("what fits of a file is taken, and the rest stays and is named with it
 
 TEST_CASE("another type is another shape") {
   scratch const dir;
-  std::vector<float> const values(2);
+  std::vector<float> const values(4);
   write(dir / "m.safetensors",
-        {{.name = "dense/bias", .dtype = "F16", .dims = {2}, .data = bytes_of(values).first(4)}});
-  CHECK(other_model(dir / "m.safetensors").match(network(), {}).other_shape ==
-        texts{"dense/bias (F16 [2] there, F32 [2] here)"});
+        {{.name = "dense/bias", .dtype = "F64", .dims = {2}, .data = bytes_of(values)},
+         {.name = "dense/kernel", .dtype = "I16", .dims = {3, 2}, .data = bytes_of(values).first(12)}});
+  other_model const from(dir / "m.safetensors");
+  CHECK(from.match(network(), {}).other_shape == texts{"dense/kernel (I16 [3, 2] there, F32 [3, 2] here)",
+                                                       "dense/bias (F64 [2] there, F32 [2] here)"});
+  std::vector<float> all(56, -1);
+  from.read(network(), {}, 0, all);
+  CHECK(all == std::vector<float>(56, -1));
+}
+
+TEST_CASE("weights in half precision are widened, and turned as others are") {
+  scratch const dir;
+  // fc.weight (2, 3) is 10 u + i, in F16, and the bias 7, 8 in BF16.
+  std::vector<std::uint16_t> const kernel{0x0000, 0x3c00, 0x4000, 0x4900, 0x4980, 0x4a00},
+      bias{0x40e0, 0x4100};
+  auto const halves = [](std::vector<std::uint16_t> const& of) { return std::as_bytes(std::span(of)); };
+  write(dir / "m.safetensors", {{.name = "fc.weight", .dtype = "F16", .dims = {2, 3}, .data = halves(kernel)},
+                                {.name = "dense/bias", .dtype = "BF16", .dims = {2}, .data = halves(bias)}});
+  weight_name const names[] = {{"fc.weight", "dense/kernel", weight_order::pytorch}};
+  other_model const from(dir / "m.safetensors");
+  CHECK(from.match(network(), names).found == texts{"dense/kernel", "dense/bias"});
+  std::vector<float> all(56, -1);
+  from.read(network(), names, 0, all);
+  CHECK(std::vector<float>(all.begin() + 48, all.end()) == std::vector<float>{0, 10, 1, 11, 2, 12, 7, 8});
+  // A server's part begins and ends amid variables.
+  std::vector<float> part(4, -1);
+  from.read(network(), names, 51, part);
+  CHECK(part == std::vector<float>{11, 2, 12, 7});
 }
 
 TEST_CASE("weights in PyTorch's layout are found by their names and turned") {

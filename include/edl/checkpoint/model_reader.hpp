@@ -28,7 +28,7 @@ class model_reader {
 
   std::uint64_t version() const { return version_; }  ///< of the model; 0 in others' files
 
-  /// A variable's values, row-major, and its extents.
+  /// A variable's values, row-major, and its extents. In others' files they may be F16 or BF16 as well.
   struct variable {
     std::vector<std::uint64_t> dims;
     std::vector<float> values;

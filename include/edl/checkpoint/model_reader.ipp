@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "edl/checkpoint/float_tensor.hpp"
 #include "edl/checkpoint/model_file.hpp"
 #include "edl/checkpoint/model_reader.hpp"
 #include "edl/core/error.hpp"
@@ -74,11 +75,7 @@ EDL_INLINE model_reader::~model_reader() {
 EDL_INLINE model_reader::variable model_reader::read(std::string_view name) const {
   tensor const* const t = file_.find(name);
   if (!t) throw error(fmt::format("{} lacks variable '{}'", file_.path(), name));
-  if (t->dtype != "F32")
-    throw error(fmt::format("variable '{}' of {} is {}, and not F32", name, file_.path(), t->dtype));
-  variable v{.dims = t->dims, .values = std::vector<float>(std::size_t(t->end - t->begin) / sizeof(float))};
-  file_.read(*t, 0, std::as_writable_bytes(std::span(v.values)));
-  return v;
+  return {.dims = t->dims, .values = read_floats(file_, *t)};
 }
 
 EDL_INLINE model_reader::table const& model_reader::find_table(std::string_view name) const {

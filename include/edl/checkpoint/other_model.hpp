@@ -32,8 +32,8 @@ void check_weight_names(parameter_layout const& layout, std::span<weight_name co
 
 /// A model that this one may have all or some variables of: a file of safetensors, whoever wrote it, or a
 /// checkpoint's directory. Variables are found by name, and by the names that `names` give them. They fit
-/// when they are F32 and have the same extents. Errors are edl::error and name the file. Thread safety:
-/// const, safe.
+/// when they are F32, F16 or BF16 and have the same extents; all become float32. Errors are edl::error and
+/// name the file. Thread safety: const, safe.
 class other_model {
  public:
   /// `path`: a file, or a checkpoint's directory.

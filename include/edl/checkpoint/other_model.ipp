@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "edl/checkpoint/checkpoint.hpp"
+#include "edl/checkpoint/float_tensor.hpp"
 #include "edl/checkpoint/other_model.hpp"
 #include "edl/checkpoint/part.hpp"
 #include "edl/checkpoint/rows.hpp"
@@ -170,7 +171,7 @@ EDL_INLINE variable_match other_model::match(parameter_layout const& layout,
       auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);
       m.missing.push_back(other == names.end() ? v.name : fmt::format("{} ('{}')", v.name, other->theirs));
     } else if (auto const dims = detail::expected_dims(v, there->order);
-               there->dtype != "F32" || there->dims != dims) {
+               !widens_to_float(there->dtype) || there->dims != dims) {
       m.other_shape.push_back(fmt::format(
           "{} ({} [{}] there, F32 [{}] here)",
           there->name == v.name ? v.name : fmt::format("{} ('{}')", v.name, detail::shown(there->name)),
@@ -210,13 +211,14 @@ EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weig
                       end = std::min(first + into.size(), v.offset + v.dims.size());
     if (begin >= end) continue;
     auto const there = find(v, names);
-    if (!there || there->dtype != "F32" || there->dims != detail::expected_dims(v, there->order)) continue;
-    std::vector<float> values(v.dims.size());
+    if (!there || !widens_to_float(there->dtype) || there->dims != detail::expected_dims(v, there->order))
+      continue;
+    std::vector<float> values;
     if (file_) {
-      file_->read(*file_->find(there->name), 0, std::as_writable_bytes(std::span(values)));
+      values = read_floats(*file_, *file_->find(there->name));
     } else {
       auto const from = std::ranges::find(layout_.variables, there->name, &variable::name)->offset;
-      std::copy_n(all.begin() + std::ptrdiff_t(from), values.size(), values.begin());
+      values.assign(all.begin() + std::ptrdiff_t(from), all.begin() + std::ptrdiff_t(from + v.dims.size()));
     }
     values = detail::in_own_order(v, there->order, std::move(values));
     std::copy_n(values.begin() + std::ptrdiff_t(begin - v.offset), end - begin,
