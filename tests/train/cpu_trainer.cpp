@@ -11,6 +11,7 @@
 #include "app/words.hpp"
 #include "device/draw.hpp"
 #include "edl/author/model_learner.hpp"
+#include "edl/author/run.hpp"
 #include "edl/core/error.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
