@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/error.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"
@@ -66,4 +67,22 @@ TEST_CASE("a network on any device that is the processor computes the bits that 
     network<edl::any_device> any({.max_batch = batch, .seed = 7, .device = processor(), .keep = keep});
     CHECK(course(any) == course(plain));
   }
+}
+
+TEST_CASE("a backend that lacks padding or dropout of weights says so, and where they are computed") {
+  edl::cpu on;  // what a backend inherits that has no such operation of its own
+  CHECK_THROWS_WITH_AS(on.edl::backend::masked_attention_forward({}, 1, {}, {}, {}, {}),
+                       "attention with padding or dropout is not computed by this device: use the processor "
+                       "(--device=cpu)",
+                       edl::error);
+  CHECK_THROWS_WITH_AS(on.edl::backend::masked_attention_backward({}, 1, {}, {}, {}, {}, {}),
+                       doctest::Contains("attention with padding or dropout"), edl::error);
+  CHECK_THROWS_WITH_AS(on.edl::backend::masked_recurrent_forward({}, 1, {}, {}, {}, {}, {}, {}),
+                       doctest::Contains("recurrence with padding is not computed"), edl::error);
+  CHECK_THROWS_WITH_AS(on.edl::backend::masked_recurrent_backward({}, 1, {}, {}, {}, {}, {}, {}, {}),
+                       doctest::Contains("recurrence with padding is not computed"), edl::error);
+  CHECK_THROWS_WITH_AS(on.edl::backend::masked_average_pool_forward({}, 1, {}, {}),
+                       doctest::Contains("pooling with padding is not computed"), edl::error);
+  CHECK_THROWS_WITH_AS(on.edl::backend::masked_max_pool_backward({}, 1, {}, {}, {}, {}),
+                       doctest::Contains("pooling with padding is not computed"), edl::error);
 }
