@@ -196,8 +196,8 @@ TEST_CASE("in a lower precision an evaluation measures float32 besides, where it
     CHECK(sums[3] == expected[1]);
     auto const told = edl::author::make_program<plain>({}).metrics(sums);
     REQUIRE(told.size() == 2);
-    CHECK(told[0].first == "mean_loss");
-    CHECK(told[1].first == "float32_mean_loss");
+    CHECK(told[0].first == "loss");
+    CHECK(told[1].first == "float32_loss");
     CHECK(subject<plain>(features, {.max_batch = 2, .device = device}).trainer->totals() == 2);
   }
 }
