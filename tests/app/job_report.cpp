@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 using namespace edl;
@@ -28,7 +29,7 @@ master::job_options options() {
 TEST_CASE("a report says how far a job is, how fast, at which sizes, and what a change has cost") {
   master::time_point now{};
   master::coordinator it(options(), now);
-  json const nothing = json::parse(app::job_report(it, 2));
+  json const nothing = json::parse(app::job_report(it, {.epochs = 2}));
   CHECK(nothing["records"] == 0);
   CHECK(nothing["total_records"] == 8000);
   CHECK(nothing["epochs"] == 2);
@@ -52,7 +53,7 @@ TEST_CASE("a report says how far a job is, how fast, at which sizes, and what a 
       it.heartbeat(master::role::worker, id, 1, {.version = 3, .records = records}, now);
     }
   }
-  json const half = json::parse(app::job_report(it, 2));
+  json const half = json::parse(app::job_report(it, {.epochs = 2}));
   CHECK(half["records"] == 80);
   CHECK(half["workers"] == 2);
   CHECK(half["speeds"] == json{{2, 8.0}});
@@ -66,9 +67,22 @@ TEST_CASE("a report says how far a job is, how fast, at which sizes, and what a 
   done.set_closed(0, 0, 20);
   enter(0, 1, master::copy_position{9, done, 1});
   REQUIRE(it.ready());
-  json const after = json::parse(app::job_report(it, 2));
+  json const after = json::parse(app::job_report(it, {.epochs = 2}));
   CHECK(after["workers"] == 1);
   CHECK(after["standstill_s"] == 0.3);
   CHECK(after["speeds"] == half["speeds"]);
-  CHECK(json::parse(app::job_report(it, -1))["epochs"] == 0);
+  CHECK(json::parse(app::job_report(it, {.epochs = -1}))["epochs"] == 0);
+}
+
+TEST_CASE("a report has the last evaluation, and the last report says that it is one") {
+  master::time_point const now{};
+  master::coordinator const it(options(), now);
+  json const before = json::parse(app::job_report(it, {}));
+  CHECK_FALSE(before.contains("evaluation"));
+  CHECK_FALSE(before.contains("over"));
+  json const last = json::parse(app::job_report(
+      it, {.evaluation = {{96, {{"accuracy", 0.975}, {"loss", std::numeric_limits<double>::quiet_NaN()}}}},
+           .over = true}));
+  CHECK(last["evaluation"] == json{{"version", 96}, {"metrics", {{"accuracy", 0.975}, {"loss", nullptr}}}});
+  CHECK(last["over"] == true);
 }

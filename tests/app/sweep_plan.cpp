@@ -68,6 +68,20 @@ TEST_CASE("drawn values lie between, follow from the seed, and more trials begin
   CHECK(trials_of(o, known())[0].values != all[0].values);
 }
 
+TEST_CASE("who does not know the model says which numbers are whole, and its values are not checked") {
+  auto const all =
+      trials_of({.grid = {"anything=x"}, .random = {"units=10:1000:log:whole"}, .trials = 30}, {});
+  REQUIRE(all.size() == 30);
+  std::size_t small = 0;
+  for (trial const& t : all) {
+    CHECK(t.values[0].second == "x");
+    CHECK(t.values[1].second.find_first_not_of("0123456789") == std::string::npos);
+    small += std::stoi(t.values[1].second) < 100;
+  }
+  CHECK(small > 5);
+  CHECK(small < 25);
+}
+
 TEST_CASE("what cannot be searched is refused") {
   CHECK(refusal({.grid = {"rate=0.1,0.2"}, .steps = 8}) == "accepted");
   CHECK(refusal({.steps = 8}).find("--grid") != std::string::npos);
@@ -77,7 +91,8 @@ TEST_CASE("what cannot be searched is refused") {
   CHECK(refusal({.grid = {"rate=0.1", "rate=0.2"}, .steps = 8}).find("twice") != std::string::npos);
   CHECK(refusal({.random = {"rate=0.1:0.2"}, .steps = 8}).find("--trials") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}, .trials = 3, .steps = 8}).find("--random") != std::string::npos);
-  for (char const* r : {"rate=0.2:0.1", "rate=0:1:log", "rate=a:1", "rate=0.1", "rate=0:1:lin", "rate=0:inf"})
+  for (char const* r : {"rate=0.2:0.1", "rate=0:1:log", "rate=1:2:log:log", "rate=a:1", "rate=0.1",
+                        "rate=0:1:lin", "rate=0:inf"})
     CHECK(refusal({.random = {r}, .trials = 2, .steps = 8}) != "accepted");
   CHECK(refusal({.random = {"rate=0:1"}, .trials = 10'001, .steps = 8}).find("at most") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}}).find("--max_step") != std::string::npos);
@@ -120,10 +135,11 @@ TEST_CASE("each round goes on with the best, ties with the first, and never with
 TEST_CASE("the best is one of the longest runs, and the table begins with it") {
   auto all = after(100, {0.5, 0.99, 0.7});
   all[2].steps = 400;
-  all.push_back({{{"rate", "0.5"}}, 400, {}});
+  all.push_back({{{"rate", "0.5"}}, 400, {}, "it ran\nout of memory"});
   CHECK(best_of(all, by) == 2);
   CHECK(table_of(all, by).find("    2       400") != std::string::npos);
   CHECK(table_of(all, by).find("failed") != std::string::npos);
+  CHECK(table_of(all, by).find("rate=0.5  (it ran") != std::string::npos);
   CHECK(table_of(all, by, 1).find("and 3 more") != std::string::npos);
   CHECK(!best_of({}, by));
   auto const again = list_from_json(to_json({"how", all}), "list").trials;
@@ -131,6 +147,8 @@ TEST_CASE("the best is one of the longest runs, and the table begins with it") {
   CHECK(again[1].value == 0.99);
   CHECK(!again[3].value);
   CHECK(again[3].values == all[3].values);
+  CHECK(again[3].failure == "it ran out of memory");
+  CHECK(again[1].failure.empty());
   for (char const* text : {"", "{}", "[]", R"({"trials": [{}]})", R"({"trials": [{"hyperparameters": 1}]})"})
     CHECK_THROWS_AS(list_from_json(text, "list"), error);
 }

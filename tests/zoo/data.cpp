@@ -34,3 +34,23 @@ TEST_CASE("inspect --verify tells a damaged chunk once, with the records that it
   CHECK(lines_with(said, "edl: damaged: ") == 1);
   CHECK(support::has(said, "(the same for all records from 0 to 149)"));
 }
+
+TEST_CASE("inspect --columns shows what a file of columns makes of the first records") {
+  support::scratch const dir;
+  std::string const table = dir / "people.csv", columns = dir / "people.columns";
+  support::write(table, "age,job,tags\n30,clerk,a;b\n50,cook,c\n");
+  support::write(columns,
+                 "age | normalization subtract=40 divide=10\njob | string_lookup words=cook,clerk\n"
+                 "tags | pieces separator=; | string_lookup words=a,b,c\n");
+  auto const [code, out, said] = tool_test::run({"data", "inspect", table, "--columns=" + columns});
+  CAPTURE(said);
+  CHECK(code == 0);
+  CHECK(support::has(out, "record 0 becomes numbers [-1.0] ids [1.0] list [3,4]"));
+  CHECK(support::has(out, "record 1 becomes numbers [1.0] ids [0.0] list [5]"));
+  CHECK(support::has(out, "1 numbers and 1 ids, of a vocabulary of 7"));
+  support::write(columns, "age | normalization subtract=40\nheight | to_number\n");
+  auto const wrong = tool_test::run({"data", "inspect", table, "--columns=" + columns});
+  CHECK(wrong.code == 1);
+  CHECK(support::has(wrong.err, "record 0"));
+  CHECK(support::has(wrong.err, "'height'"));
+}

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "convert.hpp"
 #include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
@@ -84,6 +85,17 @@ account default_account(cluster& c) {
     if (bad.code() == 403) return {"edl", false};
     throw;
   }
+}
+
+std::string usual_account(cluster& c) {
+  account const who = default_account(c);
+  if (who.name == "default") return "";
+  if (!who.seen)
+    note(fmt::format(
+        "which service accounts namespace '{}' has may not be looked at: the master runs as '{}', unless "
+        "--service_account names another",
+        c.space, who.name));
+  return who.name;
 }
 
 bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& told) {

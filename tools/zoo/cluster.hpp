@@ -44,6 +44,10 @@ struct account {
 };
 account default_account(cluster& c);
 
+/// The account to name in a job that leaves it open; empty: the namespace's own. Says so where it could not
+/// look.
+std::string usual_account(cluster& c);
+
 /// Who waits does not give up because an API server is away for a moment, which is told once: whether `ask`
 /// was answered. Throws what `ask` throws otherwise, and that as well when it is past `until`.
 bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& told);

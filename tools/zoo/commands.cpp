@@ -29,6 +29,7 @@
 #include "submission_flags.hpp"
 #include "submit.hpp"
 #include "submit_training_job.hpp"
+#include "sweep.hpp"
 #include "zoo.hpp"
 
 namespace edl::tool {
@@ -131,6 +132,16 @@ std::vector<command> const& commands() {
        "    --prediction_outputs=/data/out --checkpoint_dir_for_init=/data/out/version-1876 \\\n"
        "    --volume=claim_name=data,mount_path=/data",
        job_flags_of<predict>, as<submit, predict>},
+      {"sweep",
+       "--job_name=NAME --by=METRIC --grid=NAME=VALUE,… --max_step=N --image_name=IMAGE "
+       "--model_def=PROGRAM --training_data=PATH --validation_data=PATH [flags]",
+       "search hyperparameters by jobs in the cluster, and tell which are the best",
+       "edl sweep --job_name=rates --image_name=zoo:1 --model_def=mnist --training_data=/data/train \\\n"
+       "    --validation_data=/data/test --volume=claim_name=data,mount_path=/data "
+       "--checkpoint_dir=/data/rates \\\n"
+       "    --by=accuracy --max_step=800 --halving=2 --grid rate=0.001,0.01,0.1 --grid dropout=0,0.5\n"
+       "edl sweep -f job.yaml --by=loss --max_step=800 --random rate=0.001:0.1:log --trials=20 --dry_run",
+       cluster_sweep_flags, sweep},
       {"submit",
        "[train|evaluate|predict] [-f FILE] [flags]",
        "make a TrainingJob, which shares the cluster with others",
@@ -310,13 +321,14 @@ std::string help(command const& c) {
     at = end + 1;
   }
   bool const is_job = c.name == train || c.name == evaluate || c.name == predict;
-  auto const flags = is_job ? job_flags() : c.flags();
+  bool const is_sweep = c.flags == cluster_sweep_flags;
+  auto const flags = is_job ? job_flags() : is_sweep ? sweep_job_flags() : c.flags();
   if (!flags.empty()) text += "\nFlags\n" + describe(flags);
-  if (is_job || c.flags == submit_training_job_flags || c.flags == convert_job_flags) {
+  if (is_job || is_sweep || c.flags == submit_training_job_flags || c.flags == convert_job_flags) {
     std::string gone;
     for (gone_flag const& g : gone_flags()) gone += (gone.empty() ? "--" : ", --") + g.is.name;
     text += "\nFlags of the model's program, which are checked and handed on to it\n\n" +
-            describe(model_flags(is_job ? c.name : train)) +
+            describe(is_sweep ? sweep_model_flags() : model_flags(is_job ? c.name : train)) +
             "\nFlags that are read and do nothing, which they say: " + gone + "\n";
   }
   return text + "\nExamples\n" + examples;

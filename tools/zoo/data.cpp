@@ -17,6 +17,7 @@
 #include "edl/data/convert.hpp"
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
+#include "edl/features/pipeline.hpp"
 #include "survey.hpp"
 #include "table.hpp"
 
@@ -184,6 +185,36 @@ std::string first_records(data::source const& of, std::size_t most, std::string&
   return text;
 }
 
+/// What a pipeline makes of the first records: a row for each column of each record.
+json first_columns(data::source const& of, features::pipeline const& by, std::size_t most) {
+  struct values {
+    std::vector<float> all;
+    float& operator()(std::size_t i) { return all.at(i); }
+  };
+  struct {
+    std::vector<std::int64_t> all;
+    void add(std::int64_t id) { all.push_back(id); }
+  } list;
+  json shown = json::array();
+  auto const in = of.open();
+  example record;
+  for (std::size_t s = 0; s < of.shards().size(); ++s)
+    for (std::uint64_t i = 0; i < of.shards()[s].records && shown.size() < most; ++i) {
+      in->read(s, i, record);
+      values numbers{std::vector<float>(by.numbers())}, ids{std::vector<float>(by.ids())};
+      list.all.clear();
+      try {
+        by.write_numbers(record, numbers);
+        by.write_ids(record, ids);
+        by.add_ids(record, list);
+      } catch (data_error const& bad) {
+        throw data_error(fmt::format("{}: record {}: {}", of.shards()[s].name, i, bad.what()));
+      }
+      shown.push_back({{"record", i}, {"numbers", numbers.all}, {"ids", ids.all}, {"list", list.all}});
+    }
+  return shown;
+}
+
 void write_sheet(data::source const& of, std::string const& path) {
   constexpr std::size_t most = 100;
   contact_sheet const sheet = make_contact_sheet(of, most);
@@ -219,22 +250,26 @@ data::format format_of(command_line const& l) {
 }
 
 std::vector<flag> inspect_flags() {
-  return {{.name = "verify", .fallback = "false", .help = "read every record", .what = flag::kind::truth},
-          {.name = "sample",
-           .fallback = "10000",
-           .help = "records, evenly spread, that the features' ranges, missing and distinct values are of",
-           .what = flag::kind::whole,
-           .least = 1,
-           .most = 1'000'000'000},
-          {.name = "first",
-           .fallback = "2",
-           .help = "records to show",
-           .what = flag::kind::whole,
-           .least = 0,
-           .most = 1000},
-          {.name = "to", .help = "PNG file to write with pictures of the records side by side"},
-          output_flag(),
-          format_flag()};
+  return {
+      {.name = "verify", .fallback = "false", .help = "read every record", .what = flag::kind::truth},
+      {.name = "sample",
+       .fallback = "10000",
+       .help = "records, evenly spread, that the features' ranges, missing and distinct values are of",
+       .what = flag::kind::whole,
+       .least = 1,
+       .most = 1'000'000'000},
+      {.name = "first",
+       .fallback = "2",
+       .help = "records to show",
+       .what = flag::kind::whole,
+       .least = 0,
+       .most = 1000},
+      {.name = "columns",
+       .help = "file that says what becomes of a table's columns (EDL_COLUMNS); shows what it makes of the "
+               "first records"},
+      {.name = "to", .help = "PNG file to write with pictures of the records side by side"},
+      output_flag(),
+      format_flag()};
 }
 
 int inspect(words const& line) {
@@ -251,7 +286,12 @@ int inspect(words const& line) {
   if (!source->classes().empty()) all["classes"] = describe_classes(*source, seen);
   all["notes"] = std::vector<std::string>(source->notes().begin(), source->notes().end());
   std::string other;  // what else the records are
-  std::string const shown = first_records(*source, std::size_t(l.number("first")), other);
+  std::string shown = first_records(*source, std::size_t(l.number("first")), other);
+  if (!l.text("columns").empty()) {
+    auto const by = features::pipeline::from_file(l.text("columns"));
+    all["columns"] = {{"numbers", by.numbers()}, {"ids", by.ids()}, {"vocabulary", by.size()}};
+    all["columns"]["records"] = first_columns(*source, by, std::size_t(l.number("first")));
+  }
   if (!l.text("to").empty()) write_sheet(*source, l.text("to"));
   if (l.truth("verify")) all["readable"] = verify(*source, damage);
   all["damage"] = damage;
@@ -280,6 +320,14 @@ int inspect(words const& line) {
     for (json const& c : all["classes"])
       rows.push_back({text_at(c, "/label"), text_at(c, "/name"), text_at(c, "/records")});
     fmt::print("{}\n", to_table(rows));
+  }
+  if (all.contains("columns")) {
+    json const& c = all["columns"];
+    for (json const& r : c["records"])
+      shown += fmt::format("record {} becomes numbers {} ids {} list {}\n", r["record"].dump(),
+                           r["numbers"].dump(), r["ids"].dump(), r["list"].dump());
+    shown += fmt::format("{} numbers and {} ids, of a vocabulary of {}: {}\n\n", c["numbers"].dump(),
+                         c["ids"].dump(), c["vocabulary"].dump(), l.text("columns"));
   }
   fmt::print("{}{} records in {} shards", shown, text_at(all, "/records"), all["shards"].size());
   if (seen.records + seen.unreadable < data::records(*source))

@@ -47,12 +47,19 @@ words of_file(std::vector<flag> const& known, std::string const& text, command_l
   words all;
   for (auto const& [name, value] : content.items()) {
     bool const whole = name == "cluster_spec_json" && value.is_object();
-    words const one{"--" + name + "=" + (whole ? value.dump() : flag_text(origin + ": " + name, value))};
+    bool const several = value.is_array() && std::ranges::any_of(known, [&name = name](flag const& f) {
+                           return f.repeats && (f.name == name || std::ranges::count(f.aliases, name) > 0);
+                         });
+    words one;
+    for (json const& v : several ? value : json::array({value}))
+      one.push_back("--" + name + "=" + (whole ? v.dump() : flag_text(origin + ": " + name, v)));
+    if (one.empty()) continue;
     try {
       command_line const read(given.command(), known, one);
-      std::string const& own = read.in_order().at(0).first;
-      if (own == "file") throw usage_error("--file: a file names no other file");
-      if (!given.given(own)) all.push_back("--" + own + "=" + read.text(own));
+      for (auto const& [own, text_of_it] : read.in_order()) {
+        if (own == "file") throw usage_error("--file: a file names no other file");
+        if (!given.given(own)) all.push_back("--" + own + "=" + text_of_it);
+      }
     } catch (usage_error const& bad) {
       throw usage_error(fmt::format("{}: {}", origin, bad.what()));
     }

@@ -48,6 +48,12 @@ std::string stamp() {
   return text;
 }
 
+void mark(json& object, std::map<std::string, std::string> const& labels,
+          std::map<std::string, std::string> const& annotations) {
+  for (auto const& [name, value] : labels) object["metadata"]["labels"][name] = value;
+  for (auto const& [name, value] : annotations) object["metadata"]["annotations"][name] = value;
+}
+
 void build_image(submission const& s) {
   auto const step = [](words const& line) {
     if (zoo(line) != 0) throw error(fmt::format("edl zoo {} failed; see above", line[0]));
@@ -95,6 +101,7 @@ class made {
                                                              : "secrets");
     std::string const own = path + "/" + object.at("metadata").at("name").get<std::string>();
     object["metadata"]["annotations"][k8s::annotation::submission] = id_;
+    mark(object, with_.labels, with_.annotations);
     json answer;
     for (;;) try {
         answer = api_.create(path, object, with_.try_only ? k8s::query{{"dryRun", "All"}} : k8s::query{});
@@ -261,15 +268,7 @@ int submit_plain(submission s) {
   }
   cluster c = connect(s.line);
   s.spec.space = c.space;
-  if (s.spec.service_account.empty())
-    if (account const who = default_account(c); who.name != "default") {
-      s.spec.service_account = who.name;
-      if (!who.seen)
-        note(fmt::format(
-            "which service accounts namespace '{}' has may not be looked at: the master runs as '{}', "
-            "unless --service_account names another",
-            c.space, who.name));
-    }
+  if (s.spec.service_account.empty()) s.spec.service_account = usual_account(c);
   if (s.line.text("dry_run") == "server") {
     create_job(c.api, s.spec, net::token::random().secret(), {.note = note, .try_only = true});
     fmt::print("job {}: the API server takes its objects; nothing was submitted\n", s.spec.name);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -26,6 +27,10 @@ nlohmann::json objects_of(platform::kubernetes::job_spec const& spec, std::strin
 /// 20261120103900: the tag of an image that is built now.
 std::string stamp();
 
+/// Adds labels and annotations to an object.
+void mark(nlohmann::json& object, std::map<std::string, std::string> const& labels,
+          std::map<std::string, std::string> const& annotations);
+
 /// Builds and pushes the image of a submission that has a `build`, as `edl zoo init`, `build` and `push` do
 /// it, in this folder. Throws error.
 void build_image(submission const& s);
@@ -35,6 +40,7 @@ struct submission_options {
   bool try_only = false;                         ///< the server checks the objects and makes nothing
   std::chrono::seconds patience{
       0};  ///< with a job of that name that is being removed, before it counts as there
+  std::map<std::string, std::string> labels{}, annotations{};  ///< of all objects, beside a job's own
 };
 
 /// Makes the objects of a job; what was made is removed when the rest cannot be. Returns the master's pod.

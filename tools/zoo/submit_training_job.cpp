@@ -205,14 +205,8 @@ int follow(cluster& c, std::vector<wanted_job> const& jobs, command_line const& 
 /// The account of the master that a conversion or flags leave open.
 void choose_account(cluster& c, wanted_job& job) {
   if (!job.of || !job.of->spec.service_account.empty()) return;
-  account const who = default_account(c);
-  if (who.name == "default") return;
-  job.object["spec"]["master"]["template"]["spec"]["serviceAccountName"] = who.name;
-  if (!who.seen)
-    note(fmt::format(
-        "which service accounts namespace '{}' has may not be looked at: the master runs as '{}', unless "
-        "--service_account names another",
-        c.space, who.name));
+  if (std::string const name = usual_account(c); !name.empty())
+    job.object["spec"]["master"]["template"]["spec"]["serviceAccountName"] = name;
 }
 
 int print(std::vector<wanted_job> const& jobs, command_line const& l) {

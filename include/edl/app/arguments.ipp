@@ -98,45 +98,20 @@ inline scaling scaling_of(cli::command_line const& l) {
   return wanted;
 }
 
-inline std::vector<cli::flag> sweep_flags() {
+/// Of a sweep on this machine.
+inline std::vector<cli::flag> own_sweep_flags() {
   using enum cli::flag::kind;
-  return {
-      {.name = "output",
-       .help = "directory of the sweep: a list of its trials, and a folder for each",
-       .needed = true},
-      {.name = "by", .help = "METRIC[:max|min] that tells which trial is the best", .needed = true},
-      {.name = "grid",
-       .help = "name=value,value,…: a hyperparameter with these values; several: all combinations",
-       .repeats = true},
-      {.name = "random",
-       .help =
-           "name=from:to, or name=from:to:log for equal chances of each order of magnitude; needs --trials",
-       .repeats = true},
-      {.name = "trials",
-       .fallback = "0",
-       .help = "trials to draw for --random",
-       .what = whole,
-       .least = 0,
-       .most = 10'000},
-      {.name = "halving",
-       .fallback = "0",
-       .help = "successive halving: each round goes on with the best of so many trials, for so many times "
-               "the steps; 0: "
-               "all run to --max_step",
-       .what = whole,
-       .least = 0,
-       .most = 100},
-      {.name = "first_steps",
-       .fallback = "0",
-       .help = "steps of the first round; 0: an eighth of --max_step",
-       .what = whole,
-       .least = 0},
-      {.name = "parallel",
-       .fallback = "0",
-       .help = "runs side by side; 0: one for each core",
-       .what = whole,
-       .least = 0,
-       .most = 1024}};
+  std::vector<cli::flag> all{{.name = "output",
+                              .help = "directory of the sweep: a list of its trials, and a folder for each",
+                              .needed = true}};
+  for (cli::flag& f : sweep_flags()) all.push_back(std::move(f));
+  all.push_back({.name = "parallel",
+                 .fallback = "0",
+                 .help = "runs side by side; 0: one for each core",
+                 .what = whole,
+                 .least = 0,
+                 .most = 1024});
+  return all;
 }
 
 /// What a sweep says itself to its runs.
@@ -147,7 +122,7 @@ inline bool told_by_sweep(std::string const& name) {
 }
 
 inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
-  std::vector<cli::flag> all = sweep_flags();
+  std::vector<cli::flag> all = own_sweep_flags();
   for (cli::flag& f : all) f.group = "Sweep";
   for (cli::flag& f : edl::flags_of(command::train, program))
     if (!told_by_sweep(f.name)) all.push_back(std::move(f));
@@ -155,18 +130,12 @@ inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
 }
 
 inline sweep sweep_of(cli::command_line const& l) {
-  sweep s{.what = {.grid = l.all("grid"),
-                   .random = l.all("random"),
-                   .trials = std::uint32_t(l.number("trials")),
-                   .seed = std::uint64_t(l.number("seed")),
-                   .steps = std::uint64_t(l.number("max_step")),
-                   .halving = std::uint32_t(l.number("halving")),
-                   .first_steps = std::uint64_t(l.number("first_steps"))},
+  sweep s{.what = sweep_options_of(l),
           .by = read_monitor("by", l.text("by")),
           .parallel = int(l.number("parallel")),
           .output = l.text("output"),
           .train_flags = {}};
-  auto const own = sweep_flags();
+  auto const own = own_sweep_flags();
   for (auto const& [name, value] : l.in_order())
     if (std::ranges::find(own, name, &cli::flag::name) == own.end() && name != "max_step")
       s.train_flags.push_back(fmt::format("--{}={}", name, value));

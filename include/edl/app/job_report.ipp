@@ -11,7 +11,7 @@
 
 namespace edl::app {
 
-EDL_INLINE std::string job_report(master::coordinator const& of, int epochs) {
+EDL_INLINE std::string job_report(master::coordinator const& of, reported const& more) {
   using nlohmann::json;
   // More digits than that nobody can measure.
   auto const rounded = [](double x) { return std::round(x * 1000) / 1000; };
@@ -20,7 +20,7 @@ EDL_INLINE std::string job_report(master::coordinator const& of, int epochs) {
   json out{{"records", done},
            {"total_records", total},
            {"epoch", p.epoch},
-           {"epochs", std::max(0, epochs)},
+           {"epochs", std::max(0, more.epochs)},
            {"version", p.version},
            {"records_per_s", rounded(p.rate)},
            {"workers", p.workers},
@@ -29,6 +29,12 @@ EDL_INLINE std::string job_report(master::coordinator const& of, int epochs) {
            {"standstill_s", rounded(std::chrono::duration<double>(of.standstill()).count())}};
   if (total > 0 && p.rate > 0)
     out["seconds_left"] = std::uint64_t(std::ceil(double(total - std::min(done, total)) / p.rate));
+  if (more.evaluation) {
+    out["evaluation"] = {{"version", more.evaluation->version}, {"metrics", json::object()}};
+    for (auto const& [name, value] : more.evaluation->values)
+      out["evaluation"]["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  if (more.over) out["over"] = true;
   for (auto const& [workers, speed] : of.speeds()) out["speeds"].push_back({workers, rounded(speed)});
   return out.dump();
 }

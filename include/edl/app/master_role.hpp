@@ -56,6 +56,7 @@ class master_role {
   void ended(platform::ending const& e, std::uint64_t number);
   void found(platform::findings const& what);
   void report();
+  std::optional<train::metric_history::entry> evaluation() const;
   asio::awaitable<void> watch();
   asio::awaitable<void> handle(net::request& q);
   void look_round();

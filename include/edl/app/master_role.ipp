@@ -387,7 +387,15 @@ EDL_INLINE void master_role::report() {
   if (reported_ != master::time_point{} && now - reported_ < pause) return;
   reported_ = now;
   reported_workers_ = workers;
-  platform_->report(job_report(server_.decisions(), job_.num_epochs));
+  platform_->report(job_report(server_.decisions(), {.epochs = job_.num_epochs, .evaluation = evaluation()}));
+}
+
+/// The last one: that this master has heard of, or else that of one before it.
+EDL_INLINE std::optional<train::metric_history::entry> master_role::evaluation() const {
+  if (auto const& last = view_.last_evaluation(); last.records > 0)
+    return train::metric_history::entry{last.version, last.metrics};
+  if (history_ && !history_->entries().empty()) return history_->entries().back();
+  return std::nullopt;
 }
 
 EDL_INLINE void master_role::show(std::string const& status, std::string const& line) {
@@ -472,7 +480,11 @@ EDL_INLINE int master_role::run(signals const& stop) {
     return 128 + signal;
   }
   // Whoever shows the job's progress later has this one's last word.
-  if (cluster_ && platform_) platform_->report(job_report(server_.decisions(), job_.num_epochs));
+  if (cluster_ && platform_)
+    platform_->report(
+        job_report(server_.decisions(), {.epochs = job_.num_epochs,
+                                         .evaluation = evaluation(),
+                                         .over = failure_.empty() && !server_.decisions().suspended()}));
   master::job_progress const end = server_.decisions().progress();
   if (server_.decisions().suspended()) {
     std::string const how = train::way_on(job_);

@@ -97,7 +97,7 @@ class sweep_runs {
                       sweep_.output, before.sweep));
     trials_ = std::move(before.trials);
     for (trial& t : trials_)
-      if (!t.value) t.steps = 0;  // what has failed may have been killed
+      if (!t.value) t.steps = 0, t.failure.clear();  // what has failed may have been killed
   }
 
   /// What results mean something for.
@@ -186,10 +186,10 @@ class sweep_runs {
                                : found.value_of(found.entries().back().values, sweep_.by.metric);
       if (std::isfinite(value)) t.value = value;
     }
+    t.failure = t.value ? "" : platform::describe(e);
     replace_file(list_, to_json({identity(), trials_}));
-    std::string const what =
-        t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
-                : fmt::format("failed ({}); {}/log says why", platform::describe(e), directory(i));
+    std::string const what = t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
+                                     : fmt::format("failed ({}); {}/log says why", t.failure, directory(i));
     fmt::print("trial {} ({}), {} steps: {}\n", i, train::write_settings(t.values), steps, what);
     std::fflush(stdout);
   }

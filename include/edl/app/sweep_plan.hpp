@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/cli/command_line.hpp"
 #include "edl/job/monitor.hpp"
 #include "edl/train/hyperparameters.hpp"
 
@@ -14,7 +15,7 @@ namespace edl::app {
 /// What is searched: values of hyperparameters, and how long the runs are.
 struct sweep_options {
   std::vector<std::string> grid;    ///< `name=value,value,…`: all combinations
-  std::vector<std::string> random;  ///< `name=from:to` or `name=from:to:log`: drawn between these
+  std::vector<std::string> random;  ///< `name=from:to`, or with `:log`, `:whole` behind: drawn between these
   std::uint32_t trials = 0;  ///< with `random`: how many are drawn; each combination of the grid has as many
   std::uint64_t seed = 1;    ///< of what is drawn
   std::uint64_t steps = 0;   ///< of a whole run
@@ -28,11 +29,19 @@ struct trial {
   train::settings values;
   std::uint64_t steps = 0;      ///< that it has made
   std::optional<double> value;  ///< of the metric, after these; none where its run failed
+  std::string failure;          ///< why it did, in words
 };
 
+/// The flags that say what is searched: --by, --grid, --random, --trials, --halving and --first_steps.
+std::vector<cli::flag> sweep_flags();
+
+/// What a line with these flags, --seed and --max_step asks for.
+sweep_options sweep_options_of(cli::command_line const& l);
+
 /// All trials of a search, in an order of their own. Every value is checked against what the model declares:
-/// usage_error as `train::set`, and where there is nothing to search, or more than 10,000 trials.
-std::vector<trial> trials_of(sweep_options const& o, train::hyperparameters const& known);
+/// usage_error as `train::set`, and where there is nothing to search, or more than 10,000 trials. Who does
+/// not know the model gives no `known`, and its runs check the values.
+std::vector<trial> trials_of(sweep_options const& o, std::optional<train::hyperparameters> const& known);
 
 /// Steps after which the runs of each round stop, ascending; the last are `steps`.
 std::vector<std::uint64_t> rounds_of(sweep_options const& o);
@@ -43,7 +52,7 @@ std::vector<std::uint64_t> rounds_of(sweep_options const& o);
 std::vector<std::size_t> runs_of(std::size_t round, std::vector<trial> const& all, sweep_options const& o,
                                  monitor const& by);
 
-/// A table for people, the best first; so many lines at most.
+/// A table for people, the best first; so many lines at most. A trial that has failed says why.
 std::string table_of(std::vector<trial> const& all, monitor const& by, std::size_t most = 20);
 
 /// The number of the best trial among those that made the most steps; none where all failed.

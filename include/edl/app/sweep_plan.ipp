@@ -8,16 +8,19 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "edl/app/sweep_plan.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/random.hpp"
 
 namespace edl::app {
 namespace detail {
 
 inline constexpr std::size_t most_trials = 10'000;
+inline constexpr std::size_t longest_failure = 1000;  // characters
 
 struct named_text {
   std::string name, text;
@@ -26,9 +29,9 @@ struct named_text {
 inline named_text split_name(char const* flag, std::string const& given) {
   auto const at = given.find('=');
   if (at == std::string::npos || at == 0 || at + 1 == given.size())
-    throw usage_error(
-        fmt::format("--{}={}: expected name={}", flag, given,
-                    std::string_view(flag) == "grid" ? "value,value,…" : "from:to or name=from:to:log"));
+    throw usage_error(fmt::format(
+        "--{}={}: expected name={}", flag, given,
+        std::string_view(flag) == "grid" ? "value,value,…" : "from:to, with :log or :whole behind"));
   return {given.substr(0, at), given.substr(at + 1)};
 }
 
@@ -39,7 +42,7 @@ struct interval {
   bool log = false, whole = false;
 };
 
-inline interval interval_of(std::string const& given, train::hyperparameters const& known) {
+inline interval interval_of(std::string const& given, std::optional<train::hyperparameters> const& known) {
   auto const [name, text] = split_name("random", given);
   cli::words const parts = cli::split(text, ':');
   interval i{.name = name};
@@ -50,14 +53,20 @@ inline interval interval_of(std::string const& given, train::hyperparameters con
       throw usage_error(fmt::format("--random={}: '{}' is no number", given, s));
     return n;
   };
-  if (parts.size() < 2 || parts.size() > 3 || (parts.size() == 3 && parts[2] != "log"))
-    throw usage_error(fmt::format("--random={}: expected name=from:to or name=from:to:log", given));
-  i.from = number(parts[0]), i.to = number(parts[1]), i.log = parts.size() == 3;
+  auto const wrong = [&] {
+    return usage_error(fmt::format("--random={}: expected name=from:to, with :log or :whole behind", given));
+  };
+  if (parts.size() < 2) throw wrong();
+  i.from = number(parts[0]), i.to = number(parts[1]);
+  for (std::size_t p = 2; p < parts.size(); ++p) {
+    bool& is = parts[p] == "log" ? i.log : i.whole;
+    if ((parts[p] != "log" && parts[p] != "whole") || std::exchange(is, true)) throw wrong();
+  }
   if (i.from > i.to || (i.log && i.from <= 0))
     throw usage_error(
         fmt::format("--random={}: expected from ≤ to{}", given, i.log ? ", and more than 0" : ""));
-  for (cli::flag const& f : known)
-    if (f.name == name) i.whole = f.what == cli::flag::kind::whole;
+  for (cli::flag const& f : known.value_or(train::hyperparameters()))
+    if (f.name == name) i.whole |= f.what == cli::flag::kind::whole;
   return i;
 }
 
@@ -73,7 +82,49 @@ inline std::string drawn(interval const& i, std::uint64_t seed, std::size_t tria
 
 }  // namespace detail
 
-EDL_INLINE std::vector<trial> trials_of(sweep_options const& o, train::hyperparameters const& known) {
+EDL_INLINE std::vector<cli::flag> sweep_flags() {
+  using enum cli::flag::kind;
+  return {
+      {.name = "by", .help = "METRIC[:max|min] that tells which trial is the best", .needed = true},
+      {.name = "grid",
+       .help = "name=value,value,…: a hyperparameter with these values; several: all combinations",
+       .repeats = true},
+      {.name = "random",
+       .help = "name=from:to, drawn between these; with :log behind, equal chances of each order of "
+               "magnitude, with :whole whole numbers; needs --trials",
+       .repeats = true},
+      {.name = "trials",
+       .fallback = "0",
+       .help = "trials to draw for --random",
+       .what = whole,
+       .least = 0,
+       .most = 10'000},
+      {.name = "halving",
+       .fallback = "0",
+       .help = "successive halving: each round goes on with the best of so many trials, for so many times "
+               "the steps; 0: all run to --max_step",
+       .what = whole,
+       .least = 0,
+       .most = 100},
+      {.name = "first_steps",
+       .fallback = "0",
+       .help = "steps of the first round; 0: an eighth of --max_step",
+       .what = whole,
+       .least = 0}};
+}
+
+EDL_INLINE sweep_options sweep_options_of(cli::command_line const& l) {
+  return {.grid = l.all("grid"),
+          .random = l.all("random"),
+          .trials = std::uint32_t(l.number("trials")),
+          .seed = std::uint64_t(l.number("seed")),
+          .steps = std::uint64_t(l.number("max_step")),
+          .halving = std::uint32_t(l.number("halving")),
+          .first_steps = std::uint64_t(l.number("first_steps"))};
+}
+
+EDL_INLINE std::vector<trial> trials_of(sweep_options const& o,
+                                        std::optional<train::hyperparameters> const& known) {
   if (o.grid.empty() && o.random.empty())
     throw usage_error(
         "a sweep needs --grid name=value,value,… or --random name=from:to: what is to be searched?");
@@ -117,7 +168,8 @@ EDL_INLINE std::vector<trial> trials_of(sweep_options const& o, train::hyperpara
     all = std::move(more);
   }
   for (trial const& t : all) {
-    train::hyperparameters values = known;
+    if (!known) break;
+    train::hyperparameters values = *known;
     train::set(values, t.values);
   }
   return all;
@@ -182,7 +234,7 @@ EDL_INLINE std::string table_of(std::vector<trial> const& all, monitor const& by
     trial const& t = all[order[i]];
     text += fmt::format("{:>5}  {:>8}  {:>12}  {}\n", order[i], t.steps,
                         t.value ? fmt::format("{:.6g}", *t.value) : std::string(t.steps > 0 ? "failed" : "-"),
-                        train::write_settings(t.values));
+                        train::write_settings(t.values) + (t.failure.empty() ? "" : "  (" + t.failure + ")"));
   }
   if (order.size() > most) text += fmt::format("and {} more\n", order.size() - most);
   return text;
@@ -190,10 +242,13 @@ EDL_INLINE std::string table_of(std::vector<trial> const& all, monitor const& by
 
 EDL_INLINE std::string to_json(sweep_list const& all) {
   nlohmann::json trials = nlohmann::json::array();
-  for (trial const& t : all.trials)
+  for (trial const& t : all.trials) {
     trials.push_back({{"hyperparameters", train::write_settings(t.values)},
                       {"steps", t.steps},
                       {"value", t.value ? nlohmann::json(*t.value) : nlohmann::json(nullptr)}});
+    // It may quote a log, which may hold anything.
+    if (!t.failure.empty()) trials.back()["failure"] = printable(t.failure, detail::longest_failure);
+  }
   return nlohmann::json{{"sweep", all.sweep}, {"trials", std::move(trials)}}.dump(1) + "\n";
 }
 
@@ -204,7 +259,8 @@ EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const&
   for (nlohmann::json const& one : list.at("trials")) {
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),
             .steps = one.at("steps").get<std::uint64_t>(),
-            .value = {}};
+            .value = {},
+            .failure = one.value("failure", "")};
     if (!one.at("value").is_null()) t.value = one.at("value").get<double>();
     all.trials.push_back(std::move(t));
   }

@@ -6,5 +6,6 @@
 #include "edl/features/id_ranges.hpp"
 #include "edl/features/numbers.hpp"
 #include "edl/features/pieces.hpp"
+#include "edl/features/pipeline.hpp"
 #include "edl/features/statistics.hpp"
 #include "edl/features/string_lookup.hpp"

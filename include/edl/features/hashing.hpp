@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
 namespace edl::features {
@@ -27,6 +28,7 @@ struct crossing {
   std::int64_t buckets = 1;
 
   std::int64_t operator()(std::initializer_list<std::string_view> values) const;
+  std::int64_t operator()(std::span<std::string_view const> values) const;
   constexpr std::int64_t size() const { return buckets; }
 };
 

@@ -26,6 +26,10 @@ EDL_INLINE std::int64_t hashing::operator()(std::int64_t number) const {
 }
 
 EDL_INLINE std::int64_t crossing::operator()(std::initializer_list<std::string_view> values) const {
+  return (*this)(std::span(values.begin(), values.size()));
+}
+
+EDL_INLINE std::int64_t crossing::operator()(std::span<std::string_view const> values) const {
   return hashing{buckets}(fmt::format("{}", fmt::join(values, "_X_")));
 }
 

@@ -18,3 +18,22 @@ awk 'BEGIN {
 "$program" train --training_data="$work/heart.csv" --validation_data="$work/heart.csv" --num_epochs=30 --minibatch_size=32 \
   >"$work/log" 2>&1 || fail "training ended with code $?"
 grep "Evaluation metrics" "$work/log" | tail -n 1 | grep -Eq "'auc': (0\.9|1)" || fail "the AUC is below 0.9"
+
+# Other columns need no other program.
+cat >"$work/own.columns" <<'END'
+age      | normalization subtract=53 divide=14
+oldpeak  | normalization subtract=2 divide=1.2
+trestbps | to_number otherwise=130 | normalization subtract=131 divide=18
+chol     | normalization subtract=246 divide=52
+thalach  | normalization subtract=149 divide=23
+thal     | string_lookup words=reversible,normal
+slope    | round_identity most=3
+END
+EDL_COLUMNS="$work/own.columns" "$program" train --training_data="$work/heart.csv" --validation_data="$work/heart.csv" \
+  --num_epochs=30 --minibatch_size=32 >"$work/log" 2>&1 || fail "training with other columns ended with code $?"
+grep "Evaluation metrics" "$work/log" | tail -n 1 | grep -Eq "'auc': (0\.9|1)" || fail "the AUC is below 0.9"
+echo "age | normalisation" >"$work/own.columns"
+if EDL_COLUMNS="$work/own.columns" "$program" train --training_data="$work/heart.csv" >"$work/log" 2>&1; then
+  fail "a wrong file of columns was taken"
+fi
+grep -q "own.columns:1: column 'age': .*did you mean normalization" "$work/log" || fail "the wrong line is not named"
