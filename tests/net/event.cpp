@@ -59,6 +59,12 @@ TEST_CASE("a wait ends by cancellation, by time, or not at all until it is told"
         through = true;
       },
       asio::bind_cancellation_slot(b.slot(), asio::detached));
+  io.poll();
+  a.emit(asio::cancellation_type::terminal);
+  b.emit(asio::cancellation_type::terminal);
+  io.poll();
+  CHECK(cancelled);
+  CHECK_FALSE(through);
   asio::co_spawn(
       io,
       [&]() -> asio::awaitable<void> {
@@ -67,12 +73,6 @@ TEST_CASE("a wait ends by cancellation, by time, or not at all until it is told"
         changed.notify();
       },
       asio::detached);
-  io.poll();
-  a.emit(asio::cancellation_type::terminal);
-  b.emit(asio::cancellation_type::terminal);
-  io.poll();
-  CHECK(cancelled);
-  CHECK_FALSE(through);
   io.run();
   CHECK_FALSE(in_time);
   CHECK(through);
