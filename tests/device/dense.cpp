@@ -7,31 +7,49 @@
 #include "device/draw.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace {
+
+/// A dense layer and its gradients by the definition. `factor_of` is what products make of a number.
+struct by_definition {
+  std::vector<double> y, dx, dw, db;
+
+  template <class T, class Factor>
+  by_definition(std::size_t rows, std::size_t inputs, std::size_t outputs, std::vector<T> const& x,
+                std::vector<T> const& w, std::vector<T> const& b, std::vector<T> const& dy, Factor factor_of)
+      : y(rows * outputs), dx(x.size()), dw(w.size()), db(outputs) {
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t o = 0; o < outputs; ++o) {
+        std::size_t const at = r * outputs + o;
+        y[at] = double(b[o]);
+        db[o] += double(dy[at]);  // no product: as it is
+        for (std::size_t i = 0; i < inputs; ++i) {
+          double const in = factor_of(x[r * inputs + i]), weight = factor_of(w[i * outputs + o]),
+                       slope = factor_of(dy[at]);
+          y[at] += in * weight;
+          dx[r * inputs + i] += slope * weight;
+          dw[i * outputs + o] += slope * in;
+        }
+      }
+  }
+};
+
+}  // namespace
+
 TEST_CASE("a dense layer and its gradients, by the definition") {
   std::size_t const rows = 5, inputs = 7, outputs = 3;
   auto const x = numbers<double>(rows * inputs, 1), w = numbers<double>(inputs * outputs, 2),
              b = numbers<double>(outputs, 3), dy = numbers<double>(rows * outputs, 4);
-  std::vector<double> y(rows * outputs), dx(x.size()), dw(w.size()), db(outputs);
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t o = 0; o < outputs; ++o) {
-      y[r * outputs + o] = b[o];
-      db[o] += dy[r * outputs + o];
-      for (std::size_t i = 0; i < inputs; ++i) {
-        y[r * outputs + o] += x[r * inputs + i] * w[i * outputs + o];
-        dx[r * inputs + i] += dy[r * outputs + o] * w[i * outputs + o];
-        dw[i * outputs + o] += dy[r * outputs + o] * x[r * inputs + i];
-      }
-    }
+  by_definition const is(rows, inputs, outputs, x, w, b, dy, [](double v) { return v; });
   edl::basic_cpu<double> cpu;
-  std::vector<double> out(y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
+  std::vector<double> out(is.y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
   cpu.dense_forward(rows, inputs, outputs, edl::activation::none, x, w, b, out);
   cpu.dense_backward(rows, inputs, outputs, x, w, dy, gx, gw, gb);
-  CHECK(greatest_difference(out, y) < 1e-14);
-  CHECK(greatest_difference(gx, dx) < 1e-14);
-  CHECK(greatest_difference(gw, dw) < 1e-14);
-  CHECK(greatest_difference(gb, db) < 1e-14);
+  CHECK(greatest_difference(out, is.y) < 1e-14);
+  CHECK(greatest_difference(gx, is.dx) < 1e-14);
+  CHECK(greatest_difference(gw, is.dw) < 1e-14);
+  CHECK(greatest_difference(gb, is.db) < 1e-14);
   cpu.dense_backward(rows, inputs, outputs, x, w, dy, {}, gw, {});
-  CHECK(greatest_difference(gw, dw) < 1e-14);
+  CHECK(greatest_difference(gw, is.dw) < 1e-14);
 }
 
 TEST_CASE("with bfloat16 the factors of a dense layer are rounded, and nothing else is") {
@@ -43,32 +61,23 @@ TEST_CASE("with bfloat16 the factors of a dense layer are rounded, and nothing e
     kernels.insert(kernels.end(), {edl::kernels::fixed, edl::kernels::measured});
   else
     MESSAGE("left out: this processor, or this build, has no products of bfloat16");
-  for (auto const [rows, inputs, outputs] : cases)
+  for (auto const [rows, inputs, outputs] : cases) {
+    auto const x = numbers<float>(rows * inputs, 1), w = numbers<float>(inputs * outputs, 2),
+               b = numbers<float>(outputs, 3), dy = numbers<float>(rows * outputs, 4);
+    by_definition const is(rows, inputs, outputs, x, w, b, dy,
+                           [](float v) { return double(edl::from_bfloat16(edl::to_bfloat16(v))); });
     for (auto const k : kernels)
       for (int threads : {1, 2, 3}) {
         CAPTURE(rows);
         CAPTURE(int(k));
-        auto const x = numbers<float>(rows * inputs, 1), w = numbers<float>(inputs * outputs, 2),
-                   b = numbers<float>(outputs, 3), dy = numbers<float>(rows * outputs, 4);
-        auto const rx = rounded(x), rw = rounded(w), rdy = rounded(dy);
-        std::vector<double> y(rows * outputs), dx(x.size()), dw(w.size()), db(outputs);
-        for (std::size_t r = 0; r < rows; ++r)
-          for (std::size_t o = 0; o < outputs; ++o) {
-            y[r * outputs + o] = double(b[o]);
-            db[o] += double(dy[r * outputs + o]);  // no product: as it is
-            for (std::size_t i = 0; i < inputs; ++i) {
-              y[r * outputs + o] += double(rx[r * inputs + i]) * double(rw[i * outputs + o]);
-              dx[r * inputs + i] += double(rdy[r * outputs + o]) * double(rw[i * outputs + o]);
-              dw[i * outputs + o] += double(rdy[r * outputs + o]) * double(rx[r * inputs + i]);
-            }
-          }
         edl::cpu cpu({.threads = threads, .kernels = k, .precision = edl::precision::bfloat16});
-        std::vector<float> out(y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
+        std::vector<float> out(is.y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
         cpu.dense_forward(rows, inputs, outputs, edl::activation::none, x, w, b, out);
         cpu.dense_backward(rows, inputs, outputs, x, w, dy, gx, gw, gb);
-        CHECK(greatest_difference(out, y) < 1e-4);
-        CHECK(greatest_difference(gx, dx) < 1e-4);
-        CHECK(greatest_difference(gw, dw) < 1e-4);
-        CHECK(greatest_difference(gb, db) < 1e-4);
+        CHECK(greatest_difference(out, is.y) < 1e-4);
+        CHECK(greatest_difference(gx, is.dx) < 1e-4);
+        CHECK(greatest_difference(gw, is.dw) < 1e-4);
+        CHECK(greatest_difference(gb, is.db) < 1e-4);
       }
+  }
 }

@@ -107,3 +107,12 @@ TEST_CASE("a share of the training data is a number below 1, and stands in the p
   CHECK(contains(refusal({"train", "--training_data=d", "--validation_data=e", "--validation_split=0.1"}),
                  "leave out --validation_data"));
 }
+
+TEST_CASE("int8 is refused to who trains, and to who insists on a GPU") {
+  CHECK(contains(refusal({"train", "--training_data=d", "--precision=int8"}), "evaluate and predict"));
+  std::vector<std::string> line{"evaluate", "--validation_data=d", "--checkpoint_dir_for_init=c",
+                                "--precision=int8"};
+  CHECK(refusal(line) == "accepted");
+  line.push_back("--device=cuda");
+  CHECK(contains(refusal(line), "leave out --device=cuda"));
+}

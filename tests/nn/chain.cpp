@@ -74,6 +74,12 @@ TEST_CASE("layer normalisations and gelus are computed again, with the same grad
   CHECK(again.saved.size() < whole.saved.size());
 }
 
+TEST_CASE("a device whose memory the host does not see keeps results whole where compact is asked for") {
+  CHECK(nn::on_accelerator(nn::storage::compact) == nn::storage::recomputed);
+  for (auto const s : {nn::storage::recomputed, nn::storage::float32, nn::storage::bfloat16})
+    CHECK(nn::on_accelerator(s) == s);
+}
+
 TEST_CASE("memory shrinks in the order that one expects") {
   auto const of = [](nn::storage keep) { return nn::saved_by(several, in, {64, keep}); };
   CHECK(of(nn::storage::recomputed) < of(nn::storage::float32) * 9 / 10);

@@ -237,11 +237,12 @@ inline void computing(table& t) {
   t.flag("keep_samples", &job::keep_samples, "workers",
          "keep samples in a GPU's memory after the first epoch; auto: where a quarter of its free memory is "
          "enough; on: an error where they do not fit");
-  t.flag(
-      "activations", &job::activations, "workers",
-      "how results between layers are kept for the backward pass; recomputed: all but those of "
-      "normalisations and gelus; float32: all; bfloat16: all, in half the memory; compact: both, on a GPU as "
-      "recomputed; without the flag: compact with --precision=bfloat16, else recomputed");
+  t.flag("activations", &job::activations, "workers",
+         "how results between layers are kept for the backward pass; recomputed: all but those of "
+         "normalisations and gelus; float32: all; bfloat16: all, in half the memory; compact: as recomputed, "
+         "and "
+         "what is kept as bfloat16, on a GPU as recomputed alone; without the flag: compact with "
+         "--precision=bfloat16, else recomputed");
   t.flag("explain_plan", &job::explain_plan, "the command itself",
          "print how the network is computed (steps, memory, kernels), and end");
   t.flag("dry_run", &job::dry_run, "all",

@@ -92,6 +92,7 @@ struct explainer {
 /// along, shapes, parameters, memory, and the kernels that the device chose.
 template <auto const& Net>
 void explain(std::ostream& to, backend& on, pass_size batch) {
+  if (!on.in_host_memory()) batch.keep = on_accelerator(batch.keep);
   detail::write_head(to);
   detail::explainer{to, on, batch}.within(Net.body, Net.input, 0);
   detail::write_memory(to, model<Net, any_device>::memory(batch));

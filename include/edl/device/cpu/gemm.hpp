@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "edl/device/cpu/basic_cpu.hpp"
@@ -17,16 +19,33 @@ struct matrix {
 
 namespace detail {
 
-/// work(first, end, thread) for even parts of the rows or columns of a product of m × k by k × n.
+/// How the threads share the rows or columns of a product.
+struct product_cut {
+  static constexpr std::size_t unit = 16;  // rows or columns that stay together
+  std::size_t extent = 0;
+  int parts = 1;
+
+  constexpr std::size_t units() const { return (extent + unit - 1) / unit; }
+  /// Where a part begins, and the one before it ends.
+  constexpr std::size_t begin(int part) const {
+    return std::min(units() * std::size_t(part) / std::size_t(parts) * unit, extent);
+  }
+};
+
+/// Of m × k by k × n.
+template <class T>
+product_cut cut_product(basic_cpu<T> const& cpu, bool by_columns, std::size_t m, std::size_t n,
+                        std::size_t k) {
+  constexpr std::size_t worthwhile = 256 * 1024;  // multiplications of a thread
+  product_cut cut{.extent = by_columns ? n : m};
+  cut.parts = std::min(cpu.parts(cut.units(), 1), cpu.parts(m * n * k, worthwhile));
+  return cut;
+}
+
+/// work(begin, end, part) for all parts, side by side.
 template <class T, class Work>
-void share_product(basic_cpu<T>& cpu, bool by_columns, std::size_t m, std::size_t n, std::size_t k,
-                   Work&& work) {
-  constexpr std::size_t worthwhile = 256 * 1024, unit = 16;  // multiplications of a thread; rows or columns
-  std::size_t const extent = by_columns ? n : m, units = (extent + unit - 1) / unit;
-  int const parts = std::min(cpu.parts(units, 1), cpu.parts(m * n * k, worthwhile));
-  cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
-    work(begin * unit, std::min(end * unit, extent), t);
-  });
+void share_product(basic_cpu<T>& cpu, product_cut const& cut, Work&& work) {
+  cpu.team().run(cut.parts, [&](int part) { work(cut.begin(part), cut.begin(part + 1), part); });
 }
 
 }  // namespace detail

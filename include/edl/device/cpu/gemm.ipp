@@ -101,7 +101,7 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
       a = rounded(cpu, 1, a, m, k);
       b = rounded(cpu, 2, b, k, n);
     }
-  share_product(cpu, by_columns, m, n, k, [&](std::size_t begin, std::size_t end, int t) {
+  share_product(cpu, cut_product(cpu, by_columns, m, n, k), [&](std::size_t begin, std::size_t end, int t) {
     if (by_columns)
       multiply_alone<T>(cpu, t, library, m, end - begin, k, a,
                         {b.data + begin * (b.transposed ? b.stride : 1), b.stride, b.transposed}, c + begin,

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "edl/core/inline.hpp"
@@ -52,25 +50,22 @@ template <class Factor>
 bool onednn_share_product(basic_cpu<float>& cpu, bool by_columns, matmul_key const& all, Factor const* a,
                           Factor const* b, float* c) {
   constexpr std::size_t scratch_room = 0;
-  std::atomic<bool> done = true;
   onednn_store& store = store_of(cpu);
-  share_product(cpu, by_columns, all.m, all.n, all.k, [&](std::size_t begin, std::size_t end, int t) {
+  product_cut const cut = cut_product(cpu, by_columns, all.m, all.n, all.k);
+  store.of_parts.resize(std::size_t(cpu.threads()));
+  for (int t = 0; t < cut.parts; ++t) {
     matmul_key part = all;
-    (by_columns ? part.n : part.m) = end - begin;
-    matmul_kernel* const kernel = [&] {
-      std::scoped_lock const one(store.mutex);
-      return store.find(part, cpu.threads());
-    }();
-    if (!kernel) {
-      done = false;
-      return;
-    }
+    (by_columns ? part.n : part.m) = cut.begin(t + 1) - cut.begin(t);
+    if (!(store.of_parts[std::size_t(t)] = store.find(part, cpu.threads()))) return false;
+  }
+  share_product(cpu, cut, [&](std::size_t begin, std::size_t, int t) {
+    matmul_kernel& kernel = *store.of_parts[std::size_t(t)];
     std::size_t const down = by_columns ? 0 : begin, across = by_columns ? begin : 0;
-    kernel->run(t, a + down * (all.a_transposed ? 1 : all.a_stride),
-                b + across * (all.b_transposed ? all.b_stride : 1), c + down * all.c_stride + across,
-                cpu.room(t, scratch_room, kernel->scratch_size).data());
+    kernel.run(t, a + down * (all.a_transposed ? 1 : all.a_stride),
+               b + across * (all.b_transposed ? all.b_stride : 1), c + down * all.c_stride + across,
+               cpu.room(t, scratch_room, kernel.scratch_size).data());
   });
-  return done;
+  return true;
 }
 
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,

@@ -7,7 +7,6 @@
 #include <array>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "edl/device/buffer.hpp"
@@ -17,12 +16,12 @@
 
 namespace edl::detail {
 
-/// oneDNN's kernels that a device has made.
+/// oneDNN's kernels that a device has made. Kernels are made and found on the calling thread alone.
 struct onednn_store final : kernel_store {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::deque<conv_kernel> convolutions;
   std::deque<matmul_kernel> products;
-  std::mutex mutex;                            // of products
+  std::vector<matmul_kernel*> of_parts;        // of the product at hand
   std::array<aligned_buffer<float>, 2> rooms;  // for a kernel in its convolution's layout, during a call
   std::vector<conv_key> missing;               // oneDNN has them for other processors or shapes
   std::vector<matmul_key> missing_products;
