@@ -53,9 +53,9 @@ void check_range(std::size_t first, std::size_t count, std::size_t variables);
 template <auto const& Net, device Device>
 class model {
   static constexpr bool fits() {
-    using backend = basic_backend<typename Device::scalar>;
-    if constexpr (!nn::can_compute<Net, backend>) nn::explain_network<Net, backend>();
-    return nn::can_compute<Net, backend>;
+    using computes = basic_backend<typename Device::scalar>;
+    if constexpr (!nn::can_compute<Net, computes>) nn::explain_network<Net, computes>();
+    return nn::can_compute<Net, computes>;
   }
   static constexpr nn::variable_counts counts =
       fits() ? nn::count(Net.body, Net.input) : nn::variable_counts{};

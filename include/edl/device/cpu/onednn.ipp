@@ -56,7 +56,8 @@ bool onednn_share_product(basic_cpu<float>& cpu, bool by_columns, matmul_key con
   for (int t = 0; t < cut.parts; ++t) {
     matmul_key part = all;
     (by_columns ? part.n : part.m) = cut.begin(t + 1) - cut.begin(t);
-    if (!(store.of_parts[std::size_t(t)] = store.find(part, cpu.threads()))) return false;
+    matmul_kernel* const kernel = store.of_parts[std::size_t(t)] = store.find(part, cpu.threads());
+    if (!kernel) return false;
   }
   share_product(cpu, cut, [&](std::size_t begin, std::size_t, int t) {
     matmul_kernel& kernel = *store.of_parts[std::size_t(t)];
