@@ -38,7 +38,7 @@ struct owned {
 };
 owned const all[] = {
     {"--use_async", true, true, false, false},
-    {"--grads_to_wait=2", true, false, false, false},
+    {"--grads_to_wait=2", true, false, false, true},
     {"--sync_version_tolerance=2", true, false, false, false},
     {"--get_model_steps=2", false, true, false, false},
     {"--gradients=bfloat16", true, true, true, false},

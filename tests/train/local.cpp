@@ -190,6 +190,31 @@ TEST_CASE("with one worker, several minibatches make one step, and none is refus
   CHECK_FALSE(has(j.log(), "again"));
 }
 
+TEST_CASE("one process makes a step of several minibatches, as one worker and a server do") {
+  job::scratch const dir;
+  auto const model = [&](std::string const& name, lines const& how, lines const& more) {
+    lines flags{"--grads_to_wait=5", "--output=" + dir / name, "--deterministic", "--num_threads=1"};
+    flags.insert(flags.end(), how.begin(), how.end());
+    flags.insert(flags.end(), more.begin(), more.end());
+    job::run j(job::train(flags));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK_FALSE(has(j.log(), "[WARNING]"));
+    CHECK(has(j.log(), "2048 records in the data set, 2048 counted once"));
+    CHECK(has(j.log(), "model: version 13, "));  // of 64 minibatches, the last 4 of which are one step
+    return slurp(dir / name + "/model.safetensors");
+  };
+  lines const servers{"--num_workers=1", "--num_ps_pods=1"};
+  std::string const one = model("one", {}, {"--num_epochs=1"});
+  CHECK(one.size() > 259 * sizeof(float));
+  CHECK(one == model("server", servers, {"--num_epochs=1"}));
+  job::run stopped(
+      job::train({"--grads_to_wait=5", "--num_epochs=0", "--max_step=3", "--checkpoint_dir=" + dir / "c"}));
+  CHECK(stopped.wait() == 0);
+  CHECK(has(stopped.log(), "model: version 3, "));
+  CHECK(has(stopped.log(), "trained 480 records"));
+}
+
 TEST_CASE("the best version is the same after a kill as without one") {
   job::scratch const dir;
   auto const in = [&](char const* name, lines const& more) {

@@ -264,7 +264,8 @@ inline void training(table& t) {
          "how gradients travel; bfloat16: in half the bytes, rounded to 8 bits; they are added in float32")
       .only(train);
   t.flag("grads_to_wait", &job::grads_to_wait, "master, servers",
-         "synchronous: gradients averaged into one step; 1: each is a step as it comes, however old")
+         "synchronous: minibatches whose gradients are averaged into one step; 1: each is a step as it "
+         "comes, however old")
       .from(1, most_records)
       .only(train)
       .elasticdl();

@@ -34,8 +34,9 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
   static std::vector<idle_flag> const all{
       {"use_async", sums, one_step},
       {"use_async", [](asked const& a) { return is_local(a) && a.job.get_model_steps == 1; }, at_once},
-      {"grads_to_wait", sums, one_step},
-      {"grads_to_wait", is_local, at_once},
+      {"grads_to_wait", sums,
+       "all-reduce sums the gradients of all workers into each step; --fixed_global_batch keeps their "
+       "number"},
       {"grads_to_wait", asynchronous_servers, "with --use_async each gradient is a step at once"},
       {"sync_version_tolerance", sums, one_step},
       {"sync_version_tolerance", is_local, at_once},

@@ -120,4 +120,9 @@ struct job {
   }
 };
 
+/// Minibatches whose gradients are averaged into one step, by servers or by the one process of `Local`.
+inline std::uint64_t minibatches_of_a_step(job const& j) {
+  return j.how != strategy::allreduce && !j.use_async ? std::uint64_t(j.grads_to_wait) : 1;
+}
+
 }  // namespace edl

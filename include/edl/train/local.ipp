@@ -54,10 +54,11 @@ class local_links final : public worker::master_link, public worker::parameter_l
         view_(j, log_, around.show) {
     view_.goes_on_from(options_.start.applied);
     configure(store_, job_, program_, options_.start.directory);
-    // Not what would need host memory between steps: --get_model_steps, servers' differing histories, and a
-    // moving average. Nor what is trained in part: there all is.
+    // Not what would need host memory between steps: --get_model_steps, steps of several minibatches,
+    // servers' differing histories, and a moving average. Nor what is trained in part: there all is.
     if (arena* const there = trainer.arena(); there && store_.segments() == 1 && j.get_model_steps == 1 &&
-                                              j.moving_average == 0 && j.freeze.empty()) {
+                                              minibatches_of_a_step(j) == 1 && j.moving_average == 0 &&
+                                              j.freeze.empty()) {
       store_.move_to(*there);
       moved_ = true;
     }

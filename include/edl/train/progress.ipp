@@ -16,8 +16,7 @@ namespace detail {
 /// whole minibatch is assumed.
 inline std::optional<std::uint64_t> goal(job const& j, std::optional<std::uint64_t> of_epochs) {
   if (j.what != command::train || j.max_step == 0) return of_epochs;
-  bool const averages = j.how == strategy::parameter_server && !j.use_async;
-  auto const minibatches = double(j.max_step) * (averages ? j.grads_to_wait : 1);
+  auto const minibatches = double(j.max_step) * double(minibatches_of_a_step(j));
   double const records = minibatches * j.minibatch_size;
   return records < double(of_epochs.value_or(~std::uint64_t{0} >> 1)) ? std::uint64_t(records) : of_epochs;
 }

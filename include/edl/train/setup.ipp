@@ -75,9 +75,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.minibatch_size = std::uint64_t(j.minibatch_size);
   o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
   o.num_epochs = j.num_epochs;
-  // A step of servers that wait is so many minibatches.
-  bool const averages = j.how == strategy::parameter_server && !j.use_async;
-  o.max_step = detail::times(j.max_step, averages ? std::uint64_t(j.grads_to_wait) : 1);
+  o.max_step = detail::times(j.max_step, minibatches_of_a_step(j));
   // Zero is the end only to the user, and never to the master.
   o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
   o.judges = j.save_best || j.early_stopping;
@@ -133,9 +131,8 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
   // One gradient is enough for a step: to refuse those that others overtook would only throw work away.
-  bool const one_is_enough = j.grads_to_wait == 1 && !j.sync_version_tolerance;
-  if (j.use_async || j.how == strategy::local || one_is_enough)
-    return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
+  bool const one_is_enough = j.grads_to_wait == 1 && (j.how == strategy::local || !j.sync_version_tolerance);
+  if (j.use_async || one_is_enough) return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
   return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait),
                                            j.sync_version_tolerance.value_or(0));
 }
