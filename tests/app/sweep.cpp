@@ -54,8 +54,11 @@ TEST_CASE("a sweep by halving finds the best of the whole grid in fewer steps, a
 
 TEST_CASE("a sweep that is stopped goes on with what is left, and another sweep does not") {
   job::scratch const dir;
-  job::run stopped(sweep(dir, "s", {rates}), {.env = {{"TINY_DELAY_US", "500"}}});
+  job::run stopped(sweep(dir, "s", {rates}), {.env = {{"TINY_DELAY_US", "5000"}}});
   REQUIRE(stopped.says("trial 0 (rate=0), 96 steps"));
+  job::run beside(sweep(dir, "s", {rates}));
+  CHECK(beside.wait() == 1);
+  CHECK(has(beside.log(), "is in use by job 'sweep'"));
   ::kill(stopped.pid(), SIGINT);
   CHECK(stopped.wait() == 128 + SIGINT);
   CHECK(stopped.nothing_left());

@@ -90,7 +90,7 @@ TEST_CASE("attention is what its definition says, in one block of keys and in se
         CAPTURE(places);
         nn::attention const l{
             .heads = 2, .causal = causal, .rotary = rotary, .rotary_base = 100, .use_bias = places % 2 == 0};
-        harness<nn::attention> h{.l = l, .in = {1, places, 8}, .batch = 2};
+        lone_layer<nn::attention> h{.l = l, .in = {1, places, 8}, .batch = 2};
         h.forward();
         CHECK(difference(h.y, attend(l, 2, std::size_t(places), 8, h.x, h.parameters)) < 1e-12);
       }
@@ -110,7 +110,7 @@ TEST_CASE("gradients of attention") {
 }
 
 TEST_CASE("large scores neither overflow nor lose their order") {
-  harness<nn::attention> h{.l = {.use_bias = false}, .in = {1, 4, 2}, .batch = 1};
+  lone_layer<nn::attention> h{.l = {.use_bias = false}, .in = {1, 4, 2}, .batch = 1};
   for (double& x : h.x) x *= 1e3;
   h.forward();
   for (double const y : h.y) CHECK(std::isfinite(y));
@@ -119,7 +119,7 @@ TEST_CASE("large scores neither overflow nor lose their order") {
 }
 
 TEST_CASE("with causal attention no place sees what comes later") {
-  harness<nn::attention> h{.l = {.heads = 2, .causal = true}, .in = {1, 80, 4}, .batch = 1};
+  lone_layer<nn::attention> h{.l = {.heads = 2, .causal = true}, .in = {1, 80, 4}, .batch = 1};
   h.forward();
   auto const before = h.y;
   for (std::size_t i = 40 * 4; i < h.x.size(); ++i) h.x[i] += 1;
@@ -152,7 +152,7 @@ TEST_CASE("gradients of attention whose weights drop out") {
 }
 
 TEST_CASE("equal streams drop equal weights, others do not; only training drops") {
-  harness<nn::attention> h{.l = {.heads = 2, .dropout = 0.5f}, .in = {1, 20, 8}};
+  lone_layer<nn::attention> h{.l = {.heads = 2, .dropout = 0.5f}, .in = {1, 20, 8}};
   h.forward();
   auto const first = h.y;
   h.forward();
@@ -162,7 +162,7 @@ TEST_CASE("equal streams drop equal weights, others do not; only training drops"
   CHECK(h.y != first);
   h.mode = edl::mode::evaluation;
   h.forward();
-  harness<nn::attention> whole{.l = {.heads = 2}, .in = {1, 20, 8}};
+  lone_layer<nn::attention> whole{.l = {.heads = 2}, .in = {1, 20, 8}};
   whole.forward();
   CHECK(h.y == whole.y);
 }
@@ -170,7 +170,7 @@ TEST_CASE("equal streams drop equal weights, others do not; only training drops"
 TEST_CASE("a share of the weights drops out, and the others make up for it") {
   // Values are ones and scores zeros: what comes out is what is left of the weights, whose sum was one.
   int const places = 300;
-  harness<nn::attention> h{.l = {.dropout = 0.25f, .use_bias = false}, .in = {1, places, 1}, .batch = 2};
+  lone_layer<nn::attention> h{.l = {.dropout = 0.25f, .use_bias = false}, .in = {1, places, 1}, .batch = 2};
   h.parameters = {0, 0, 1, 1};  // of queries, keys and values; of the output
   std::ranges::fill(h.x, 1.0);
   h.forward();

@@ -24,7 +24,7 @@ TEST_CASE("gradients without a gamma, and with a gain of beta") {
 }
 
 TEST_CASE("only training moves the carried values") {
-  harness<nn::batch_norm> h{.l = {.momentum = 0.5f}, .in = {1, 1, 1}, .batch = 2};
+  lone_layer<nn::batch_norm> h{.l = {.momentum = 0.5f}, .in = {1, 1, 1}, .batch = 2};
   h.x = {1, 5};
   h.parameters = {1, 0};
   h.state = {1, 1};

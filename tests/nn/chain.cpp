@@ -24,7 +24,7 @@ constexpr auto several = nn::sequential(
 constexpr edl::shape in{7, 8, 2};
 
 auto after_both_passes(nn::storage keep, edl::mode m, int batch = 3) {
-  harness h{.l = several, .in = in, .batch = {batch, keep}};
+  lone_layer h{.l = several, .in = in, .batch = {batch, keep}};
   h.mode = m;
   h.forward();
   h.backward();
@@ -62,7 +62,7 @@ TEST_CASE("layer normalisations and gelus are computed again, with the same grad
                                   nn::gelu{}, nn::dense{.units = 3, .each_place = true})),
       nn::layer_norm{}, nn::dense{.units = 3, .each_place = true});
   auto const course = [&](nn::storage keep) {
-    harness h{.l = block, .in = {1, 5, 3}, .batch = {4, keep}};
+    lone_layer h{.l = block, .in = {1, 5, 3}, .batch = {4, keep}};
     h.forward();
     h.backward();
     return h;
@@ -102,8 +102,8 @@ TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {
   for (auto keep :
        {nn::storage::float32, nn::storage::bfloat16, nn::storage::recomputed, nn::storage::compact}) {
     auto const apart = after_both_passes(keep, edl::mode::training);
-    harness h{.l = several, .in = in, .batch = {3, keep}};
-    h.saved.assign(several.workspace(in, h.batch), harness<nn::flatten>::poison);
+    lone_layer h{.l = several, .in = in, .batch = {3, keep}};
+    h.saved.assign(several.workspace(in, h.batch), lone_layer<nn::flatten>::poison);
     h.scratch.clear();
     h.forward();
     CHECK(h.y == apart.y);

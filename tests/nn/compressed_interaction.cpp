@@ -7,7 +7,7 @@
 namespace nn = edl::nn;
 
 TEST_CASE("a compressed interaction sums weighted products of vectors") {
-  harness<nn::compressed_interaction> h{.l = {.layers = 2, .maps = 1}, .in = {1, 2, 2}, .batch = 1};
+  lone_layer<nn::compressed_interaction> h{.l = {.layers = 2, .maps = 1}, .in = {1, 2, 2}, .batch = 1};
   CHECK(h.counts.parameters == 2 * 2 * 1 + 1 * 2 * 1);
   h.x = {1, 2, /*second vector*/ 3, -1};
   h.parameters = {1, 0, 2, 0.5, /*second layer*/ 1, -1};
@@ -28,8 +28,8 @@ TEST_CASE("gradients of compressed interactions") {
 
 TEST_CASE("rows beyond those that are multiplied at a time are the same") {
   nn::compressed_interaction const l{.layers = 2, .maps = 2};
-  harness<nn::compressed_interaction> one{.l = l, .in = {1, 2, 3}, .batch = 1};
-  harness<nn::compressed_interaction> many{.l = l, .in = {1, 2, 3}, .batch = 200};
+  lone_layer<nn::compressed_interaction> one{.l = l, .in = {1, 2, 3}, .batch = 1};
+  lone_layer<nn::compressed_interaction> many{.l = l, .in = {1, 2, 3}, .batch = 200};
   for (std::size_t i = 0; i < one.x.size(); ++i) one.x[i] = 0.25 * double(i) - 1;
   for (std::size_t i = 0; i < many.x.size(); ++i) many.x[i] = one.x[i % one.x.size()];
   for (std::size_t i = 0; i < one.parameters.size(); ++i)

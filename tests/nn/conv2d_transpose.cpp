@@ -19,7 +19,7 @@ TEST_CASE("shapes and variables of a transposed convolution") {
 }
 
 TEST_CASE("a transposed convolution puts the kernel down at each place, times the input there") {
-  harness<nn::conv2d_transpose> h{
+  lone_layer<nn::conv2d_transpose> h{
       .l = {.filters = 1, .kernel = {1, 3}, .stride = {1, 2}}, .in = {1, 2, 1}, .batch = 1};
   h.x = {1, 10};
   h.parameters = {1, 2, 3, /*bias*/ 0.5};
@@ -30,10 +30,10 @@ TEST_CASE("a transposed convolution puts the kernel down at each place, times th
 TEST_CASE("it is what a convolution does to the gradient of its input") {
   nn::conv2d const forward{
       .filters = 3, .kernel = 3, .stride = 2, .padding = nn::padding::same, .use_bias = false};
-  harness<nn::conv2d> there{.l = forward, .in = {6, 4, 2}};
+  lone_layer<nn::conv2d> there{.l = forward, .in = {6, 4, 2}};
   there.forward();
   there.backward();
-  harness<nn::conv2d_transpose> back{
+  lone_layer<nn::conv2d_transpose> back{
       .l = {.filters = 2, .kernel = 3, .stride = 2, .padding = nn::padding::same, .use_bias = false},
       .in = {3, 2, 3},
       .cpu = edl::basic_cpu<double>({.threads = 3})};

@@ -7,7 +7,7 @@
 namespace nn = edl::nn;
 
 TEST_CASE("a cross layer multiplies its input by a linear map of what came before, and adds that") {
-  harness<nn::cross> h{.l = {.layers = 2}, .in = {1, 1, 2}, .batch = 1};
+  lone_layer<nn::cross> h{.l = {.layers = 2}, .in = {1, 1, 2}, .batch = 1};
   h.x = {2, 3};
   h.parameters = {1, 0, 0, 1, /*second*/ 0, 1, 1, 0, /*biases*/ 0.5, 0, 0, 1};
   h.forward();
@@ -17,7 +17,7 @@ TEST_CASE("a cross layer multiplies its input by a linear map of what came befor
 }
 
 TEST_CASE("with vectors all inputs of a cross layer are multiplied by the same number") {
-  harness<nn::cross> h{.l = {.layers = 1, .vectors = true}, .in = {1, 1, 2}, .batch = 2};
+  lone_layer<nn::cross> h{.l = {.layers = 1, .vectors = true}, .in = {1, 1, 2}, .batch = 2};
   CHECK(h.counts.parameters == 4);
   h.x = {2, 3, -1, 1};
   h.parameters = {1, 2, 0.5, 0.25};

@@ -22,7 +22,7 @@ TEST_CASE("a dense layer of each place has one kernel for all places") {
   nn::dense const l{.units = 2, .each_place = true};
   CHECK(l.output({3, 4, 5}) == edl::shape{3, 4, 2});
   CHECK(nn::count(l, {3, 4, 5}).parameters == 5 * 2 + 2);
-  harness<nn::dense> h{.l = l, .in = {1, 2, 2}, .batch = 1};
+  lone_layer<nn::dense> h{.l = l, .in = {1, 2, 2}, .batch = 1};
   h.x = {1, 2, 3, 4};
   h.parameters = {1, 0, 1, 1, /*bias*/ 0, 10};
   h.forward();

@@ -11,7 +11,7 @@ TEST_CASE("gradients of dropout") {
 }
 
 TEST_CASE("equal streams drop equally, others do not; only training drops") {
-  harness<nn::dropout> h{.l = {.rate = 0.5f}, .in = {8, 8, 2}};
+  lone_layer<nn::dropout> h{.l = {.rate = 0.5f}, .in = {8, 8, 2}};
   h.forward();
   auto const first = h.y;
   h.forward();

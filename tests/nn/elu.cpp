@@ -12,7 +12,7 @@ TEST_CASE("gradients of elu") {
 }
 
 TEST_CASE("elu goes to minus alpha") {
-  harness<nn::elu> h{.l = {.alpha = 0.5f}, .in = {1, 1, 3}, .batch = 1};
+  lone_layer<nn::elu> h{.l = {.alpha = 0.5f}, .in = {1, 1, 3}, .batch = 1};
   h.x = {3, -1, -1e4};
   h.forward();
   CHECK(h.y.at(0) == 3);

@@ -21,7 +21,7 @@ std::vector<double> ids(std::size_t n) {
 
 template <nn::layer L>
 void check_parameters(L const& l, edl::nn::pass_size batch) {
-  harness<L> h{.l = l, .in = {1, 1, 5}, .batch = batch};
+  lone_layer<L> h{.l = l, .in = {1, 1, 5}, .batch = batch};
   h.x = ids(h.x.size());
   h.value();
   h.backward(false);
@@ -76,7 +76,7 @@ TEST_CASE("gradients of an embedding, by itself and below other layers") {
 }
 
 TEST_CASE("no gradient goes to ids") {
-  harness<nn::embedding> h{.l = {.vocabulary = 7, .width = 2}, .in = {1, 1, 5}};
+  lone_layer<nn::embedding> h{.l = {.vocabulary = 7, .width = 2}, .in = {1, 1, 5}};
   h.x = ids(h.x.size());
   h.forward();
   h.backward();

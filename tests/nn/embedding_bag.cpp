@@ -8,7 +8,7 @@ namespace nn = edl::nn;
 
 namespace {
 
-using bag = harness<nn::embedding_bag>;
+using bag = lone_layer<nn::embedding_bag>;
 
 /// Rows 0, 10, 20, … of one column.
 bag of(nn::embedding_bag l, edl::shape in, std::vector<double> x) {

@@ -7,7 +7,7 @@
 namespace nn = edl::nn;
 
 TEST_CASE("a factorisation machine adds up the products of all pairs of rows") {
-  harness<nn::factorization_machine> h{.l = {}, .in = {1, 3, 2}, .batch = 1};
+  lone_layer<nn::factorization_machine> h{.l = {}, .in = {1, 3, 2}, .batch = 1};
   h.x = {1, 2, 3, 4, 5, 6};
   h.forward();
   CHECK(h.y.at(0) == doctest::Approx((3 + 8) + (5 + 12) + (15 + 24)));

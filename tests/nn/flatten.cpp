@@ -8,7 +8,7 @@ namespace nn = edl::nn;
 TEST_CASE("gradients of flatten") { check_gradients(nn::flatten{}, {3, 2, 5}); }
 
 TEST_CASE("flattening keeps elements and order") {
-  harness<nn::flatten> h{.l = {}, .in = {2, 3, 4}};
+  lone_layer<nn::flatten> h{.l = {}, .in = {2, 3, 4}};
   CHECK(h.out == edl::shape{1, 1, 24});
   h.forward();
   CHECK(h.y == h.x);

@@ -10,7 +10,7 @@ namespace nn = edl::nn;
 TEST_CASE("gradients of global_average_pool") { check_gradients(nn::global_average_pool{}, {3, 2, 5}); }
 
 TEST_CASE("the mean of each channel") {
-  harness<nn::global_average_pool> h{.l = {}, .in = {2, 1, 2}, .batch = 1};
+  lone_layer<nn::global_average_pool> h{.l = {}, .in = {2, 1, 2}, .batch = 1};
   CHECK(h.out == edl::shape{1, 1, 2});
   h.x = {1, 10, 3, 30};
   h.forward();

@@ -7,7 +7,7 @@
 namespace nn = edl::nn;
 
 TEST_CASE("group normalisation gives each group of a sample mean 0 and variance 1, then gamma and beta") {
-  harness<nn::group_norm> h{.l = {.groups = 3, .epsilon = 1e-12f}, .in = {2, 2, 6}, .batch = 2};
+  lone_layer<nn::group_norm> h{.l = {.groups = 3, .epsilon = 1e-12f}, .in = {2, 2, 6}, .batch = 2};
   std::ranges::fill(h.parameters, 0);
   for (std::size_t k = 0; k < 6; ++k) h.parameters[k] = double(k) + 1;
   h.parameters[6 + 5] = 100;
@@ -26,8 +26,8 @@ TEST_CASE("group normalisation gives each group of a sample mean 0 and variance 
 }
 
 TEST_CASE("with one group of one place it is layer normalisation") {
-  harness<nn::group_norm> h{.l = {.groups = 1}, .in = {1, 1, 7}};
-  harness<nn::layer_norm> other{.l = {}, .in = {1, 1, 7}};
+  lone_layer<nn::group_norm> h{.l = {.groups = 1}, .in = {1, 1, 7}};
+  lone_layer<nn::layer_norm> other{.l = {}, .in = {1, 1, 7}};
   h.forward();
   other.forward();
   CHECK(greatest_difference(h.y, other.y) < 1e-12);
@@ -44,7 +44,7 @@ TEST_CASE("gradients of group normalisation") {
 }
 
 TEST_CASE("a group that is constant is beta, and its gradient is finite") {
-  harness<nn::group_norm> h{.l = {.groups = 1}, .in = {1, 1, 3}, .batch = 1};
+  lone_layer<nn::group_norm> h{.l = {.groups = 1}, .in = {1, 1, 3}, .batch = 1};
   h.x = {4, 4, 4};
   h.parameters = {1, 1, 1, 0.5, 0, -0.5};
   h.forward();

@@ -31,7 +31,7 @@ TEST_CASE("named inputs lie side by side in the row of a sample") {
 }
 
 TEST_CASE("a branch sees its own input, and gives it the gradient") {
-  harness<decltype(network.body)> h{.l = network.body, .in = network.input, .batch = 2};
+  lone_layer<decltype(network.body)> h{.l = network.body, .in = network.input, .batch = 2};
   h.x = {0.5, -1, 2,   1, 4, /*tags*/ 3, -1, 0.5, 0,  //
          1,   0,  -.5, 0, 1, /*tags*/ 0, 2,  1,   -2};
   h.value();

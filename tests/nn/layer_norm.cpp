@@ -7,7 +7,7 @@
 namespace nn = edl::nn;
 
 TEST_CASE("layer normalisation gives each place mean 0 and variance 1, then gamma and beta") {
-  harness<nn::layer_norm> h{.l = {.epsilon = 1e-12f}, .in = {1, 2, 2}, .batch = 1};
+  lone_layer<nn::layer_norm> h{.l = {.epsilon = 1e-12f}, .in = {1, 2, 2}, .batch = 1};
   h.x = {1, 3, -10, 10};
   h.parameters = {1, 2, 0, 5};
   h.forward();
@@ -24,7 +24,7 @@ TEST_CASE("gradients of layer normalisation") {
 }
 
 TEST_CASE("a place whose channels are all equal is beta, and its gradient is finite") {
-  harness<nn::layer_norm> h{.l = {}, .in = {1, 1, 3}, .batch = 1};
+  lone_layer<nn::layer_norm> h{.l = {}, .in = {1, 1, 3}, .batch = 1};
   h.x = {4, 4, 4};
   h.parameters = {1, 1, 1, 0.5, 0, -0.5};
   h.forward();

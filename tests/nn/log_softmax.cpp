@@ -11,7 +11,7 @@ TEST_CASE("gradients of log_softmax") {
 }
 
 TEST_CASE("log_softmax is the logarithm of a share, and does not overflow") {
-  harness<nn::log_softmax> h{.l = {}, .in = {1, 2, 3}, .batch = 1};
+  lone_layer<nn::log_softmax> h{.l = {}, .in = {1, 2, 3}, .batch = 1};
   h.x = {1, 2, 3, 1e4, -1e4, 1e4};
   h.forward();
   double const sum = std::log(std::exp(1) + std::exp(2) + std::exp(3));

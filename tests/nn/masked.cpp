@@ -27,7 +27,7 @@ words const holes{"1.2.34..", "..321...", ".......6", "........"};
 
 template <class L>
 auto on(L const& l, words const& samples, int places) {
-  harness<L> h{.l = l, .in = {1, 1, places}, .batch = int(samples.size())};
+  lone_layer<L> h{.l = l, .in = {1, 1, places}, .batch = int(samples.size())};
   std::ranges::fill(h.x, 0.0);
   for (std::size_t s = 0; s < samples.size(); ++s)
     for (std::size_t i = 0; i < samples[s].size(); ++i)
@@ -197,7 +197,7 @@ TEST_CASE("the number of places stands in an input of its own, and other inputs 
                                 nn::global_average_pool{}),
                      nn::dense{.units = 2});
   static_assert(nn::find_misfit(net, in.input()).why == edl::fit::fits);
-  harness<std::remove_cv_t<decltype(net)>> h{.l = net, .in = in.input(), .batch = 4};
+  lone_layer<std::remove_cv_t<decltype(net)>> h{.l = net, .in = in.input(), .batch = 4};
   double const lengths[] = {4, 6, 0, 1};
   for (std::size_t s = 0; s < 4; ++s) h.x[s * 19 + 18] = lengths[s];
   h.value();
@@ -234,7 +234,7 @@ TEST_CASE("no id is rounded where results are kept as bfloat16") {
                                 inputs.from<"number">()),
                      nn::dense{.units = 2});
   auto const course = [&](nn::storage keep) {
-    harness<std::remove_cv_t<decltype(net)>> h{.l = net, .in = inputs.input(), .batch = {2, keep}};
+    lone_layer<std::remove_cv_t<decltype(net)>> h{.l = net, .in = inputs.input(), .batch = {2, keep}};
     h.x = {0.5, 257, 999, 513, 0, 0, /* the second sample */ 1, 771, 0, 0, 0, 0};
     h.forward();
     h.backward(false);

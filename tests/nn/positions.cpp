@@ -8,7 +8,7 @@
 namespace nn = edl::nn;
 
 TEST_CASE("positions add the same rows to all samples") {
-  harness<nn::positions> h{.l = {}, .in = {1, 2, 2}, .batch = 2};
+  lone_layer<nn::positions> h{.l = {}, .in = {1, 2, 2}, .batch = 2};
   CHECK(h.counts.parameters == 4);
   h.x = {0, 0, 0, 0, 10, 10, 10, 10};
   h.parameters = {1, 2, 3, 4};
@@ -17,7 +17,7 @@ TEST_CASE("positions add the same rows to all samples") {
 }
 
 TEST_CASE("of as many rows as the most places, shorter samples use the first") {
-  harness<nn::positions> h{.l = {.most = 4}, .in = {1, 2, 2}, .batch = 2};
+  lone_layer<nn::positions> h{.l = {.most = 4}, .in = {1, 2, 2}, .batch = 2};
   CHECK(h.counts.parameters == 8);
   h.x = {0, 0, 0, 0, 10, 10, 10, 10};
   h.parameters = {1, 2, 3, 4, 50, 60, 70, 80};
@@ -33,7 +33,7 @@ TEST_CASE("gradients of positions") {
 }
 
 TEST_CASE("sines and cosines of the place are added, and the gradient passes") {
-  harness<nn::sinusoidal_positions> h{.l = {}, .in = {1, 3, 4}, .batch = 2};
+  lone_layer<nn::sinusoidal_positions> h{.l = {}, .in = {1, 3, 4}, .batch = 2};
   std::ranges::fill(h.x, 5.0);
   h.forward();
   for (std::size_t place = 0; place < 6; ++place) {

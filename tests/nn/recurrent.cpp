@@ -82,12 +82,12 @@ void follows_its_formula() {
   for (bool const reverse : {false, true})
     for (int const units : {1, 4, 19}) {
       L l{.units = units, .reverse = reverse};
-      harness<L> h{.l = l, .in = {1, 5, 3}, .batch = 2};
+      lone_layer<L> h{.l = l, .in = {1, 5, 3}, .batch = 2};
       h.forward();
       auto const wanted = run(l, 2, 5, 3, h.x, h.parameters);
       CHECK(difference(h.y, wanted) < 1e-13);
       l.last = true;
-      harness<L> end{.l = l, .in = {1, 5, 3}, .batch = 2};
+      lone_layer<L> end{.l = l, .in = {1, 5, 3}, .batch = 2};
       end.forward();
       CHECK(end.out == edl::shape{1, 1, units});
       auto const n = std::size_t(units), step = std::size_t(reverse ? 0 : 4);
@@ -122,7 +122,7 @@ TEST_CASE("gradients of a gru") { has_exact_gradients<nn::gru>(); }
 
 TEST_CASE("in both directions, a place knows what comes before and behind it") {
   auto const both = nn::bidirectional(nn::lstm{.units = 3});
-  harness h{.l = both, .in = {1, 4, 2}, .batch = 1};
+  lone_layer h{.l = both, .in = {1, 4, 2}, .batch = 1};
   CHECK(h.out == edl::shape{1, 4, 6});
   h.forward();
   auto const before = h.y;

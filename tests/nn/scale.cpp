@@ -6,7 +6,7 @@
 namespace nn = edl::nn;
 
 TEST_CASE("scale, and its gradients") {
-  harness<nn::scale> h{.l = {.factor = -0.25f}, .in = {1, 1, 2}, .batch = 1};
+  lone_layer<nn::scale> h{.l = {.factor = -0.25f}, .in = {1, 1, 2}, .batch = 1};
   h.x = {8, -2};
   h.forward();
   CHECK(h.y == std::vector<double>{-2, 0.5});

@@ -8,7 +8,7 @@ namespace nn = edl::nn;
 TEST_CASE("gradients of silu") { check_gradients(nn::silu{}, {3, 2, 5}); }
 
 TEST_CASE("silu is its input times the sigmoid of it") {
-  harness<nn::silu> h{.l = {}, .in = {1, 1, 3}, .batch = 1};
+  lone_layer<nn::silu> h{.l = {}, .in = {1, 1, 3}, .batch = 1};
   h.x = {0, 2, -1e4};
   h.forward();
   CHECK(h.y.at(0) == 0);

@@ -8,7 +8,7 @@ namespace nn = edl::nn;
 TEST_CASE("gradients of softplus") { check_gradients(nn::softplus{}, {3, 2, 5}); }
 
 TEST_CASE("softplus does not overflow") {
-  harness<nn::softplus> h{.l = {}, .in = {1, 1, 4}, .batch = 1};
+  lone_layer<nn::softplus> h{.l = {}, .in = {1, 1, 4}, .batch = 1};
   h.x = {0, 1e4, -1e4, 1};
   h.forward();
   CHECK(h.y.at(0) == doctest::Approx(std::log(2.0)));

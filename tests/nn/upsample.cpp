@@ -7,7 +7,7 @@ namespace nn = edl::nn;
 
 TEST_CASE("upsample repeats each place, exactly") {
   for (edl::extent const factor : {edl::extent{2}, edl::extent{1, 3}, edl::extent{3, 1}, edl::extent{1}}) {
-    harness<nn::upsample> h{
+    lone_layer<nn::upsample> h{
         .l = {.factor = factor}, .in = {2, 3, 5}, .batch = 2, .cpu = edl::basic_cpu<double>({.threads = 3})};
     CHECK(h.out == edl::shape{2 * factor.height, 3 * factor.width, 5});
     h.forward();

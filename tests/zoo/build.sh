@@ -14,4 +14,4 @@ cd "$work"
 cmake -S model_zoo -B build -DCMAKE_PREFIX_PATH="$stage" "$@"
 cmake --build build
 build/mnist_functional_api train --help | grep -e --training_data
-ctest --test-dir build --output-on-failure --no-tests=error
+ctest --test-dir build -j 2 --output-on-failure --no-tests=error

@@ -22,7 +22,7 @@ struct sweep {
 /// Runs it, or what is left of it: the list of trials in the directory says what is done, and is replaced
 /// after each run. Progress, and the table at the end, go to standard output. Returns the exit code: 0, 1
 /// where every run failed, or 128 and the signal that ended it. Throws usage_error for a directory with the
-/// trials of another sweep.
+/// trials of another sweep, checkpoint::directory_taken for one that another command is at work in.
 int run_sweep(sweep const& s, train::program const& p, signals const& stop);
 
 }  // namespace edl::app

@@ -12,8 +12,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "edl/app/sweep.hpp"
+#include "edl/checkpoint/directory_lock.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
@@ -42,6 +44,8 @@ class sweep_runs {
       throw usage_error(
           fmt::format("--by={}: the model's metrics are {}", of.by.metric, fmt::join(p.metric_names, ", ")));
     std::filesystem::create_directories(of.output);
+    lock_.emplace(
+        checkpoint::lock_options{.directory = of.output, .what = "--output=" + of.output, .job = "sweep"});
     if (std::filesystem::exists(list_)) go_on();
     parallel_ = of.parallel > 0 ? of.parallel : std::max(1, granted_cores());
     threads_ = std::max(1, granted_cores() / parallel_);
@@ -199,6 +203,7 @@ class sweep_runs {
   std::string program_file_, list_;
   std::vector<trial> trials_;
   std::vector<std::uint64_t> rounds_;
+  std::optional<checkpoint::directory_lock> lock_;  // two sweeps would replace each other's list
   int parallel_ = 1, threads_ = 1;
   std::mutex mutex_;
   std::vector<std::pair<std::size_t, platform::ending>> ended_;

@@ -7,7 +7,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { cat "$work/log" >&2; echo "$1" >&2; exit 1; }
 
 "$program" train --training_data=synthetic:pictures --max_step=22 --minibatch_size=8 --log_loss_steps=1 \
-  --kernel_cache="$work/kernels" >"$work/log" 2>&1 || fail "training ended with code $?"
+  --deterministic --num_threads=1 >"$work/log" 2>&1 || fail "training ended with code $?"
 sed -n 's/.*Loss = \([0-9.e+-]*\),.*/\1/p' "$work/log" | awk '
   { losses[NR] = $1 }
   END {
