@@ -41,13 +41,16 @@ TEST_CASE("tasks are leased when all servers have taken their state, and not bef
   CHECK(!m.done(t));
 }
 
-TEST_CASE("a job without evaluation and checkpoints is finished with its last task") {
+TEST_CASE("a job without evaluation and checkpoints is finished when its version is known") {
   master m(small());
   m.start();
   CHECK(m.work(task_kind::training) == 5);
+  CHECK(!m.it.finished());
+  CHECK(m.told(10));
   CHECK(m.it.finished());
   CHECK(m.take<finish_job>());
-  CHECK(!m.take<ask_version>());
+  CHECK(!m.take<write_checkpoint>());
+  CHECK(m.it.progress().version == 10);
   CHECK(m.ask().kind == task_kind::finished);
   CHECK(m.it.heartbeat(role::worker, 0, 1, {}, m.now).finished);
   CHECK(m.it.progress().done.records_done == 20);
@@ -72,6 +75,7 @@ TEST_CASE("a worker that waits gets what is recovered later") {
   CHECK(t.resumed);
   CHECK(m.done(t));
   CHECK(m.work(task_kind::training) == 4);
+  CHECK(m.told(10));
   CHECK(m.it.finished());
 }
 
@@ -85,6 +89,7 @@ TEST_CASE("without servers the model is ready at once") {
   CHECK(!m.take<configure_servers>());
   CHECK(m.join(role::worker, 0));
   CHECK(m.work(task_kind::training) == 2);
+  CHECK(m.told(7));
   CHECK(m.it.finished());
   CHECK(!m.join(role::server, 0));
 }

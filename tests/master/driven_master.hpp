@@ -53,6 +53,13 @@ struct driven_master {
     return std::nullopt;
   }
 
+  /// Answers with the model's last version. False: nobody has asked for it.
+  bool told(std::uint64_t version) {
+    auto const asked = take<edl::master::ask_version>();
+    if (asked) it.version_told(asked->generation, version, now);
+    return asked.has_value();
+  }
+
   bool said(std::string const& part) {
     look();
     return std::ranges::any_of(seen, [&](edl::master::command const& c) {

@@ -98,6 +98,7 @@ TEST_CASE("when the job is over nobody enters and no world is formed") {
   master m;
   m.start();
   m.work();
+  CHECK(m.told(10));
   REQUIRE(m.it.finished());
   std::uint64_t const g = m.it.generation();
   m.enter(0, 1, copy(10));

@@ -29,12 +29,18 @@ TEST_CASE("a flag of a command gets another value, wherever it stands") {
 }
 
 TEST_CASE("a job that keeps nothing says what would") {
-  job::run j(job::train());
-  CHECK(j.wait() == 0);
-  CAPTURE(j.log());
-  CHECK(job::has(j.log(), "trained 2048 records in "));
-  CHECK(job::has(j.log(), "nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model"));
-  CHECK_FALSE(job::has(j.log(), "next:"));
+  // The version is known without a checkpoint, and without an evaluation.
+  for (lines const& how :
+       {lines{}, job::several, lines{"--num_workers=1", "--distribution_strategy=AllreduceStrategy"}}) {
+    job::run j(job::train(how));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(job::has(j.log(), "trained 2048 records in "));
+    CHECK(job::has(j.log(), "model: version 64"));
+    CHECK(
+        job::has(j.log(), "nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model"));
+    CHECK_FALSE(job::has(j.log(), "next:"));
+  }
 }
 
 TEST_CASE("a job that goes on counts its own records only") {

@@ -48,8 +48,9 @@ struct job_progress {
 /// together. When one is lost or comes, all leave their world, `enter` the next, and go on from the newest
 /// copy among them. Only if none has one, they go on from a checkpoint.
 ///
-/// At the end of training the last version is asked for and written (with `final_checkpoint`). It is
-/// evaluated, if versions are and it has not been. Then the job is finished.
+/// At the end of training the last version is asked for, also where it is only to be told to a person. It is
+/// written (with `final_checkpoint`), and evaluated, if versions are and it has not been. Then the job is
+/// finished.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class coordinator {

@@ -419,7 +419,7 @@ EDL_INLINE void coordinator::advance() {
 }
 
 EDL_INLINE void coordinator::close() {
-  if (!trains() || (!options_.final_checkpoint && evaluation_.empty())) return finish();
+  if (!trains()) return finish();
   phase_ = phase::closing;
   commands_.emplace_back(ask_version{generation_});
 }
