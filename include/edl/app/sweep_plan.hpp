@@ -40,8 +40,8 @@ std::vector<cli::flag> sweep_flags();
 sweep_options sweep_options_of(cli::command_line const& l);
 
 /// All trials of a search, in an order of their own. Every value is checked against what the model declares:
-/// usage_error as `train::set`, and where there is nothing to search, more than 10,000 trials, or a value
-/// both set and searched. Who does not know the model gives no `known`, and its runs check the values.
+/// usage_error as `train::set`. So is a search for nothing, for more than 10,000 trials, or for a value that
+/// is set besides. Who does not know the model gives no `known`, and its runs check the values.
 std::vector<trial> trials_of(sweep_options const& o, std::optional<train::hyperparameters> const& known);
 
 /// Steps after which the runs of each round stop, ascending; the last are `steps`.
