@@ -55,7 +55,7 @@ class http_recordio : public edl::data::source {
   }
 
   std::vector<edl::data::shard> const& shards() const override { return shards_; }
-  std::unique_ptr<edl::data::reader> open() const override { return std::make_unique<one>(*this); }
+  std::unique_ptr<edl::data::reader> open() const override { return edl::data::make_reader<one>(*this); }
   std::uint64_t digest(std::size_t) const override {
     return digest_;
   }  // headers have their payloads' checksums

@@ -16,7 +16,7 @@ struct remote {
   static std::unique_ptr<edl::data::source> open(std::string const& path,
                                                  edl::data::source_options const& options) {
     if (!path.starts_with("http://") && !path.starts_with("https://")) return nullptr;
-    return std::make_unique<http_recordio>(path, options);
+    return edl::data::make_source<http_recordio>(path, options);
   }
   static void feed(edl::example const& record, edl::sample<remote>& into, edl::mode m) {
     into.features = record.floats("image") / 255.0f;

@@ -6,6 +6,7 @@
 #include <xtensor/xmath.hpp>
 #include <xtensor/xoperation.hpp>
 
+#include "edl/author/model_traits.hpp"  // first: GCC lists by which headers it came to a sentence
 #include "edl/author/run.hpp"
 #include "edl/core/error.hpp"
 #include "edl/data/example.hpp"

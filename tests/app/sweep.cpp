@@ -88,4 +88,8 @@ TEST_CASE("a trial that fails is told with its log, and a sweep that cannot be i
     CHECK(refused.wait() == 1);
     CHECK(has(refused.log(), why));
   }
+  job::run both(sweep(dir, "r", {rates, "--set=rate=0.3"}));
+  CHECK(both.wait() == 1);
+  CHECK(has(both.log(), "--set rate=0.3: the sweep searches rate; give one of the two"));
+  CHECK_FALSE(std::filesystem::exists(dir / "r"));  // before any run
 }

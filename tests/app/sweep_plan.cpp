@@ -89,6 +89,15 @@ TEST_CASE("what cannot be searched is refused") {
   CHECK(refusal({.grid = {"rat=0.1"}, .steps = 8}).find("did you mean rate") != std::string::npos);
   CHECK(refusal({.grid = {"rate"}, .steps = 8}).find("expected name=value") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1", "rate=0.2"}, .steps = 8}).find("twice") != std::string::npos);
+  CHECK(refusal({.grid = {"rate=0.1"}, .set = {"depth=2"}, .steps = 8}) == "accepted");
+  CHECK(refusal({.grid = {"rate=0.1"}, .set = {"depth=2;rate=0.3"}, .steps = 8}) ==
+        "--set rate=0.3: the sweep searches rate; give one of the two");
+  CHECK(refusal({.random = {"rate=0:1"}, .set = {"depth=2", "rate=0.3"}, .trials = 2, .steps = 8}) ==
+        "--set rate=0.3: the sweep searches rate; give one of the two");
+  CHECK(refusal({.grid = {"rate=0.1"}, .set = {"depth=20"}, .steps = 8}).find("from 1 to 9") !=
+        std::string::npos);
+  CHECK(refusal({.grid = {"rate=0.1"}, .set = {"deep=2"}, .steps = 8}).find("did you mean depth") !=
+        std::string::npos);
   CHECK(refusal({.random = {"rate=0.1:0.2"}, .steps = 8}).find("--trials") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}, .trials = 3, .steps = 8}).find("--random") != std::string::npos);
   for (char const* r : {"rate=0.2:0.1", "rate=0:1:log", "rate=1:2:log:log", "rate=a:1", "rate=0.1",

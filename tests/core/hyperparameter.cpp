@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "edl/core/error.hpp"
 
 namespace {
@@ -46,6 +48,13 @@ TEST_CASE("a setting out of range, or of another model, is refused") {
   CHECK_THROWS_WITH_AS(
       edl::set_by<&own::rate>.resolve(edl::hyperparameter_view(h), "the rate of a dropout", 0, 1),
       "--set: the rate of a dropout is 1: expected at least 0 and less than 1", edl::usage_error);
+  CHECK_THROWS_WITH_AS(
+      edl::set_by<&own::rate>.resolve(edl::hyperparameter_view(h), "it", 2, edl::setting::unbounded),
+      "--set: it is 1: expected at least 2", edl::usage_error);
+  h.rate.value = std::numeric_limits<float>::infinity();
+  CHECK_THROWS_WITH_AS(edl::set_by<&own::rate>.resolve(edl::hyperparameter_view(h), "it",
+                                                       -edl::setting::unbounded, edl::setting::unbounded),
+                       "--set: it is inf: expected a finite number", edl::usage_error);
   CHECK_THROWS_AS(edl::set_by<&another::rate>.resolve(edl::hyperparameter_view(h), "it", 0, 1), edl::error);
   CHECK_THROWS_AS(edl::set_by<&own::rate>.resolve({}, "it", 0, 1), edl::error);
 }

@@ -16,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 17, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 18, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -37,6 +37,7 @@ constexpr auto block =
 #include "models-13.inc"
 #include "models-14.inc"
 #include "models-15.inc"
+#include "models-16.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
@@ -57,7 +58,7 @@ struct picture {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-16.inc"
+#include "models-17.inc"
 #include "models-9.inc"
 };
 
@@ -67,7 +68,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-17.inc"
+#include "models-18.inc"
 
 }  // namespace
 
@@ -85,6 +86,19 @@ TEST_CASE("the model with hyperparameters in the documents is trained with those
   CHECK(p.rule->learning_rate(0) == 0.002f);
   CHECK(other.rule->learning_rate(0) == 0.01f);
   CHECK(other.rule->learning_rate(200) == doctest::Approx(0.005f));
+}
+
+TEST_CASE("the hyperparameters of the documents reach the optimiser, a head's weight and the augmentation") {
+  edl::train::program const p = edl::author::make_program<pets>();
+  REQUIRE(p.set.size() == 4);
+  auto values = p.set;
+  edl::train::set(values, edl::train::read_settings("decay=0.5;age=0;slope=0.3;moved=8"));
+  CHECK(p.with(values).metric_names == p.metric_names);
+  auto const set = edl::author::with_values<pets::hyperparameters>(values);
+  CHECK(edl::detail::optimizer_of<pets>(set).weight_decay == 0.5f);
+  CHECK(edl::detail::loss_of<pets>(set).of<"age">().weight.resolve({}, "it", 0, 1) == 0);
+  CHECK(std::get<0>(edl::detail::augmentation_of<pets>(set).all).padding == 8);
+  CHECK(edl::author::model_learner<pets>(edl::cpu::open({}), {}, set).facts().output.size() == 4);
 }
 
 TEST_CASE("the model of several inputs in the documents can be trained") {

@@ -57,5 +57,5 @@ TEST_CASE("a head has its own outputs, labels and name") {
   CHECK(loss_type::fits({1, 1, 4}));
   CHECK_FALSE(loss_type::fits({1, 1, 5}));
   CHECK(loss_type::first_of<"stars">() == std::array<std::size_t, 2>{1, 1});
-  CHECK(two.of<"stars">().weight == 0.5f);
+  CHECK(two.of<"stars">().weight.resolve({}, "it", 0, 1) == 0.5f);
 }

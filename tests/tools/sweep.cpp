@@ -209,6 +209,16 @@ TEST_CASE("where every trial fails, so does the sweep; a metric that is not the 
   CHECK(has(sweep.log(), "every trial failed"));
 }
 
+TEST_CASE("what the sweep searches cannot be set besides, and no job is submitted") {
+  sweeper s;
+  for (char const* flag : {"--set=rate=0.3", "--model_params=depth=1;rate=0.3"}) {
+    auto const refused = s.edl(s.line({three, flag}));
+    CHECK(refused.code == 2);
+    CHECK(has(refused.text, "--set rate=0.3: the sweep searches rate; give one of the two"));
+  }
+  CHECK(s.names("pods").empty());
+}
+
 TEST_CASE("a name that another has is refused; what a broken submission left behind is replaced") {
   sweeper s;
   REQUIRE(s.submit({"--job_name=s-1", "--detach"}).code == 0);

@@ -16,6 +16,7 @@ namespace edl::app {
 struct sweep_options {
   std::vector<std::string> grid;    ///< `name=value,value,…`: all combinations
   std::vector<std::string> random;  ///< `name=from:to`, or with `:log`, `:whole` behind: drawn between these
+  std::vector<std::string> set;     ///< `name=value`: of every run, and of nothing that is searched
   std::uint32_t trials = 0;  ///< with `random`: how many are drawn; each combination of the grid has as many
   std::uint64_t seed = 1;    ///< of what is drawn
   std::uint64_t steps = 0;   ///< of a whole run
@@ -35,12 +36,12 @@ struct trial {
 /// The flags that say what is searched: --by, --grid, --random, --trials, --halving and --first_steps.
 std::vector<cli::flag> sweep_flags();
 
-/// What a line with these flags, --seed and --max_step asks for.
+/// What a line with these flags, --set, --seed and --max_step asks for.
 sweep_options sweep_options_of(cli::command_line const& l);
 
 /// All trials of a search, in an order of their own. Every value is checked against what the model declares:
-/// usage_error as `train::set`, and where there is nothing to search, or more than 10,000 trials. Who does
-/// not know the model gives no `known`, and its runs check the values.
+/// usage_error as `train::set`. So is a search for nothing, for more than 10,000 trials, or for a value that
+/// is set besides. Who does not know the model gives no `known`, and its runs check the values.
 std::vector<trial> trials_of(sweep_options const& o, std::optional<train::hyperparameters> const& known);
 
 /// Steps after which the runs of each round stop, ascending; the last are `steps`.

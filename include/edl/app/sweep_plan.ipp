@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -116,6 +117,7 @@ EDL_INLINE std::vector<cli::flag> sweep_flags() {
 EDL_INLINE sweep_options sweep_options_of(cli::command_line const& l) {
   return {.grid = l.all("grid"),
           .random = l.all("random"),
+          .set = l.all("set"),
           .trials = std::uint32_t(l.number("trials")),
           .seed = std::uint64_t(l.number("seed")),
           .steps = std::uint64_t(l.number("max_step")),
@@ -167,9 +169,15 @@ EDL_INLINE std::vector<trial> trials_of(sweep_options const& o,
       }
     all = std::move(more);
   }
+  train::settings const fixed = train::read_settings(fmt::format("{}", fmt::join(o.set, ";")));
+  for (auto const& [name, value] : fixed)
+    if (std::ranges::find(names, name, &train::settings::value_type::first) != names.end())
+      throw usage_error(
+          fmt::format("--set {}={}: the sweep searches {}; give one of the two", name, value, name));
   for (trial const& t : all) {
     if (!known) break;
     train::hyperparameters values = *known;
+    train::set(values, fixed);
     train::set(values, t.values);
   }
   return all;

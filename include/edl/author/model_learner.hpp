@@ -13,6 +13,7 @@
 #include "edl/author/model_traits.hpp"
 #include "edl/author/sample.hpp"
 #include "edl/author/shortened.hpp"
+#include "edl/core/options_fit.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/device/any_device.hpp"
 #include "edl/nn/lengths.hpp"
@@ -38,14 +39,25 @@ namespace detail {
 [[noreturn]] void refuse_weight(float weight);
 [[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
 
-/// Throws usage_error: what a user has set makes an option of the loss be out of range.
-[[noreturn]] void refuse_loss_options();
+/// Throws usage_error: what a user has set makes an option of this member of the model be out of range.
+[[noreturn]] void refuse_options(char const* member);
 
 /// Throws error: the memory that `most` samples at a time need is not to be had.
 [[noreturn]] void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most);
 
 /// Throws data_error unless all ids of the range are whole numbers below the vocabulary, or, with `none`, -1.
 void check_ids(view<float> features, nn::id_range ids, int vocabulary, bool none);
+
+/// Throws usage_error where an option of a member of the model is out of range with these values. The
+/// compiler has looked at members that are constants.
+template <class Model>
+void check_options(hyperparameters_of<Model> const& set) {
+  constexpr shape output = model<Model::network, any_device>::output;
+  if (!nn::options_fit(edl::detail::loss_of<Model>(set), output)) refuse_options("loss");
+  if (!options_fit(edl::detail::optimizer_of<Model>(set))) refuse_options("optimizer");
+  if (!options_fit(edl::detail::schedule_of<Model>(set))) refuse_options("schedule");
+  if (!options_fit(edl::detail::augmentation_of<Model>(set))) refuse_options("augmentation");
+}
 
 /// Whether a loss takes a label, where that may depend on its place among those of the sample.
 template <class Loss>
@@ -97,7 +109,7 @@ class model_learner final : public train::learner {
               .device = std::move(on),
               .keep = o.keep,
               .set = hyperparameter_view(set_)}) {
-    if (!nn::options_fit(loss_, output)) detail::refuse_loss_options();
+    detail::check_options<Model>(set_);
   }
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {

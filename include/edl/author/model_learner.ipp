@@ -41,8 +41,9 @@ EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
       fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
 }
 
-EDL_INLINE void refuse_loss_options() {
-  throw usage_error("--set: with these values an option of the model's loss is out of range");
+EDL_INLINE void refuse_options(char const* member) {
+  throw usage_error(
+      fmt::format("--set: with these values an option of the model's {} is out of range", member));
 }
 
 EDL_INLINE void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most) {

@@ -9,6 +9,7 @@
 #include "edl/nn/inputs.hpp"
 #include "edl/nn/lengths.hpp"
 #include "edl/nn/loss/loss.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/nn/plan.hpp"
 #include "edl/nn/sequential.hpp"
 
@@ -35,6 +36,10 @@ template <auto const& Net>
 concept known_shapes =
     requires { typename std::bool_constant<(nn::find_misfit(Net.body, Net.input, Net.of_ids), true)>; };
 
+/// No option of a layer was given by another name, of which the compiler has said so.
+template <auto const& Net>
+concept names_options = requires { typename std::bool_constant<nn::read_options(Net.body)>; };
+
 template <auto const& Net>
 using start_of = std::remove_cvref_t<decltype(Net.start)>;
 
@@ -44,17 +49,21 @@ inline constexpr bool whole_network = false;
 template <auto const& Net>
   requires(known_shapes<Net>)
 inline constexpr bool whole_network<Net> =
-    !nn::holds_rows<start_of<Net>> && nn::table_options_fit(Net.start) && nn::tables_agree(Net.start) &&
-    !nn::holds_no_layer(Net.body, Net.input) && nn::can_compute<Net, basic_backend<float>> &&
-    nn::fault_of_lengths(Net) == nn::lengths_fault::none;
+    !nn::holds_rows<start_of<Net>> && nn::sizes_fit(Net.start) && nn::table_options_fit(Net.start) &&
+    nn::tables_agree(Net.start) && nn::misfit_of<Net>.none() && !nn::holds_no_layer(Net.body, Net.input) &&
+    nn::can_compute<Net, basic_backend<float>> && nn::fault_of_lengths(Net) == nn::lengths_fault::none;
 
 /// Instantiated for one that cannot. Where layers are none, that has been said where they were made one
 /// network.
 template <auto const& Net>
 struct checked_network {
-  static constexpr bool named = !nn::holds_rows<start_of<Net>>, in_range = nn::table_options_fit(Net.start),
-                        agree = nn::tables_agree(Net.start), known = known_shapes<Net>;
-  static constexpr bool value = named && in_range && agree && known;
+  static constexpr bool named = !nn::holds_rows<start_of<Net>>, sized = nn::sizes_fit(Net.start),
+                        in_range = nn::table_options_fit(Net.start), agree = nn::tables_agree(Net.start),
+                        known = !sized || known_shapes<Net>;
+  static constexpr bool value = named && sized && in_range && agree && known;
+  static_assert(sized,
+                "edl: an input of the network has no size: `height`, `width`, `channels`, `count` and `most` "
+                "are 1 or more");
   static_assert(named,
                 "edl: a served embedding is a named input of the network: "
                 "`edl::nn::inputs(edl::nn::input<\"words\">(...))`");
@@ -63,7 +72,8 @@ struct checked_network {
       "edl: a served embedding of the network lacks `count` (`most` of a bag) or `width`, or has an "
       "`admission` below 1");
   static_assert(agree, "edl: inputs of the network share a table of rows, and differ in `width` or `rows`");
-  static_assert(known, "edl: `check` or `output` of a layer of the network is not constexpr");
+  static_assert(known || !names_options<Net>,
+                "edl: `check` or `output` of a layer of the network is not constexpr");
 };
 
 /// Instantiated for a network whose layers are right, and whose input has planned lengths.

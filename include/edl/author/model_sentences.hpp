@@ -8,6 +8,7 @@
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_network.hpp"
 #include "edl/author/model_spelling.hpp"
+#include "edl/core/options_fit.hpp"
 #include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metric/metric.hpp"
@@ -145,8 +146,39 @@ constexpr bool options_fit() {
     return nn::options_fit(Model::loss, Model::network.body.output(Model::network.input));
 }
 
+/// The same of the members that are called without the network. A function of the hyperparameters is asked
+/// when the program runs.
+template <class Model>
+constexpr bool optimizer_options_fit() {
+  if constexpr (good_optimizer<Model> && !sets_optimizer<Model>)
+    return edl::options_fit(Model::optimizer);
+  else
+    return true;
+}
+template <class Model>
+constexpr bool schedule_options_fit() {
+  if constexpr (good_schedule<Model> && !sets_schedule<Model>)
+    if constexpr (std::is_class_v<typename schedule_member<Model>::type>)
+      return edl::options_fit(Model::schedule);
+  return true;
+}
+template <class Model>
+constexpr bool augmentation_options_fit() {
+  if constexpr (good_augmentation<Model> && !sets_augmentation<Model>)
+    return edl::options_fit(Model::augmentation);
+  else
+    return true;
+}
+
 template <class Model>
 constexpr bool explains_options() {
+  constexpr bool steps = optimizer_options_fit<Model>(), rates = schedule_options_fit<Model>(),
+                 augments = augmentation_options_fit<Model>();
+  static_assert(steps,
+                "edl: an option of the model's `optimizer` is out of range: rates and decays are 0 or more, "
+                "`momentum` and betas less than 1");
+  static_assert(rates, "edl: an option of the model's `schedule` is out of range: rates are 0 or more");
+  static_assert(augments, "edl: an option of the model's `augmentation` is out of range: it is below 0");
   if constexpr (good_network<Model> && good_loss<Model>)
     if constexpr (whole_network<Model::network>) {
       using loss = typename loss_member<Model>::type;

@@ -28,6 +28,8 @@ template <class Model>
 constexpr auto loss_of(author::hyperparameters_of<Model> const& h) {
   if constexpr (sets_loss<Model>)
     return Model::loss(h);
+  else if constexpr (good_loss<Model> && requires { Model::loss.with(hyperparameter_view(h)); })
+    return Model::loss.with(hyperparameter_view(h));
   else if constexpr (good_loss<Model>)
     return Model::loss;
   else
@@ -111,7 +113,8 @@ struct model_traits {
                detail::all_measure<metrics, detail::read_labels<loss_type>> &&
                metrics::fit(Model::network.body.output(Model::network.input).size() /
                             unweighted_loss::labels(Model::network.body.output(Model::network.input))) &&
-               detail::options_fit<Model>();
+               detail::options_fit<Model>() && detail::optimizer_options_fit<Model>() &&
+               detail::schedule_options_fit<Model>() && detail::augmentation_options_fit<Model>();
     return false;
   }();
 

@@ -43,7 +43,9 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
       model_traits<Model>::make_rule(set, biases_of(p.layout)));
   p.set = describe(set);
   p.with = [](train::hyperparameters const& other) {
-    return make_program<Model>(with_values<hyperparameters_of<Model>>(other));
+    auto const values = with_values<hyperparameters_of<Model>>(other);
+    detail::check_options<Model>(values);
+    return make_program<Model>(values);
   };
   p.make_trainer = [set](worker::trainer_options const& o) { return make_trainer<Model>(o, set); };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {

@@ -50,7 +50,8 @@ struct hyperparameter_view {
   explicit hyperparameter_view(T const& of) : values(&of), type(&detail::type_mark<T>) {}
 };
 
-/// An option of a layer: a constant, or the value of one of the model's hyperparameters (`set_by`).
+/// An option of a layer, or the weight of a head: a constant, or the value of one of the model's
+/// hyperparameters (`set_by`).
 class setting {
  public:
   constexpr setting(float value) : value_(value) {}  // NOLINT(google-explicit-constructor)
@@ -59,23 +60,27 @@ class setting {
 
   constexpr bool constant() const { return constant_; }
 
-  /// Whether a constant is in [least, below). What a user sets is looked at when it is used.
-  constexpr bool is_in(float least, float below) const {
-    return !constant() || (value_ >= least && value_ < below);
-  }
+  static constexpr float unbounded = std::numeric_limits<float>::infinity();
+
+  /// Whether a constant is in [least, below), and finite. What a user sets is looked at when it is used.
+  constexpr bool is_in(float least, float below) const { return !constant() || within(value_, least, below); }
 
   /// The value in a model with these hyperparameters; `option` names it in errors. Throws usage_error when it
   /// is not in [least, below), and error when it is a hyperparameter of another model.
   float resolve(hyperparameter_view of, std::string_view option, float least, float below) const;
 
  private:
+  static constexpr bool within(float value, float least, float below) {
+    return value >= least && value < below && value > -unbounded;
+  }
+
   float value_ = 0;
   bool constant_ = true;  // sanitizers make no constant of whether a function is null
   float (*read_)(void const*) = nullptr;
   void const* type_ = nullptr;
 };
 
-/// The option of a layer has the value of this hyperparameter: `.rate = edl::set_by<&hyperparameters::drop>`.
+/// The option has the value of this hyperparameter: `.rate = edl::set_by<&hyperparameters::drop>`.
 template <auto Member>
 inline constexpr setting set_by(
     [](void const* of) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "edl/core/error.hpp"
 #include "edl/core/hyperparameter.hpp"
 #include "edl/core/inline.hpp"
@@ -15,10 +17,11 @@ EDL_INLINE float setting::resolve(hyperparameter_view of, std::string_view optio
   if (of.type != type_)
     throw error(fmt::format("{} is set by a hyperparameter of another model than the one that runs", option));
   float const value = read_(of.values);
-  if (!(value >= least && value < below))
-    throw usage_error(
-        fmt::format("--set: {} is {}: expected at least {} and less than {}", option, value, least, below));
-  return value;
+  if (within(value, least, below)) return value;
+  std::string const wanted = least == -unbounded  ? "a finite number"
+                             : below == unbounded ? fmt::format("at least {}", least)
+                                                  : fmt::format("at least {} and less than {}", least, below);
+  throw usage_error(fmt::format("--set: {} is {}: expected {}", option, value, wanted));
 }
 
 }  // namespace edl

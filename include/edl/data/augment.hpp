@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/random.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/device/placement.hpp"
@@ -28,7 +29,8 @@ struct record_stream : random_stream {
 };
 
 /// Changes a picture (height, width, channels) in place, as the stream says: the same stream, the same
-/// change. It may take a `random_stream`.
+/// change. It may take a `random_stream`. With `options_fit()` it says whether its options are in their
+/// ranges.
 template <class A>
 concept augmentation =
     std::copy_constructible<A> && requires(A const a, shape s, std::span<float> picture,
@@ -58,6 +60,7 @@ struct random_crop {
   int padding = 4;
   edl::border border = edl::border::zeros;
 
+  constexpr bool options_fit() const { return padding >= 0; }
   void operator()(shape s, std::span<float> picture, record_stream const& random) const;
 
   static constexpr int placing = 0;
@@ -81,6 +84,7 @@ struct random_flip {
 struct cutout {
   int size = 8;
 
+  constexpr bool options_fit() const { return size >= 0; }
   void operator()(shape s, std::span<float> picture, record_stream const& random) const;
 
   static constexpr int placing = 2;
@@ -109,6 +113,9 @@ template <augmentation... A>
 struct augmentations {
   std::tuple<A...> all;
 
+  constexpr bool options_fit() const {
+    return std::apply([](auto const&... a) { return (true && ... && edl::options_fit(a)); }, all);
+  }
   void operator()(shape s, std::span<float> picture, record_stream const& random) const {
     std::uint64_t index = 0;
     std::apply([&](auto const&... a) { (a(s, picture, random.child(index++)), ...); }, all);

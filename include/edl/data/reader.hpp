@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace edl {
@@ -57,6 +60,56 @@ class source {
   /// What a person should know of the records that is no damage, one line each.
   virtual std::span<std::string const> notes() const { return {}; }
 };
+
+/// Instantiated for a reader that somebody wrote, so that the compiler's own words name it and what it lacks.
+template <class R>
+struct is_a_reader {
+  static constexpr bool derives = std::derived_from<R, reader>;
+  static constexpr bool reads = requires(R& r, std::size_t shard, std::uint64_t record, example& into) {
+    r.read(shard, record, into);
+  } && !requires {
+    requires std::same_as<decltype(&R::read), decltype(&reader::read)>;
+  } && (!derives || !std::is_abstract_v<R>);
+  static_assert(derives, "edl: this reader is not derived from `edl::data::reader`");
+  static_assert(
+      reads,
+      "edl: this reader has no `void read(std::size_t shard, std::uint64_t record, edl::example& into) "
+      "override`");
+};
+
+/// A source's `open` returns it: a reader of one's own, of what its constructor takes.
+template <class R, class... Of>
+std::unique_ptr<reader> make_reader(Of&&... of) {
+  if constexpr (is_a_reader<R>::derives && is_a_reader<R>::reads)
+    return std::make_unique<R>(std::forward<Of>(of)...);
+  else
+    return nullptr;
+}
+
+/// The same of a source.
+template <class S>
+struct is_a_source {
+  static constexpr bool derives = std::derived_from<S, source>;
+  static constexpr bool has_shards = requires(S const& s) {
+    { s.shards() } -> std::same_as<std::vector<shard> const&>;
+  } && !requires { requires std::same_as<decltype(&S::shards), decltype(&source::shards)>; };
+  static constexpr bool opens = requires(S const& s) {
+    { s.open() } -> std::same_as<std::unique_ptr<reader>>;
+  } && !requires { requires std::same_as<decltype(&S::open), decltype(&source::open)>; };
+  static_assert(derives, "edl: this source is not derived from `edl::data::source`");
+  static_assert(has_shards,
+                "edl: this source has no `std::vector<edl::data::shard> const& shards() const override`");
+  static_assert(opens, "edl: this source has no `std::unique_ptr<edl::data::reader> open() const override`");
+};
+
+/// A model's `open` returns it: a source of one's own, of what its constructor takes.
+template <class S, class... Of>
+std::unique_ptr<source> make_source(Of&&... of) {
+  if constexpr (is_a_source<S>::derives && is_a_source<S>::has_shards && is_a_source<S>::opens)
+    return std::make_unique<S>(std::forward<Of>(of)...);
+  else
+    return nullptr;
+}
 
 /// Records of all shards together.
 inline std::uint64_t records(source const& of) {

@@ -4,6 +4,7 @@
 #include "edl/device/geometry.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -20,12 +21,18 @@ namespace edl::nn {
 /// one, in one order, so that the bits of this part do not depend on the number of threads. It runs on the
 /// processor.
 struct attention {
-  int heads = 1;
+  union {
+    int heads = 1;
+    called<option::heads> head, num_heads;
+  };
   bool causal = false;
   bool rotary = false;
   float rotary_base = 10'000;
   setting dropout = 0.0f;  ///< in [0, 1)
-  bool use_bias = true;
+  union {
+    bool use_bias = true;
+    called<option::use_bias> bias;
+  };
   initializer kernel_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "attention";

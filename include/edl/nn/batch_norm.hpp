@@ -4,6 +4,7 @@
 #include "edl/device/geometry.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -11,7 +12,11 @@ namespace edl::nn {
 /// move the carried ones, elsewhere by the carried ones. As in Keras: moving ← momentum · moving + (1 −
 /// momentum) · batch, with the biased variance. The shape stays.
 struct batch_norm {
-  float momentum = 0.99f, epsilon = 1e-3f;
+  setting momentum = 0.99f;  ///< in [0, 1]
+  union {
+    float epsilon = 1e-3f;
+    called<option::epsilon> eps;
+  };
   bool scale = true;  ///< by a trained gamma; else by 1
   /// What is added is this times a trained beta, which then learns at a rate that is the square of this times
   /// the others'.
@@ -22,8 +27,8 @@ struct batch_norm {
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const {
-    return momentum >= 0 && momentum <= 1 && epsilon > 0 && shift_gain != 0 ? fit::fits
-                                                                            : fit::option_out_of_range;
+    return momentum.is_in(0, above_one) && epsilon > 0 && shift_gain != 0 ? fit::fits
+                                                                          : fit::option_out_of_range;
   }
   constexpr shape output(shape in) const { return in; }
   template <class Visit>
@@ -55,8 +60,8 @@ struct batch_norm {
     chain.shift_gain = shift_gain;
     auto const mean = state.next(c), variance = state.next(c);
     if (p.mode == mode::training)
-      p.device.batch_norm_train(chain, a.batch, momentum, epsilon, a.x, gamma, beta, more, mean, variance,
-                                a.y, a.saved);
+      p.device.batch_norm_train(chain, a.batch, momentum_in(p), epsilon, a.x, gamma, beta, more, mean,
+                                variance, a.y, a.saved);
     else
       p.device.batch_norm_evaluate(chain, a.batch, epsilon, a.x, gamma, beta, more, mean, variance, a.y,
                                    a.saved);
@@ -79,6 +84,12 @@ struct batch_norm {
   }
 
  private:
+  static constexpr float above_one = 1.0000001f;
+
+  template <class D>
+  float momentum_in(pass<D> const& p) const {
+    return momentum.resolve(p.set, "the momentum of a batch_norm", 0, above_one);
+  }
   constexpr std::size_t scales(shape in) const { return scale ? std::size_t(in.channels) : 0; }
 };
 

@@ -5,6 +5,7 @@
 #include "edl/device/exact_products.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/nn/padding.hpp"
 
 namespace edl::nn {
@@ -12,11 +13,24 @@ namespace edl::nn {
 /// A convolution with a kernel of (height, width, channels / groups, filters) and, unless told otherwise, a
 /// bias per filter. (h, w, c) → (h', w', filters)
 struct conv2d {
-  int filters = 0;
-  extent kernel = 1, stride = 1;
+  union {
+    int filters = 0;
+    called<option::filters> filter, out_channels;
+  };
+  union {
+    extent kernel = 1;
+    called<option::kernel> kernels, kernel_size;
+  };
+  union {
+    extent stride = 1;
+    called<option::stride> strides;
+  };
   nn::padding padding = nn::padding::valid;
   int groups = 1;
-  bool use_bias = true;
+  union {
+    bool use_bias = true;
+    called<option::use_bias> bias;
+  };
   bool float32 = false;      ///< in float32 for any `--precision` (on a GPU: as that says)
   bool train_kernel = true;  ///< if not, the kernel stays what it was in the beginning
   initializer kernel_initializer = glorot_uniform{};

@@ -6,6 +6,7 @@
 #include "edl/device/activation.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/nn/padding.hpp"
 
 namespace edl::nn {
@@ -15,10 +16,23 @@ namespace edl::nn {
 /// channels), as Keras has it. It runs on the processor. (h, w, c) → (h', w', filters), where h' = h · stride
 /// with `padding::same`, and (h − 1) · stride + kernel, but not less than h · stride, otherwise.
 struct conv2d_transpose {
-  int filters = 0;
-  extent kernel = 1, stride = 1;
+  union {
+    int filters = 0;
+    called<option::filters> filter, out_channels;
+  };
+  union {
+    extent kernel = 1;
+    called<option::kernel> kernels, kernel_size;
+  };
+  union {
+    extent stride = 1;
+    called<option::stride> strides;
+  };
   nn::padding padding = nn::padding::valid;
-  bool use_bias = true;
+  union {
+    bool use_bias = true;
+    called<option::use_bias> bias;
+  };
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
 

@@ -5,11 +5,13 @@
 #include <tuple>
 
 #include "edl/device/activation.hpp"
+#include "edl/device/backend.hpp"
 #include "edl/device/elementwise.hpp"
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/gelu.hpp"
 #include "edl/nn/max_pool.hpp"
+#include "edl/nn/recomputation.hpp"
 #include "edl/nn/relu.hpp"
 #include "edl/nn/takes_ids.hpp"
 
@@ -50,6 +52,7 @@ struct step {
   void again(pass<D>& p, forward_args<typename D::scalar> const& a) const
     requires recomputes
   {
+    static_assert(recomputation<L, basic_backend<typename D::scalar>>::read != nullptr);
     l.forward(p, a);
   }
   template <class D>

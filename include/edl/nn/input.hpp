@@ -101,6 +101,19 @@ constexpr int ids_of_sample(Kind const& kind) {
     return 0;
 }
 
+/// Whether an input has a size that it can have; tables have other sizes (`table_options_fit`).
+template <class Kind>
+constexpr bool sizes_fit(Kind const& kind) {
+  shape const s = kind.input();
+  bool const some = s.height > 0 && s.width > 0 && s.channels > 0;
+  if constexpr (holds_rows<Kind>)
+    return true;
+  else if constexpr (requires { kind.most; })
+    return some && kind.most > 0;
+  else
+    return some;
+}
+
 /// Whether the options of an input are ones that it can have; of those that are no rows of a table they are.
 template <class Kind>
 constexpr bool table_options_fit(Kind const& kind) {

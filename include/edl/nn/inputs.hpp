@@ -141,6 +141,12 @@ constexpr int table_ids(input_list<Named...> const& all) {
   return all.ids();
 }
 
+/// Whether all inputs have sizes that they can have.
+template <class... Named>
+constexpr bool sizes_fit(input_list<Named...> const& all) {
+  return std::apply([](auto const&... n) { return (true && ... && sizes_fit(n.of)); }, all.all);
+}
+
 /// Whether the options of all inputs that are rows of tables are ones that they can have.
 template <class... Named>
 constexpr bool table_options_fit(input_list<Named...> const& all) {

@@ -38,13 +38,19 @@ struct gradient_watch {
   void final_from(std::span<T> gradients) const { tell(std::size_t(gradients.data() - arena)); }
 };
 
+/// The random numbers of a pass on a device.
+template <class Device>
+struct random_numbers {
+  using type = random_stream;
+};
+
 /// What a layer is given besides its data: where it runs, what for, its own random stream and memory that
 /// lasts for one call.
 template <class Device>
 struct pass {
   Device& device;
   edl::mode mode = edl::mode::training;
-  random_stream random;
+  typename random_numbers<Device>::type random;
   std::span<typename Device::scalar> scratch;
   nn::trace* trace = nullptr;  ///< where the time of the layers within goes, if anybody asks
   /// In the backward pass. Handed on to children by containers that go through them from the last to the

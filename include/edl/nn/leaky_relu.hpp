@@ -8,22 +8,30 @@ namespace edl::nn {
 
 /// x where it is positive, slope · x elsewhere. The shape stays.
 struct leaky_relu {
-  float slope = 0.3f;  ///< not negative
+  setting slope = 0.3f;  ///< not negative
 
   static constexpr std::string_view name = "leaky_relu";
   static constexpr bool each_place = true;
   static constexpr bool portable = true;
 
-  constexpr fit check(shape) const { return slope >= 0 ? fit::fits : fit::option_out_of_range; }
+  constexpr fit check(shape) const {
+    return slope.is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
+  }
   constexpr shape output(shape in) const { return in; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_forward(elementwise::leaky_relu, slope, a.x, a.y);
+    p.device.elementwise_forward(elementwise::leaky_relu, slope_in(p), a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_backward(elementwise::leaky_relu, slope, a.y, a.dy, a.dx);
+    p.device.elementwise_backward(elementwise::leaky_relu, slope_in(p), a.y, a.dy, a.dx);
+  }
+
+ private:
+  template <class D>
+  float slope_in(pass<D> const& p) const {
+    return slope.resolve(p.set, "the slope of a leaky_relu", 0, setting::unbounded);
   }
 };
 

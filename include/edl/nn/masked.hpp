@@ -29,7 +29,10 @@ struct masked_chain : chain<Layers...> {
   static constexpr bool masks_places = true, portable = false, adds = false;
 
   constexpr int places(shape in) const { return mask.places(in); }
-  constexpr fit check(shape in) const { return mask.fits(in) ? body::check(in) : fit::not_at_the_start; }
+  constexpr fit check(shape in) const {
+    if (mask.id < 0) return fit::option_out_of_range;  // no id is below 0, and nothing would be padding
+    return mask.fits(in) ? body::check(in) : fit::not_at_the_start;
+  }
 
   /// The lists of places, as long as they last for both passes. A scalar has room for a number of them.
   constexpr std::size_t lists(shape in, pass_size batch) const {

@@ -20,7 +20,8 @@ template <int... Index>
 struct inside {};
 
 /// What a layer lacks: an option that has no default, or a part that an own layer has to have.
-enum class lacking { nothing, units, filters, vocabulary, width, forward, backward };
+/// `recomputation`: it says that it can be computed again, and keeps something that would be another then.
+enum class lacking { nothing, units, filters, vocabulary, width, forward, backward, recomputation };
 
 /// The option that a layer lacks whose options are out of range.
 template <layer L>
@@ -109,6 +110,10 @@ struct layer_lacks {
   static_assert(What != lacking::backward,
                 "edl: this layer has no `template <class D> void backward(edl::nn::pass<D>&, "
                 "edl::nn::backward_args<typename D::scalar> const&) const`");
+  static_assert(
+      What != lacking::recomputation,
+      "edl: this layer says `recomputes`, and has `scratch` or variables that are not trained; what "
+      "is computed again has neither");
 };
 
 /// The first layer that does not fit, by the places that lead to it.
@@ -158,7 +163,8 @@ constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded 
   return found;
 }
 
-/// The first layer that lacks `forward` or `backward` for such a device.
+/// The first layer that lacks `forward` or `backward` for such a device, or cannot be computed again as it
+/// says.
 template <class Device, layer L>
 constexpr misfit find_unfinished(L const& l, shape in) {
   misfit found{fit::fits, in, 0, {}};
@@ -174,6 +180,8 @@ constexpr misfit find_unfinished(L const& l, shape in) {
     found.what = lacking::forward;
   } else if constexpr (!has_backward<Device, L>) {
     found.what = lacking::backward;
+  } else if constexpr (recomputes<L>) {
+    if (scratch_of(l, in, 1) > 0 || count(l, in).state > 0) found.what = lacking::recomputation;
   }
   return found;
 }
@@ -217,9 +225,11 @@ void name_variables(L const& l, shape in, naming& names) {
 template <auto const& Net>
 inline constexpr misfit misfit_of = find_misfit(Net.body, Net.input, Net.of_ids);
 
-/// The first layer of a network that has no code for a device.
+/// The first layer of a network that has no code for a device. Of one whose layers do not fit it is not
+/// asked: there are no shapes.
 template <auto const& Net, class Device>
-inline constexpr misfit unfinished_of = find_unfinished<Device>(Net.body, Net.input);
+inline constexpr misfit unfinished_of =
+    misfit_of<Net>.none() ? find_unfinished<Device>(Net.body, Net.input) : misfit{};
 
 /// Whether a network (a constexpr object with static storage) can be computed on such a device.
 template <auto const& Net, class Device>

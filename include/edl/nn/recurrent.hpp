@@ -8,6 +8,7 @@
 #include "edl/nn/carve.hpp"
 #include "edl/nn/initializer.hpp"
 #include "edl/nn/layer.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/nn/parallel.hpp"
 
 namespace edl::nn {
@@ -140,7 +141,10 @@ struct recurrent_core {
 /// one bias of 4 units. `forget_bias` is added within the forget gate; Keras adds it to the bias in the
 /// beginning instead. It runs on the processor.
 struct lstm {
-  int units = 0;
+  union {
+    int units = 0;
+    called<option::units> unit, hidden_size;
+  };
   bool reverse = false;
   bool last = false;
   float forget_bias = 1;
@@ -185,7 +189,10 @@ struct lstm {
 /// It is Keras' with `reset_after`. Columns are ordered z, r, n, kernels are (c, 3 units) and (units,
 /// 3 units), and there are two biases of 3 units. It runs on the processor.
 struct gru {
-  int units = 0;
+  union {
+    int units = 0;
+    called<option::units> unit, hidden_size;
+  };
   bool reverse = false;
   bool last = false;
   initializer kernel_initializer = glorot_uniform{};

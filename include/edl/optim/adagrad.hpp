@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -21,6 +22,11 @@ struct adagrad {
 
   /// "accumulator".
   constexpr slot_list slots() const { return {slot{"accumulator", initial_accumulator}}; }
+
+  constexpr bool options_fit() const {
+    return is_amount(learning_rate) && is_amount(weight_decay) && is_amount(initial_accumulator) &&
+           is_amount(epsilon);
+  }
 
   /// One step; see `optimizer`. For float and double.
   template <std::floating_point T>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -26,6 +27,11 @@ struct adam {
   /// "m", "v", and "v_max" with `amsgrad`.
   constexpr slot_list slots() const {
     return amsgrad ? slot_list{slot{"m"}, slot{"v"}, slot{"v_max"}} : slot_list{slot{"m"}, slot{"v"}};
+  }
+
+  constexpr bool options_fit() const {
+    return is_amount(learning_rate) && is_amount(weight_decay) && is_share(beta_1) && is_share(beta_2) &&
+           is_amount(epsilon);
   }
 
   /// One step; see `optimizer`. For float and double.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/adam.hpp"
 #include "edl/optim/optimizer.hpp"
@@ -29,6 +30,8 @@ struct adamw {
 
   /// Those of `adam`.
   constexpr slot_list slots() const { return as_adam().slots(); }
+
+  constexpr bool options_fit() const { return as_adam().options_fit(); }
 
   /// One step; see `optimizer`. For float and double.
   template <std::floating_point T>

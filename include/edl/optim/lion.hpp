@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -23,6 +24,10 @@ struct lion {
 
   /// "m".
   constexpr slot_list slots() const { return {slot{"m"}}; }
+
+  constexpr bool options_fit() const {
+    return is_amount(learning_rate) && is_amount(weight_decay) && is_share(beta_1) && is_share(beta_2);
+  }
 
   /// One step; see `optimizer`. For float and double.
   template <std::floating_point T>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -39,6 +40,10 @@ struct lookahead {
     slot_list all = of.slots();
     all.of[all.count++] = slot{"slow"};
     return all;
+  }
+
+  constexpr bool options_fit() const {
+    return edl::options_fit(of) && is_amount(learning_rate) && every > 0 && keep >= 0 && keep <= 1;
   }
 
   /// How much of the slow weights is kept after step number `step`, from 0; below 0: no looking back.

@@ -38,7 +38,8 @@ struct slot_list {
 
 /// An optimiser is a value: a rate and what `apply` does with it. That is one step of the rule on a span of
 /// weights, element by element. So any cut of the weights into ranges gives the same. `step` is the number of
-/// steps applied before, from 0; all spans are of one length.
+/// steps applied before, from 0; all spans are of one length. With `options_fit()` it says whether its
+/// options are in their ranges.
 template <class O>
 concept optimizer = std::copy_constructible<O> &&
                     requires(O const o, std::span<float> weights, view<float> gradients,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -30,6 +31,11 @@ struct rmsprop {
     if (centered) all.of[all.count++] = slot{"mean"};
     if (momentum != 0) all.of[all.count++] = slot{"momentum"};
     return all;
+  }
+
+  constexpr bool options_fit() const {
+    return is_amount(learning_rate) && is_amount(weight_decay) && is_share(rho) && is_share(momentum) &&
+           is_amount(epsilon);
   }
 
   /// One step; see `optimizer`. For float and double.

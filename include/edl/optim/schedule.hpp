@@ -7,9 +7,12 @@
 #include <limits>
 #include <numbers>
 
+#include "edl/core/options_fit.hpp"
+
 namespace edl {
 
-/// A learning rate as a function of the model's version (steps applied, from 0). Any callable is one.
+/// A learning rate as a function of the model's version (steps applied, from 0). Any callable is one. With
+/// `options_fit()` it says whether its options are in their ranges.
 template <class S>
 concept learning_rate_schedule = std::copy_constructible<S> && requires(S const s, std::uint64_t version) {
   { s(version) } -> std::convertible_to<float>;
@@ -29,6 +32,7 @@ struct is_a_schedule {
 /// The same rate forever.
 struct constant_rate {
   float rate;
+  constexpr bool options_fit() const { return is_amount(rate); }
   constexpr float operator()(std::uint64_t) const { return rate; }
 };
 
@@ -43,6 +47,11 @@ struct piecewise_constant {
   float rate;
   change then[8]{};
 
+  constexpr bool options_fit() const {
+    bool good = is_amount(rate);
+    for (change const& c : then) good = good && is_amount(c.rate);
+    return good;
+  }
   constexpr float operator()(std::uint64_t version) const {
     float now = rate;
     for (change const& c : then)
@@ -58,6 +67,7 @@ struct exponential_decay {
   std::uint64_t steps;
   bool staircase = false;
 
+  constexpr bool options_fit() const { return is_amount(rate) && is_amount(factor) && steps > 0; }
   float operator()(std::uint64_t version) const {
     double const turns = double(version) / double(steps);
     return float(double(rate) * std::pow(double(factor), staircase ? std::floor(turns) : turns));
@@ -71,6 +81,7 @@ struct cosine_decay {
   std::uint64_t steps;
   float end = 0;
 
+  constexpr bool options_fit() const { return is_amount(rate) && is_amount(end); }
   float operator()(std::uint64_t version) const {
     if (version >= steps) return end;
     double const way = double(version) / double(steps);
@@ -87,6 +98,7 @@ struct cosine_restarts {
   std::uint64_t factor = 1;  ///< above 0
   float end = 0;
 
+  constexpr bool options_fit() const { return is_amount(rate) && is_amount(end) && steps > 0 && factor > 0; }
   float operator()(std::uint64_t version) const {
     if (steps == 0) return end;
     std::uint64_t length = steps;
@@ -110,6 +122,7 @@ struct polynomial_decay {
   float end = 0;
   float power = 1;
 
+  constexpr bool options_fit() const { return is_amount(rate) && is_amount(end) && is_amount(power); }
   float operator()(std::uint64_t version) const {
     if (version >= steps) return end;
     double const left = 1 - double(version) / double(steps);
@@ -125,6 +138,9 @@ struct triangle {
   std::uint64_t peak, steps;
   float start = 0, end = 0;
 
+  constexpr bool options_fit() const {
+    return is_amount(rate) && is_amount(start) && is_amount(end) && peak <= steps;
+  }
   constexpr float operator()(std::uint64_t version) const {
     if (version >= steps) return end;
     bool const up = version < peak;
@@ -144,6 +160,7 @@ struct warmup {
   std::uint64_t steps;
   Schedule then;
 
+  constexpr bool options_fit() const { return edl::options_fit(then); }
   constexpr float operator()(std::uint64_t version) const
     requires learning_rate_schedule<Schedule>
   {

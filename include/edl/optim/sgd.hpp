@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -23,6 +24,10 @@ struct sgd {
 
   /// "momentum" where there is momentum.
   constexpr slot_list slots() const { return momentum != 0 ? slot_list{slot{"momentum"}} : slot_list{}; }
+
+  constexpr bool options_fit() const {
+    return is_amount(learning_rate) && is_amount(weight_decay) && is_share(momentum);
+  }
 
   /// One step; see `optimizer`. For float and double.
   template <std::floating_point T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "edl/core/hyperparameter.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/nn/literal.hpp"
@@ -22,10 +24,11 @@ template <literal Name, int Outputs, class Loss>
 struct named_head {
   using loss_type = Loss;
   static constexpr std::string_view name = Name.view();
-  static constexpr shape output{1, 1, Outputs};
+  static constexpr bool sized = Outputs > 0;
+  static_assert(sized, "edl: a head has at least one output");
+  static constexpr shape output{1, 1, sized ? Outputs : 1};
   static constexpr std::size_t labels = Loss::labels(output);
-  static_assert(Outputs > 0, "edl: a head has at least one output");
-  static_assert(loss_fits<Loss>(output),
+  static_assert(!sized || loss_fits<Loss>(output),
                 "edl: the loss of this head cannot be computed from so many outputs: `softmax_cross_entropy` "
                 "takes two or more");
   static_assert(!Loss::class_labels || labels == 1, "edl: a head of classes has one label");
@@ -34,7 +37,12 @@ struct named_head {
       "edl: the loss of this head compares samples with each other, and heads are computed one by one");
 
   Loss loss;
-  float weight = 1;
+  setting weight = 1.0f;  ///< from 0 on
+
+  /// The same with the weight that holds in a model with these hyperparameters.
+  named_head with(hyperparameter_view set) const {
+    return {loss, weight.resolve(set, "the weight of a head", 0, setting::unbounded)};
+  }
 
   static bool valid(float label) {
     if constexpr (std::same_as<typename Loss::label, std::int32_t>)
@@ -56,9 +64,10 @@ struct named_head {
   }
 };
 
-/// Names a head: `head<"stars", 5>(softmax_cross_entropy{}, 0.5f)` is of the next 5 outputs.
+/// Names a head: `head<"stars", 5>(softmax_cross_entropy{}, 0.5f)` is of the next 5 outputs. The weight may
+/// be a hyperparameter's: `set_by<&hyperparameters::stars>`.
 template <literal Name, int Outputs, class Loss>
-constexpr auto head(Loss loss, float weight = 1) {
+constexpr auto head(Loss loss, setting weight = 1.0f) {
   if constexpr (loss_function<Loss>) {
     return named_head<Name, Outputs, Loss>{loss, weight};
   } else {
@@ -84,11 +93,21 @@ struct head_list {
 
   std::tuple<Head...> all;
 
-  static constexpr bool fits(shape output) { return output.size() == all_outputs; }
+  static constexpr bool sized = (Head::sized && ...);  // or it has been said
+  static constexpr bool fits(shape output) { return !sized || output.size() == all_outputs; }
   constexpr bool options_fit(shape) const {
-    return std::apply([](auto const&... h) { return (nn::options_fit(h.loss, h.output) && ...); }, all);
+    auto const one = [](auto const& h) {
+      return h.weight.is_in(0, setting::unbounded) && nn::options_fit(h.loss, h.output);
+    };
+    return std::apply([&](auto const&... h) { return (one(h) && ...); }, all);
   }
   static constexpr std::size_t labels(shape) { return all_labels; }
+
+  /// The same with the weights that hold in a model with these hyperparameters. Throws as
+  /// `setting::resolve`.
+  head_list with(hyperparameter_view set) const {
+    return std::apply([&](auto const&... h) { return head_list{{h.with(set)...}}; }, all);
+  }
 
   /// Whether some head takes the label; the one below knows which head it is.
   static bool valid(label l, shape) { return (Head::valid(l) || ...); }
@@ -120,7 +139,7 @@ struct head_list {
     return std::get<index_of<Name>()>(all);
   }
 
-  /// See `loss_function`. Every label must be `valid` for its head.
+  /// See `loss_function`. Every label must be `valid` for its head. Weights are constants: see `with`.
   template <class T>
   double operator()(shape, int batch, view<T> outputs, view<label> truth,
                     std::span<std::type_identity_t<T>> gradients) const {
@@ -128,12 +147,13 @@ struct head_list {
     for (std::size_t i = 0; i < std::size_t(batch); ++i) {
       std::size_t output = i * all_outputs, first = i * all_labels;
       auto const one = [&](auto const& h) {
+        float const weight = h.weight.resolve({}, "the weight of a head", 0, setting::unbounded);
         std::size_t const n = h.output.size();
         auto const slope = gradients.empty() ? gradients : gradients.subspan(output, n);
-        total += double(h.weight) * h.with_labels(truth.subspan(first, h.labels), [&](auto labels_of_head) {
+        total += double(weight) * h.with_labels(truth.subspan(first, h.labels), [&](auto labels_of_head) {
           return h.loss(h.output, 1, outputs.subspan(output, n), labels_of_head, slope);
         });
-        for (T& d : slope) d *= T(h.weight) / T(batch);
+        for (T& d : slope) d *= T(weight) / T(batch);
         output += n;
         first += h.labels;
       };
@@ -147,6 +167,13 @@ struct head_list {
 template <class... Head>
 constexpr head_list<Head...> heads(Head... all) {
   static_assert(sizeof...(Head) > 1, "edl: heads are at least two");
+  constexpr auto twins = [] {
+    std::string_view const names[] = {Head::name...};
+    for (auto const& one : names)
+      if (std::ranges::count(names, one) > 1) return true;
+    return false;
+  };
+  static_assert(!twins(), "edl: two heads of the model's `loss` have the same name");
   return {{all...}};
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: edl::nn::dense.* has no non-static data member named .unit
+// rejects: edl: an option of this layer is out of range
+// facts: layer_receives<0, edl::nn::conv2d, .*fit::option_out_of_range>
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;
 
 struct net {
-  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.unit = 2});
+  static constexpr auto network =
+      nn::sequential(nn::features{.count = 4}, nn::conv2d{.filters = 2, .kernel = 0}, nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
   static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
     into.features = record.floats("x");

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: this layer cannot follow the one before it: it takes ids
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct net {
+  static constexpr auto network = nn::sequential(
+      nn::features{.count = 8}, nn::masked(nn::dense{.units = 3, .each_place = true}, nn::global_max_pool{}),
+      nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }
