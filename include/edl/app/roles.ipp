@@ -236,7 +236,8 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   job const& j = a.job;
   train::records const r = train::open_records(j, p.open, log);
   bool const side_by_side = s.platform == "process";
-  worker::trainer_options options = train::trainer_options_of(j, side_by_side ? j.num_workers : 1, int(s.id));
+  worker::trainer_options options =
+      train::trainer_options_of(j, p, side_by_side ? j.num_workers : 1, int(s.id));
   options.cuda.alone = side_by_side;
   auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));

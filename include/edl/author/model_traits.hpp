@@ -17,6 +17,7 @@
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metric/mean_loss.hpp"
+#include "edl/optim/rates.hpp"
 #include "edl/optim/rule.hpp"
 #include "edl/optim/schedule.hpp"
 #include "edl/optim/sgd.hpp"
@@ -52,6 +53,16 @@ constexpr auto schedule_of(author::hyperparameters_of<Model> const& h) {
     return Model::schedule;
   else
     return constant_rate{float(optimizer_of<Model>(h).learning_rate)};
+}
+
+template <class Model>
+constexpr rates rates_of(author::hyperparameters_of<Model> const& h) {
+  if constexpr (sets_rates<Model>)
+    return Model::rates(h);
+  else if constexpr (good_rates<Model>)
+    return Model::rates;
+  else
+    return {};
 }
 
 template <class Model>

@@ -41,6 +41,8 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.outputs = network::output.size();
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(
       model_traits<Model>::make_rule(set, biases_of(p.layout)));
+  auto const rates = edl::detail::rates_of<Model>(set);
+  p.rates.assign(rates.parts().begin(), rates.parts().end());
   p.set = describe(set);
   p.with = [](train::hyperparameters const& other) {
     return make_program<Model>(with_values<hyperparameters_of<Model>>(other));

@@ -8,6 +8,7 @@
 #include "edl/optim/lion.hpp"
 #include "edl/optim/lookahead.hpp"
 #include "edl/optim/optimizer.hpp"
+#include "edl/optim/rates.hpp"
 #include "edl/optim/rmsprop.hpp"
 #include "edl/optim/rule.hpp"
 #include "edl/optim/schedule.hpp"

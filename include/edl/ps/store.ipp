@@ -39,7 +39,8 @@ EDL_INLINE void fill_slots(std::span<float> slots, std::size_t stride, update_ru
 
 EDL_INLINE store::store(store_options options)
     : options_(options),
-      rule_(options.rule, options.moving_average),
+      rated_(options.rule, options.rates.elements),
+      rule_(rated_, options.moving_average),
       parameters_(detail::parameters_among(options)),
       slot_stride_((parameters_ + detail::floats_per_line - 1) / detail::floats_per_line *
                    detail::floats_per_line),

@@ -26,7 +26,7 @@ master::job_options master_options(job const& j, program const& p, records const
 
 /// How worker number `id` computes. Its threads are what the command line says, or its share of the cores
 /// that are granted to it and to `workers` − 1 others. These take the GPUs that they see in turn.
-worker::trainer_options trainer_options_of(job const& j, int workers, int id);
+worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id);
 
 /// How a worker of the job works.
 worker::session_options session_options_of(job const& j, program const& p);
