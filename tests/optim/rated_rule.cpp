@@ -36,7 +36,10 @@ std::vector<float> trained(edl::update_rule const& rule, std::vector<std::size_t
 /// A part has the bits of a model that has that rate as a whole.
 template <class Optimizer>
 void parts_have_their_rates(Optimizer const& o) {
-  edl::rule const plain(o, edl::exponential_decay{.rate = 0.05f, .factor = 0.5f, .steps = 3}, {{150, 170}});
+  edl::rule const plain(
+      o, edl::exponential_decay{.rate = 0.05f, .factor = 0.5f, .steps = 3},
+      {.variables = {{"kernel", {15, 10}, 0}, {"bias", {20}, 150}, {"more", {2830, 1}, 170}},
+       .parameters = size});
   edl::rated_rule const rule(plain, rated);
   CHECK(rule.slots() == plain.slots());
   CHECK(rule.learning_rate(2) == plain.learning_rate(2));

@@ -308,7 +308,7 @@ TEST_CASE("biases are spared in whatever range a store keeps") {
       32,
       2};
   edl::rule const rule(edl::sgd{.weight_decay = 0.5f, .decay_biases = false}, edl::constant_rate{0.5f},
-                       edl::biases_of(layout));
+                       layout);
   auto const trained = [&](std::vector<std::size_t> const& edges) {
     std::vector<float> all;
     for (std::size_t i = 0; i + 1 < edges.size(); ++i) {

@@ -22,6 +22,7 @@
 #include "edl/optim/decay.hpp"
 #include "edl/optim/on_accelerator.hpp"
 #include "edl/optim/part_rates.hpp"
+#include "edl/optim/whole_optimizer.hpp"
 #include "edl/train/learner.hpp"
 #include "edl/train/trainers.hpp"
 #include "edl/worker/trainer.hpp"
@@ -69,7 +70,8 @@ class model_learner final : public train::learner {
   static constexpr bool weighted = sample_type::weighted;
   static constexpr std::size_t labels = traits::loss_type::labels(output);
   static constexpr bool classes = traits::loss_type::class_labels;
-  static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
+  static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type> &&
+                                           !whole_optimizer<typename traits::optimizer_type>;
   static constexpr bool plans_lengths = nn::plans_lengths(Model::network.start);
 
  public:

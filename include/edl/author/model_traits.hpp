@@ -8,7 +8,7 @@
 #include "edl/author/hyperparameters.hpp"
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_sentences.hpp"
-#include "edl/core/partition.hpp"
+#include "edl/core/layout.hpp"
 #include "edl/data/augment.hpp"
 #include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
@@ -127,9 +127,9 @@ struct model_traits {
   }();
 
   /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise),
-  /// with the network's biases.
-  static rule_type make_rule(hyperparameters const& h = {}, std::vector<element_range> biases = {}) {
-    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h), std::move(biases)};
+  /// for the variables of the network.
+  static rule_type make_rule(hyperparameters const& h = {}, parameter_layout const& of = {}) {
+    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h), of};
   }
 
   static constexpr bool augments = detail::good_augmentation<Model>;

@@ -13,6 +13,9 @@ namespace edl {
 std::vector<bool> matching_names(std::vector<std::string> const& names, std::string_view patterns,
                                  std::string const& what, std::string_view kind);
 
+/// Whether one of `patterns` matches a name.
+bool matches_name(std::string_view patterns, std::string const& name);
+
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY

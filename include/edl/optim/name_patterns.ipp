@@ -14,6 +14,16 @@
 
 namespace edl {
 
+EDL_INLINE bool matches_name(std::string_view patterns, std::string const& name) {
+  for (std::size_t begin = 0; begin < patterns.size();) {
+    std::size_t const end = std::min(patterns.find(',', begin), patterns.size());
+    std::string const pattern(patterns.substr(begin, end - begin));
+    begin = end + 1;
+    if (::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
+  }
+  return false;
+}
+
 EDL_INLINE std::vector<bool> matching_names(std::vector<std::string> const& names, std::string_view patterns,
                                             std::string const& what, std::string_view kind) {
   std::vector<bool> matched(names.size());

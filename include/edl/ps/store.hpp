@@ -235,6 +235,7 @@ class store {
     std::vector<row_sums> rows{};       // accumulated, by table
   };
 
+  void check_cuts(std::vector<checkpoint::segment> const& segments) const;
   void start(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments);
   void start_anew(std::uint64_t version);
   template <class Work>

@@ -86,6 +86,19 @@ EDL_INLINE void store::start(std::vector<checkpoint::segment> segments,
   place();
 }
 
+/// Elements of one variable that have counted other minibatches than the rest make no step with it.
+EDL_INLINE void store::check_cuts(std::vector<checkpoint::segment> const& segments) const {
+  auto const borders = rule_.borders();
+  if (borders.empty()) return;
+  for (checkpoint::segment const& s : segments)
+    if (!std::ranges::binary_search(borders, s.elements.first))
+      throw error(fmt::format(
+          "servers had counted different minibatches in parts of one variable (it has element {}), and the "
+          "model's optimizer now needs variables whole: begin a new --checkpoint_dir with "
+          "--checkpoint_dir_for_init, which takes the weights",
+          s.elements.first));
+}
+
 EDL_INLINE void store::place() {
   behind_ = false;
   if (there_) there_->place(variables_.read(), slots_.read(), slot_stride_);
@@ -147,6 +160,7 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
                               {.remove = [&](std::size_t t, std::uint64_t id) { tables[t]->remove(id); },
                                .put = [&](std::size_t t, sparse::row_header const& h,
                                           view<float> row) { tables[t]->put(h, row); }});
+  if (what == history::kept) check_cuts(segments);
   variables_ = std::move(variables);
   slots_ = std::move(slots);
   tables_ = std::move(tables);

@@ -102,12 +102,15 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   return o;
 }
 
+EDL_INLINE int threads_of(job const& j, int processes) {
+  return j.num_threads > 0 ? j.num_threads : std::max(1, granted_cores() / std::max(1, processes));
+}
+
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,
           .on = j.device,
-          .device = {.threads = j.num_threads > 0 ? j.num_threads
-                                                  : std::max(1, granted_cores() / std::max(1, workers)),
+          .device = {.threads = threads_of(j, workers),
                      .kernels = detail::kernels_of(j),
                      .kernel_cache = detail::kernel_cache_of(j),
                      .precision = j.precision == precision::tf32 ? precision::float32 : j.precision},
@@ -153,6 +156,7 @@ EDL_INLINE std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table) {
 
 EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
                                               std::uint32_t part, std::uint32_t parts) {
+  p.rule->check(p.layout);
   std::vector<sparse::table_options> tables;
   for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t)
     tables.push_back({.width = p.embeddings.tables[t].width,
@@ -162,7 +166,7 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
                       .remembers_removed =
                           j.what == command::train && !j.checkpoint_dir.empty() && j.delta_checkpoints > 0});
   return {.layout = p.layout,
-          .elements = partition(p.layout.size(), parts, part),
+          .elements = partition(p.layout.size(), parts, part, p.layout.borders),
           .slots = partition(sparse::hash_slots, parts, part),
           .tables = std::move(tables),
           .rule = *p.rule,
