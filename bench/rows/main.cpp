@@ -102,7 +102,7 @@ int run(edl::cli::command_line const& l) {
                                     co_await r.reply(answer);
                                   });
   edl::net::channel to_master(at_worker, master.addresses(), "the master");
-  edl::worker::remote_parameters parameters(at_worker, to_master, {}, 16, 16, false, layout.tables);
+  edl::worker::remote_parameters parameters(at_worker, to_master, {}, layout);
 
   edl::sparse::embedding_layout const embeddings{.tables = layout.tables,
                                                  .initials = {edl::nn::uniform{}},

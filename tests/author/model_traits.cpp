@@ -47,6 +47,23 @@ struct spares_biases {
   static void feed(edl::example const&, edl::sample<spares_biases>&, edl::mode) {}
 };
 
+struct rated {
+  struct hyperparameters {
+    float body = 0.5f;
+  };
+  static constexpr auto network = some_network;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static auto rates(hyperparameters const& set) { return edl::rates{{"dense/kernel", set.body}}; }
+  static void feed(edl::example const&, edl::sample<rated>&, edl::mode) {}
+};
+
+struct rated_alike {
+  static constexpr auto network = some_network;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static constexpr edl::rates rates{{"dense/kernel", 0.1f}, {"*", 2.0f}};
+  static void feed(edl::example const&, edl::sample<rated_alike>&, edl::mode) {}
+};
+
 struct everything {
   static constexpr auto network = some_network;
   static constexpr edl::nn::sigmoid_cross_entropy loss{};
@@ -118,6 +135,7 @@ struct wrong {
 static_assert(edl::detail::has_loss<wrong> && !edl::detail::some_loss<wrong>);
 static_assert(edl::detail::has_optimizer<wrong> && !edl::detail::some_optimizer<wrong>);
 static_assert(edl::detail::misspells_optimizer<wrong> && edl::detail::misspells_metrics<wrong>);
+static_assert(edl::detail::has_rates<rated_alike> && !edl::detail::has_rates<wrong>);
 static_assert(!edl::detail::misspells_optimizer<everything> && !edl::detail::misspells_metrics<everything>);
 static_assert(edl::detail::has_feed<wrong> && !edl::detail::has_metrics<wrong>);
 
@@ -167,6 +185,20 @@ TEST_CASE("a model that spares biases has a rule that knows where they lie") {
   std::vector<float> weights(10, 4), gradients(10, 0);
   program.rule->apply_at(0, weights, gradients, {}, 0.5f, 0);
   CHECK(weights == std::vector<float>{4, 4, 4, 4, 3, 3, 3, 3, 4, 4});
+}
+
+TEST_CASE("rates for parts are an object, or a function of hyperparameters") {
+  static_assert(edl::is_whole<rated> && edl::is_whole<rated_alike>);
+  auto program = edl::author::make_program<rated_alike>();
+  REQUIRE(program.rates.size() == 2);
+  CHECK(program.rates[1].names == "*");
+  CHECK(program.rates[1].factor == 2);
+  program = edl::author::make_program<rated>();
+  REQUIRE(program.rates.size() == 1);
+  CHECK(program.rates[0].names == "dense/kernel");
+  CHECK(program.rates[0].factor == 0.5f);
+  CHECK(edl::author::make_program<rated>({.body = 3}).rates[0].factor == 3);
+  CHECK(edl::author::make_program<smallest>().rates.empty());
 }
 
 TEST_CASE("a schedule is an object or a function") {

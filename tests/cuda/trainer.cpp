@@ -198,6 +198,29 @@ TEST_CASE("a GPU spares biases weight decay, and nothing else") {
   }
 }
 
+TEST_CASE("a GPU makes steps of parts at their own rates") {
+  if (!gpu_or_skip()) return;
+  auto const stepped = [](std::vector<edl::rated_range> const& rated) {
+    auto const t = trainer_on_gpu<decaying<false>>({.rated = rated});
+    edl::arena* const there = t->arena();
+    REQUIRE(there);
+    std::vector<float> variables(t->variables().size(), 2.0f), none;
+    there->place(variables, none, 1);
+    CHECK(std::isfinite(t->train(batch_of(*t, {1, 2, 3, 5}), 1, {})));
+    there->step(0.5f, 0);
+    there->fetch(variables, none);
+    return variables;
+  };
+  auto const all = stepped({}), some = stepped({{{2, 4}, 0.5f}, {{4, 10}, 2}});
+  // gamma (2), beta (2), kernel (2, 3), bias (3)
+  for (std::size_t i = 0; i < 13; ++i) {
+    CAPTURE(i);
+    float const factor = i >= 2 && i < 4 ? 0.5f : i >= 4 && i < 10 ? 2.0f : 1.0f;
+    CHECK(some[i] - 2 == doctest::Approx(factor * (all[i] - 2)));
+  }
+  CHECK(all[7] != 2);
+}
+
 TEST_CASE("samples that are kept on the GPU train to the same bits as those that are fed each time") {
   if (!gpu_or_skip()) return;
   using enum edl::worker::keep_samples;

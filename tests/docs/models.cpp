@@ -16,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 18, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 20, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -36,8 +36,8 @@ constexpr auto block =
 #include "models-10.inc"
 #include "models-13.inc"
 #include "models-14.inc"
-#include "models-15.inc"
-#include "models-16.inc"
+#include "models-17.inc"
+#include "models-18.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
@@ -58,8 +58,19 @@ struct picture {
     into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-17.inc"
+#include "models-15.inc"
+#include "models-19.inc"
 #include "models-9.inc"
+};
+
+struct tuned {
+  struct hyperparameters {
+    float body = 0.1f;
+  };
+  static constexpr auto network = picture::network;
+  static constexpr nn::softmax_cross_entropy loss{};
+#include "models-16.inc"
+  static void feed(edl::example const&, edl::sample<tuned>&, edl::mode) {}
 };
 
 void picture::on_predictions(edl::shape, int, edl::view<float>, int) {}
@@ -68,7 +79,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-18.inc"
+#include "models-20.inc"
 
 }  // namespace
 
@@ -99,6 +110,17 @@ TEST_CASE("the hyperparameters of the documents reach the optimiser, a head's we
   CHECK(edl::detail::loss_of<pets>(set).of<"age">().weight.resolve({}, "it", 0, 1) == 0);
   CHECK(std::get<0>(edl::detail::augmentation_of<pets>(set).all).padding == 8);
   CHECK(edl::author::model_learner<pets>(edl::cpu::open({}), {}, set).facts().output.size() == 4);
+}
+
+TEST_CASE("parts of the documents' models have rates of their own") {
+  auto const dense = [](edl::train::program const& p) {
+    auto const parts = edl::rates_of_parts(p.layout, p.rates, "");
+    REQUIRE_FALSE(parts.elements.empty());
+    CHECK(parts.elements.front().factor == 0.1f);
+    return parts.elements.back().factor;
+  };
+  CHECK(dense(edl::author::make_program<picture>()) == 2);
+  CHECK(dense(edl::author::make_program<tuned>()) == 0.1f);
 }
 
 TEST_CASE("the model of several inputs in the documents can be trained") {

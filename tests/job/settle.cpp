@@ -84,6 +84,12 @@ TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
   CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));
 }
 
+TEST_CASE("rates for parts are names and factors") {
+  CHECK(job({"train", "--training_data=d", "--rates=conv2d*=0.1,dense=2"}).rates == "conv2d*=0.1,dense=2");
+  for (char const* rates : {"--rates=conv2d*", "--rates=conv2d*=0"})
+    CHECK(contains(refusal({"train", "--training_data=d", rates}), "--freeze leaves variables as they are"));
+}
+
 TEST_CASE("servers keep a range at least, and a part of it in as many copies as there are servers") {
   auto const j = job({"train", "--training_data=d", "--num_ps_pods=2", "--ps_replicas=2"});
   CHECK(j.ps_ranges == 2);

@@ -114,6 +114,15 @@ struct wide : tiny {
                      nn::relu{}, nn::batch_norm{}, nn::dense{.units = 3});
 };
 
+/// With TINY_OPTIMIZER: one that needs whole variables.
+struct by_lamb : tiny {
+  static constexpr edl::lamb optimizer{.learning_rate = 0.02f, .weight_decay = 0.01f, .decay_biases = false};
+};
+struct by_muon : tiny {
+  static constexpr edl::muon optimizer{
+      .learning_rate = 0.02f, .adamw_for = "dense_1/kernel", .weight_decay = 0.01f};
+};
+
 /// With TINY_PREPARED: a model that looks at its data before it begins. The kernel that is not trained is the
 /// mean of the records.
 struct prepared {
@@ -173,6 +182,8 @@ static void come_late() {
 int main(int argc, char** argv) {
   come_late();
   if (std::getenv("TINY_TABLES")) return edl::run<tabled>(argc, argv);
+  if (char const* by = std::getenv("TINY_OPTIMIZER"))
+    return by == std::string_view("lamb") ? edl::run<by_lamb>(argc, argv) : edl::run<by_muon>(argc, argv);
   if (std::getenv("TINY_PREPARED")) return edl::run<prepared>(argc, argv);
   return std::getenv("TINY_WIDE") ? edl::run<wide>(argc, argv) : edl::run<tiny>(argc, argv);
 }

@@ -50,8 +50,7 @@ struct run {
 /// Biases get the bits of an optimiser without decay, all else those of one that decays everything.
 template <class Optimizer>
 void spares(Optimizer decays_all, Optimizer spares_some, Optimizer decays_none) {
-  auto const biases = edl::biases_of(layout());
-  auto const make = [&](Optimizer const& o) { return edl::rule(o, edl::constant_rate{0.03f}, biases); };
+  auto const make = [&](Optimizer const& o) { return edl::rule(o, edl::constant_rate{0.03f}, layout()); };
   auto const all = make(decays_all), some = make(spares_some), none = make(decays_none);
   run const with(all, {166}), without(none, {166}), whole(some, {166});
   REQUIRE(!check::same_bits(with.weights, without.weights));
@@ -91,7 +90,7 @@ TEST_CASE("an optimiser may spare biases, with the same bits for any ranges") {
 
 TEST_CASE("without a gradient a bias stays, and a kernel shrinks") {
   edl::rule const rule(edl::sgd{.weight_decay = 0.5f, .decay_biases = false}, edl::constant_rate{0.03f},
-                       edl::biases_of(layout()));
+                       layout());
   run const still(rule, {166}, 0);
   auto const start = check::normal<float>(166, 1, 0);
   CHECK(still.weights[100] == start[100]);

@@ -80,7 +80,13 @@ TEST_CASE("after the first step the average is the weights, and without a decay 
 TEST_CASE("a rule that spares biases its decay does so below an average, in any block") {
   constexpr std::size_t size = 5000, first = 300;
   edl::rule const spares(edl::adam{.weight_decay = 0.1f, .decay_biases = false}, edl::constant_rate{0.01f},
-                         {{250, 310}, {2400, 2600}, {5290, 6000}});
+                         {.variables = {{"a/kernel", {25, 10}, 0},
+                                        {"a/bias", {60}, 250},
+                                        {"b/kernel", {2090, 1}, 310},
+                                        {"b/bias", {200}, 2400},
+                                        {"c/kernel", {2690, 1}, 2600},
+                                        {"c/bias", {710}, 5290}},
+                          .parameters = 6000});
   edl::moving_average const rule(spares, 0.9);
   auto const stepped = [&](edl::update_rule const& with) {
     std::vector<float> weights(size, 1), gradients(size, 0.5f);

@@ -268,13 +268,47 @@ TEST_CASE("a range of carried state alone") {
   CHECK(s.version() == 1);
 }
 
+TEST_CASE("parts have their rates in whatever range a store keeps, and under an average") {
+  edl::parameter_layout const layout{
+      {{"dense/kernel", {5, 4}, 0}, {"dense/bias", {4}, 20}, {"out/kernel", {4, 2}, 24}, {"mean", {2}, 32}},
+      32,
+      2};
+  edl::rule const rule(edl::sgd{}, edl::constant_rate{0.5f});
+  std::vector<edl::rate_of> const parts{{"*bias", 2}, {"out*", 0.5f}};
+  auto const trained = [&](std::vector<std::size_t> const& edges, double average) {
+    std::vector<float> all;
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+      store s({.layout = layout,
+               .elements = {edges[i], edges[i + 1]},
+               .rule = rule,
+               .when = at_once,
+               .moving_average = average,
+               .rates = edl::rates_of_parts(layout, parts, "")});
+      s.configure([](std::size_t, std::span<float> into) { std::ranges::fill(into, 4.0f); });
+      s.push(batch(0), 0, std::vector<float>(s.parameters(), 1), std::vector<float>(s.state(), 1));
+      auto const now = values(s.current());
+      all.insert(all.end(), now.begin(), now.end());
+    }
+    return all;
+  };
+  std::vector<float> expected(34, 3.5f);
+  std::fill_n(expected.begin() + 20, 4, 3.0f);
+  std::fill_n(expected.begin() + 24, 8, 3.75f);
+  std::fill_n(expected.begin() + 32, 2, 5.0f);
+  for (double const average : {0.0, 0.5}) {
+    CHECK(trained({0, 34}, average) == expected);
+    CHECK(trained({0, 16, 32, 34}, average) == expected);
+    CHECK(trained({0, 21, 23, 34}, average) == expected);
+  }
+}
+
 TEST_CASE("biases are spared in whatever range a store keeps") {
   edl::parameter_layout const layout{
       {{"dense/kernel", {5, 4}, 0}, {"dense/bias", {4}, 20}, {"out/kernel", {4, 2}, 24}, {"mean", {2}, 32}},
       32,
       2};
   edl::rule const rule(edl::sgd{.weight_decay = 0.5f, .decay_biases = false}, edl::constant_rate{0.5f},
-                       edl::biases_of(layout));
+                       layout);
   auto const trained = [&](std::vector<std::size_t> const& edges) {
     std::vector<float> all;
     for (std::size_t i = 0; i + 1 < edges.size(); ++i) {

@@ -73,6 +73,21 @@ TEST_CASE("rows are trained with the minibatch, once, however often it is pushed
   CHECK(row(s, 3) == 0);
 }
 
+TEST_CASE("rows of a table have the rate that is the table's") {
+  for (policy const* when : std::vector<policy const*>{&at_once, &pairs}) {
+    store s({.layout = layout,
+             .elements = {0, 6},
+             .slots = {0, 4096},
+             .tables = {from_zero},
+             .rule = adding,
+             .when = *when,
+             .rates = edl::rates_of_parts(layout, {}, "words=0.25")});
+    push(s, of(0), {1}, 2);
+    push(s, of(1), {1}, 2);
+    CHECK(row(s, 1) == (when == &pairs ? 0.5f : 1.0f));
+  }
+}
+
 TEST_CASE("minibatches that are a step together give rows their mean, over those without the row, too") {
   store s = make(pairs);
   CHECK(push(s, of(0), {1, 2}, 1).version == 0);

@@ -270,6 +270,37 @@ TEST_CASE("training begins with what fits of another model, and what is frozen s
   CHECK(edl::checkpoint::model_reader(dir / "all/model.safetensors").read("dense/kernel").values != kernel);
 }
 
+TEST_CASE("parts have rates of their own in every strategy, and the model's are the user's to change") {
+  job::scratch const dir;
+  auto const variables = [&](lines const& how, char const* rates) {
+    std::string const out = dir / "out";
+    job::run j(train(with(how, {std::string("--rates=") + rates, "--output=" + out})));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    edl::checkpoint::model_reader const trained(out + "/model.safetensors");
+    return std::pair(trained.read("dense/kernel").values, trained.read("dense_1/kernel").values);
+  };
+  auto const [first, last] = variables({}, "");
+  auto const [slow, after] = variables({}, "dense/*=1e-30");
+  CHECK(variables({}, "dense/*=1e-30,dense/kernel=1,dense/bias=1").first == first);
+  auto const initial = [&](std::string const& name) {
+    job::run j(train({"--freeze=" + name, "--output=" + dir / "frozen"}));
+    CHECK(j.wait() == 0);
+    return edl::checkpoint::model_reader(dir / "frozen/model.safetensors").read(name).values;
+  };
+  auto const begin = initial("dense/kernel"), last_begin = initial("dense_1/kernel");
+  CHECK(slow == begin);
+  CHECK(slow != first);
+  CHECK(after != last);
+  for (lines const& how :
+       {several, lines{"--num_ps_pods=2", "--num_workers=2", "--use_async", "--get_model_steps=3"},
+        lines{"--num_workers=2", "--distribution_strategy=AllreduceStrategy"}}) {
+    auto const [kernel, other] = variables(how, "dense/*=1e-30");
+    CHECK(kernel == begin);
+    CHECK(other != last_begin);
+  }
+}
+
 TEST_CASE("a job that began with another model goes on from its own checkpoints") {
   job::scratch const dir;
   write_other_model(dir / "other.safetensors");
@@ -323,6 +354,8 @@ TEST_CASE("what fits in part is refused without the flag, which the error names"
   refused({"--checkpoint_dir_for_init=" + dir / "alien.safetensors", "--skip_mismatch"},
           "a file of others needs weight_names in the model");
   refused({"--freeze=dense/kernl"}, "'dense/kernl' matches no variable that is trained; did you mean");
+  refused({"--rates=dense/kernl=2"},
+          "'dense/kernl' matches no variable or table that is trained; did you mean");
 }
 
 TEST_CASE("rows of tables come from an exported model, and a line says where there are none") {

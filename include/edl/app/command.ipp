@@ -151,7 +151,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   }
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   if (a.job.explain_plan) {
-    p.explain(std::cout, train::trainer_options_of(a.job, std::max(1, a.job.num_workers), 0));
+    p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     return 0;
   }
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name

@@ -22,6 +22,7 @@
 #include "edl/collective/meeting.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
+#include "edl/device/cpu/team.hpp"
 #include "edl/net/channel.hpp"
 #include "edl/net/listener.hpp"
 #include "edl/net/node.hpp"
@@ -95,6 +96,10 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings co
     throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
                                   s.id, j.num_ps_pods, count));
   auto const when = train::policy_of(j);
+  // Steps of whole variables have much to do; the others are bounded by memory.
+  int const side_by_side = s.platform == "process" ? j.num_ps_pods : 1;
+  thread_team team(p.layout.borders.empty() ? 1 : train::threads_of(j, side_by_side));
+  p.rule->share([&team](std::function<void(int)> const& work) { team.run(team.size(), work); });
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
   ps::server server(
@@ -236,16 +241,17 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   job const& j = a.job;
   train::records const r = train::open_records(j, p.open, log);
   bool const side_by_side = s.platform == "process";
-  worker::trainer_options options = train::trainer_options_of(j, side_by_side ? j.num_workers : 1, int(s.id));
+  worker::trainer_options options =
+      train::trainer_options_of(j, p, side_by_side ? j.num_workers : 1, int(s.id));
   options.cuda.alone = side_by_side;
   auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
   if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::identity const me{s.id, node.options().self.incarnation};
-  worker::remote_parameters parameters(node, master, me, p.layout.size(), p.layout.parameters,
-                                       j.gradients == gradient_format::bfloat16, p.layout.tables);
+  worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });

@@ -22,6 +22,8 @@
 #include "edl/nn/takes_ids.hpp"
 #include "edl/optim/decay.hpp"
 #include "edl/optim/on_accelerator.hpp"
+#include "edl/optim/part_rates.hpp"
+#include "edl/optim/whole_optimizer.hpp"
 #include "edl/train/learner.hpp"
 #include "edl/train/trainers.hpp"
 #include "edl/worker/trainer.hpp"
@@ -80,7 +82,8 @@ class model_learner final : public train::learner {
   static constexpr bool weighted = sample_type::weighted;
   static constexpr std::size_t labels = traits::loss_type::labels(output);
   static constexpr bool classes = traits::loss_type::class_labels;
-  static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type>;
+  static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type> &&
+                                           !whole_optimizer<typename traits::optimizer_type>;
   static constexpr bool plans_lengths = nn::plans_lengths(Model::network.start);
 
  public:
@@ -104,6 +107,7 @@ class model_learner final : public train::learner {
                         .loss_on_gpu = nn::runs_on_accelerator(edl::detail::loss_of<Model>(set)),
                         .optimizer_on_gpu = optimizer_on_gpu}),
         set_(set),
+        rated_(o.rated),
         net_({.max_batch = o.max_batch,
               .seed = o.seed,
               .device = std::move(on),
@@ -199,11 +203,15 @@ class model_learner final : public train::learner {
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
-    if constexpr (optimizer_on_gpu) {
-      if (spared_.empty()) return step_on(gpu, optimizer_, weights, gradients, slots, rate, step);
-      step_in_parts(optimizer_, spared_, 0, weights, gradients, slots,
-                    [&](auto const& o, out w, in g, auto s) { step_on(gpu, o, w, g, s, rate, step); });
-    }
+    if constexpr (optimizer_on_gpu)
+      for_each_rate(rated_, {0, weights.size()}, [&](element_range r, float factor) {
+        std::vector<out> own(slots.begin(), slots.end());
+        for (out& s : own) s = s.subspan(r.first, r.size());
+        step_in_parts(optimizer_, spared_, r.first, weights.subspan(r.first, r.size()),
+                      gradients.subspan(r.first, r.size()), own, [&](auto const& o, out w, in g, auto s) {
+                        step_on(gpu, o, w, g, s, factor * rate, step);
+                      });
+      });
   }
 
  private:
@@ -248,6 +256,7 @@ class model_learner final : public train::learner {
   }
 
   hyperparameters set_;
+  std::vector<rated_range> rated_;
   typename traits::loss_type loss_ = edl::detail::loss_of<Model>(set_);
   typename traits::optimizer_type optimizer_ = edl::detail::optimizer_of<Model>(set_);
   std::vector<element_range> spared_ =

@@ -23,6 +23,7 @@
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/optim/optimizer.hpp"
+#include "edl/optim/rates.hpp"
 #include "edl/optim/schedule.hpp"
 #include "edl/train/initial_variables.hpp"
 
@@ -47,6 +48,9 @@ struct names_metrics {
 };
 struct names_schedule {
   int schedule;
+};
+struct names_rates {
+  int rates;
 };
 struct names_augmentation {
   int augmentation;
@@ -83,6 +87,8 @@ template <class Model>
 concept has_metrics = derivable<Model> && !requires { &beside<Model, names_metrics>::metrics; };
 template <class Model>
 concept has_schedule = derivable<Model> && !requires { &beside<Model, names_schedule>::schedule; };
+template <class Model>
+concept has_rates = derivable<Model> && !requires { &beside<Model, names_rates>::rates; };
 template <class Model>
 concept has_augmentation =
     derivable<Model> && !requires { &beside<Model, names_augmentation>::augmentation; };
@@ -151,6 +157,11 @@ struct schedule_member<Model> {
 };
 
 template <class Model>
+concept sets_rates = requires(author::hyperparameters_of<Model> const& h) {
+  requires std::same_as<decltype(Model::rates(h)), rates>;
+};
+
+template <class Model>
 concept sets_augmentation = requires(author::hyperparameters_of<Model> const& h) {
   requires std::is_class_v<decltype(Model::augmentation(h))>;
 };
@@ -196,6 +207,15 @@ concept some_schedule = sets_schedule<Model> || requires {
 };
 template <class Model>
 concept good_schedule = some_schedule<Model> && learning_rate_schedule<typename schedule_member<Model>::type>;
+
+template <class Model>
+concept constant_rates = requires {
+  requires constant<Model::rates>;
+  requires std::same_as<std::remove_cvref_t<decltype(Model::rates)>, rates>;
+  requires Model::rates.valid();
+};
+template <class Model>
+concept good_rates = sets_rates<Model> || constant_rates<Model>;
 
 template <class Model>
 concept some_augmentation = sets_augmentation<Model> || requires {
@@ -252,10 +272,12 @@ inline constexpr bool good_options = [] {
   bool const optimizes = good_optimizer<Model> || !has_optimizer<Model>;
   bool const measures = good_metrics<Model> || !has_metrics<Model>;
   bool const schedules = good_schedule<Model> || !has_schedule<Model>;
+  bool const rated = good_rates<Model> || !has_rates<Model>;
   bool const augments = good_augmentation<Model> || !has_augmentation<Model>;
   bool const evaluates = good_evaluation<Model> || !has_evaluation<Model>;
   bool const views = augments_pictures<Model> || good_evaluation<Model>;
-  return optimizes && measures && schedules && augments && evaluates && (of_pictures<Model> || !views);
+  return optimizes && measures && schedules && rated && augments && evaluates &&
+         (of_pictures<Model> || !views);
 }();
 
 template <class Model>
@@ -263,9 +285,10 @@ inline constexpr bool no_misspelling = [] {
   bool const optimizer = has_optimizer<Model> || !misspells_optimizer<Model>;
   bool const metrics = has_metrics<Model> || !misspells_metrics<Model>;
   bool const schedule = has_schedule<Model> || !misspells_schedule<Model>;
+  bool const rated = has_rates<Model> || !misspells_rates<Model>;
   bool const augmentation = has_augmentation<Model> || !misspells_augmentation<Model>;
   bool const evaluation = has_evaluation<Model> || !misspells_evaluation<Model>;
-  return optimizer && metrics && schedule && augmentation && evaluation;
+  return optimizer && metrics && schedule && rated && augmentation && evaluation;
 }();
 
 template <class Model>

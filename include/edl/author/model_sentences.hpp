@@ -222,6 +222,8 @@ struct checked_members {
   static_assert(has_schedule<Model> || !misspells_schedule<Model>,
                 "edl: the model has no `schedule`, but `schedual`, `shedule`, `schedules`, `scheduler` or "
                 "`learning_rate_schedule`");
+  static_assert(has_rates<Model> || !misspells_rates<Model>,
+                "edl: the model has no `rates`, but `rate_factors`, `part_rates` or `learning_rates`");
   static_assert(has_augmentation<Model> || !misspells_augmentation<Model>,
                 "edl: the model has no `augmentation`, but `augmentations`, `agumentation`, `augmention` or "
                 "`augment`");
@@ -247,6 +249,9 @@ struct checked_members {
       "edl: the model's `schedule` should be `static float schedule(std::uint64_t version)` or a static "
       "constexpr object called like that");
 
+  static_assert(good_rates<Model> || !has_rates<Model>,
+                "edl: the model's `rates` should be `static constexpr edl::rates rates{{\"conv2d*\", 0.1f}, "
+                "...}`, at most 16, with factors above 0");
   static_assert(
       some_augmentation<Model> || !has_augmentation<Model>,
       "edl: the model's `augmentation` should be `static constexpr auto augmentation = edl::augment(...)`");

@@ -26,6 +26,9 @@ concept misspells_schedule = requires { M::schedual; } || requires { M::shedule;
   M::schedules;
 } || requires { M::scheduler; } || requires { M::learning_rate_schedule; };
 template <class M>
+concept misspells_rates =
+    requires { M::rate_factors; } || requires { M::part_rates; } || requires { M::learning_rates; };
+template <class M>
 concept misspells_augmentation = requires { M::augmentations; } || requires { M::agumentation; } ||
                                  requires { M::augmention; } || requires { M::augment; };
 template <class M>

@@ -8,7 +8,7 @@
 #include "edl/author/hyperparameters.hpp"
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_sentences.hpp"
-#include "edl/core/partition.hpp"
+#include "edl/core/layout.hpp"
 #include "edl/data/augment.hpp"
 #include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
@@ -17,6 +17,7 @@
 #include "edl/nn/metric/accuracy.hpp"
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metric/mean_loss.hpp"
+#include "edl/optim/rates.hpp"
 #include "edl/optim/rule.hpp"
 #include "edl/optim/schedule.hpp"
 #include "edl/optim/sgd.hpp"
@@ -54,6 +55,16 @@ constexpr auto schedule_of(author::hyperparameters_of<Model> const& h) {
     return Model::schedule;
   else
     return constant_rate{float(optimizer_of<Model>(h).learning_rate)};
+}
+
+template <class Model>
+constexpr rates rates_of(author::hyperparameters_of<Model> const& h) {
+  if constexpr (sets_rates<Model>)
+    return Model::rates(h);
+  else if constexpr (good_rates<Model>)
+    return Model::rates;
+  else
+    return {};
 }
 
 template <class Model>
@@ -119,9 +130,9 @@ struct model_traits {
   }();
 
   /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise),
-  /// with the network's biases.
-  static rule_type make_rule(hyperparameters const& h = {}, std::vector<element_range> biases = {}) {
-    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h), std::move(biases)};
+  /// for the variables of the network.
+  static rule_type make_rule(hyperparameters const& h = {}, parameter_layout const& of = {}) {
+    return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h), of};
   }
 
   static constexpr bool augments = detail::good_augmentation<Model>;

@@ -13,7 +13,6 @@
 #include "edl/author/prepare.hpp"
 #include "edl/device/any_device.hpp"
 #include "edl/nn/explain.hpp"
-#include "edl/optim/decay.hpp"
 #include "edl/train/trainers.hpp"
 
 namespace edl {
@@ -40,7 +39,11 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.layout.tables = p.embeddings.tables;
   p.outputs = network::output.size();
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(
-      model_traits<Model>::make_rule(set, biases_of(p.layout)));
+      model_traits<Model>::make_rule(set, p.layout));
+  auto const borders = p.rule->borders();
+  p.layout.borders.assign(borders.begin(), borders.end());
+  auto const rates = edl::detail::rates_of<Model>(set);
+  p.rates.assign(rates.parts().begin(), rates.parts().end());
   p.set = describe(set);
   p.with = [](train::hyperparameters const& other) {
     auto const values = with_values<hyperparameters_of<Model>>(other);

@@ -31,6 +31,9 @@ struct parameter_layout {
   std::size_t parameters = 0;       ///< elements [0, parameters) are trained
   std::size_t state = 0;            ///< elements [parameters, parameters + state) are carried
   std::vector<table_shape> tables;
+  /// Where ranges of the arena begin and end (`partition`), for an optimiser of whole variables; empty:
+  /// anywhere.
+  std::vector<std::size_t> borders;
 
   std::size_t size() const { return parameters + state; }
 };

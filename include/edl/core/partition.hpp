@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "edl/core/span.hpp"
 
 namespace edl {
 
@@ -14,15 +17,22 @@ struct element_range {
   friend constexpr bool operator==(element_range, element_range) = default;
 };
 
-/// The part that server `part` of `parts` keeps of an arena of `elements` floats. Parts are contiguous and
-/// equal to within 64 bytes. Their edges lie on multiples of 16 elements (one cache line), without regard to
-/// where a variable ends. With more servers than lines some parts are empty. Needs part < parts.
-constexpr element_range partition(std::size_t elements, std::uint32_t parts, std::uint32_t part) {
+/// The part that server `part` of `parts` keeps of an arena of `elements` floats. Parts are contiguous.
+/// Without `borders` they are equal to within 64 bytes. Their edges lie on multiples of 16 elements (one
+/// cache line) then, without regard to where a variable ends. With more servers than lines some parts are
+/// empty. With `borders`, which ascend from 0 to `elements`, an edge is the border that lies nearest, the
+/// lower one of two. Needs part < parts.
+constexpr element_range partition(std::size_t elements, std::uint32_t parts, std::uint32_t part,
+                                  view<std::size_t> borders = {}) {
   auto const edge = [&](std::uint32_t i) {
     if (i == parts) return elements;
     std::size_t const exact =
         elements / parts * i + elements % parts * i / parts;  // i · elements / parts, no overflow
-    return exact / 16 * 16;
+    if (borders.empty()) return exact / 16 * 16;
+    auto const above = std::lower_bound(borders.begin(), borders.end(), exact);
+    if (above == borders.begin()) return *above;
+    std::size_t const below = *(above - 1);
+    return exact - below <= *above - exact ? below : *above;
   };
   return {edge(part), edge(part + 1)};
 }

@@ -358,6 +358,11 @@ inline void model(table& t) {
          "names of variables that are not trained, or patterns of them as of a shell (*, ?, [ab]), with ',' "
          "between them")
       .only({train});
+  t.flag("rates", &job::rates, "all",
+         "factors of the learning rate for parts of the model, as conv2d*=0.1,dense/kernel=2; names of "
+         "variables and tables, or patterns as for --freeze; behind those of the model, and the last match "
+         "counts")
+      .only({train});
   t.flag("output", &job::output, "master",
          "directory that the trained model is written to, model.safetensors")
       .only({train})

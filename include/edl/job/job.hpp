@@ -104,6 +104,7 @@ struct job {
   std::string checkpoint_dir, checkpoint_dir_for_init;
   bool skip_mismatch = false;  ///< begin with what fits of checkpoint_dir_for_init
   std::string freeze;          ///< patterns of variables that are not trained, with ',' between them
+  std::string rates;           ///< factors of the rate for parts, as `read_rates` reads them
   bool ignore_damaged_checkpoints = false;         ///< start anew where none in checkpoint_dir can be used
   int keep_checkpoint_max = 0;                     ///< 0: all
   std::string output;                              ///< directory of the trained model

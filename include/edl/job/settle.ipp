@@ -12,6 +12,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/job/idle_flags.hpp"
 #include "edl/job/settle.hpp"
+#include "edl/optim/part_rates.hpp"
 
 namespace edl {
 namespace detail {
@@ -67,6 +68,7 @@ inline void settle_steps(job& j) {
   if (nccl && !j.freeze.empty())
     throw usage_error(
         "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
+  read_rates(j.rates);
   if (j.use_async) j.grads_to_wait = 1;
   if (!j.use_async || j.how == strategy::allreduce) j.get_model_steps = 1;
   bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);

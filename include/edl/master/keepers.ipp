@@ -331,7 +331,8 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_ranges(std::vector<keeper
                                                               std::span<float> variables) {
   std::uint64_t version = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i));
+    element_range const range =
+        partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i), options_.layout.borders);
     wire::PullRequest request;
     request.set_range(from[i].range);
     request.set_generation(coordinator_.generation());

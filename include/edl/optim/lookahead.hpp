@@ -9,6 +9,7 @@
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
+#include "edl/optim/whole_optimizer.hpp"
 
 namespace edl {
 
@@ -66,6 +67,25 @@ struct lookahead {
     if (step == 0) std::ranges::copy(weights, slow.begin());
     of.template apply<T>(weights, gradients, slots.first(slots.size() - 1), rate, step);
     if (T const k = T(kept_after(step)); k >= 0) detail::look_back<T>(weights, slow, k);
+  }
+
+  /// The same with another optimiser of whole variables; see `whole_optimizer`.
+  template <std::floating_point T>
+  void apply_whole(variable const& v, std::span<T> weights, view<T> gradients,
+                   std::span<std::span<T> const> slots, T rate, std::uint64_t step) const
+    requires whole_optimizer<Optimizer>
+  {
+    std::span<T> const slow = slots.back();
+    if (step == 0) std::ranges::copy(weights, slow.begin());
+    of.template apply_whole<T>(v, weights, gradients, slots.first(slots.size() - 1), rate, step);
+    if (T const k = T(kept_after(step)); k >= 0) detail::look_back<T>(weights, slow, k);
+  }
+
+  /// What the other one has against a model.
+  void check(parameter_layout const& layout) const
+    requires requires(Optimizer const& o) { o.check(layout); }
+  {
+    of.check(layout);
   }
 };
 

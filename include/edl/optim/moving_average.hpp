@@ -38,6 +38,7 @@ class moving_average final : public update_rule {
   void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
                 std::span<std::span<float> const> slots, float learning_rate,
                 std::uint64_t step) const override;
+  view<std::size_t> borders() const override { return of_.borders(); }
 
   /// How much of the average is kept by step number `step`, from 0.
   double kept_after(std::uint64_t step) const;

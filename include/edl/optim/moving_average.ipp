@@ -40,7 +40,10 @@ EDL_INLINE void moving_average::apply_at(std::size_t first, std::span<float> wei
                                          std::span<std::span<float> const> slots, float learning_rate,
                                          std::uint64_t step) const {
   if (!averages()) return of_.apply_at(first, weights, gradients, slots, learning_rate, step);
-  std::array<float, 2048> before{};
+  // Blocks that a cache holds, unless the rule wants whole variables.
+  std::array<float, 2048> block{};
+  std::vector<float> whole(of_.borders().empty() ? 0 : weights.size());
+  std::span<float> const before = whole.empty() ? std::span<float>(block) : whole;
   std::vector<std::span<float>> own(others_);
   auto const keep = float(kept_after(step));
   for (std::size_t at = 0; at < weights.size(); at += before.size()) {

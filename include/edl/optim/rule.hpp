@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/layout.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/decay.hpp"
 #include "edl/optim/optimizer.hpp"
 #include "edl/optim/schedule.hpp"
 #include "edl/optim/update_rule.hpp"
+#include "edl/optim/whole_optimizer.hpp"
+#include "edl/optim/whole_variables.hpp"
 
 namespace edl {
 
@@ -25,11 +30,12 @@ class rule final : public update_rule {
   explicit rule(Optimizer o)
     requires std::same_as<Schedule, constant_rate>
       : rule(o, constant_rate{o.learning_rate}) {}
-  /// `biases`: those of the model, for an optimiser that spares them.
-  rule(Optimizer o, Schedule s, std::vector<element_range> biases = {})
-      : optimizer_(std::move(o)), schedule_(std::move(s)) {
-    if (spares_biases(optimizer_)) spared_ = std::move(biases);
-  }
+  /// `of`: the model, of which an optimiser may spare biases, or need whole variables.
+  rule(Optimizer o, Schedule s, parameter_layout const& of = {})
+      : optimizer_(std::move(o)),
+        schedule_(std::move(s)),
+        spared_(spares_biases(optimizer_) ? biases_of(of) : std::vector<element_range>{}),
+        variables_(whole ? of : parameter_layout{}) {}
 
   std::vector<std::string> slots() const override {
     std::vector<std::string> names;
@@ -49,17 +55,45 @@ class rule final : public update_rule {
   void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
                 std::span<std::span<float> const> slots, float learning_rate,
                 std::uint64_t step) const override {
-    if (spared_.empty()) return apply(weights, gradients, slots, learning_rate, step);
-    step_in_parts(optimizer_, spared_, first, weights, gradients, slots,
-                  [&](Optimizer const& o, std::span<float> w, view<float> g, auto s) {
-                    o.apply(w, g, s, learning_rate, step);
-                  });
+    if constexpr (whole)
+      variables_.each({first, first + weights.size()}, [&](variable const& v) {
+        std::size_t const at = v.offset - first, n = v.dims.size();
+        slot_spans own;
+        for (std::size_t i = 0; i < slots.size(); ++i) own[i] = slots[i].subspan(at, n);
+        (spares(v) ? without_decay(optimizer_) : optimizer_)
+            .apply_whole(v, weights.subspan(at, n), gradients.subspan(at, n),
+                         std::span<std::span<float> const>(own).first(slots.size()), learning_rate, step);
+      });
+    else if (spared_.empty())
+      apply(weights, gradients, slots, learning_rate, step);
+    else
+      step_in_parts(optimizer_, spared_, first, weights, gradients, slots,
+                    [&](Optimizer const& o, std::span<float> w, view<float> g, auto s) {
+                      o.apply(w, g, s, learning_rate, step);
+                    });
   }
 
+  view<std::size_t> borders() const override { return whole ? variables_.borders() : view<std::size_t>{}; }
+
+  void check([[maybe_unused]] parameter_layout const& layout) const override {
+    if constexpr (requires { optimizer_.check(layout); }) optimizer_.check(layout);
+  }
+
+  void share(work_sharing by) override { variables_.share(std::move(by)); }
+
  private:
+  static constexpr bool whole = whole_optimizer<Optimizer>;
+  using slot_spans = std::array<std::span<float>, slot_list{}.of.size()>;
+
+  bool spares(variable const& v) const {
+    return std::ranges::any_of(
+        spared_, [&](element_range r) { return r.first <= v.offset && v.offset + v.dims.size() <= r.last; });
+  }
+
   Optimizer optimizer_;
   Schedule schedule_;
   std::vector<element_range> spared_;
+  whole_variables variables_;
 };
 
 template <class Optimizer>

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
+#include "edl/optim/whole_variables.hpp"
 
 namespace edl {
 
@@ -32,12 +34,21 @@ class update_rule {
                      float learning_rate, std::uint64_t step) const = 0;
 
   /// `apply` on a model's parameters from number `first` on, some of which may be spared by the rule
-  /// (`biases_of`). Any cut of them into spans gives the same bits.
+  /// (`biases_of`). Any cut of them into spans that `borders` permits gives the same bits.
   virtual void apply_at([[maybe_unused]] std::size_t first, std::span<float> weights, view<float> gradients,
                         std::span<std::span<float> const> slots, float learning_rate,
                         std::uint64_t step) const {
     apply(weights, gradients, slots, learning_rate, step);
   }
+
+  /// Where spans of `apply_at` begin and end, for an optimiser of whole variables; empty: anywhere.
+  virtual view<std::size_t> borders() const { return {}; }
+
+  /// Throws error for an option that does not go with the model, as a name that no variable has.
+  virtual void check(parameter_layout const& layout) const { (void)layout; }
+
+  /// How a rule with much to do in a step shares it among threads. To be called before any step.
+  virtual void share(work_sharing by) { (void)by; }
 };
 
 }  // namespace edl

@@ -16,6 +16,8 @@
 #include "edl/core/span.hpp"
 #include "edl/optim/arena.hpp"
 #include "edl/optim/moving_average.hpp"
+#include "edl/optim/part_rates.hpp"
+#include "edl/optim/rated_rule.hpp"
 #include "edl/optim/update_rule.hpp"
 #include "edl/ps/buffer.hpp"
 #include "edl/ps/frozen.hpp"
@@ -39,6 +41,7 @@ struct store_options {
   std::size_t most_frozen = 2;         ///< of each kind (`frozen`)
   double moving_average = 0;           ///< decay of the average of parameters; 0: there is none
   std::vector<element_range> fixed{};  ///< of the arena, from `fixed_elements`: no step changes these
+  part_rates rates{};                  ///< of parts of the model, from `rates_of_parts`
 };
 
 /// What a store remembers of a checkpoint: everything, when its job goes on; only values, slots and steps,
@@ -80,6 +83,8 @@ struct store_failure : error {
 class store {
  public:
   explicit store(store_options options);
+  store(store const&) = delete;
+  store& operator=(store const&) = delete;
 
   /// Initial values: `initialise(first, values)` fills elements [first, first + values.size()) of the arena,
   /// as a pure function of the seed. Slots and ledger start anew, and so does the version unless the values
@@ -230,6 +235,7 @@ class store {
     std::vector<row_sums> rows{};       // accumulated, by table
   };
 
+  void check_cuts(std::vector<checkpoint::segment> const& segments) const;
   void start(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments);
   void start_anew(std::uint64_t version);
   template <class Work>
@@ -256,6 +262,7 @@ class store {
   view<float> change_of(segment const& s, view<float> all) const;
 
   store_options options_;
+  rated_rule rated_;
   edl::moving_average rule_;  // of the parameters; rows have the options' rule
   std::size_t parameters_ = 0, slot_stride_ = 0;
   std::vector<std::string> slot_names_;

@@ -39,7 +39,8 @@ EDL_INLINE void fill_slots(std::span<float> slots, std::size_t stride, update_ru
 
 EDL_INLINE store::store(store_options options)
     : options_(options),
-      rule_(options.rule, options.moving_average),
+      rated_(options.rule, options.rates.elements),
+      rule_(rated_, options.moving_average),
       parameters_(detail::parameters_among(options)),
       slot_stride_((parameters_ + detail::floats_per_line - 1) / detail::floats_per_line *
                    detail::floats_per_line),
@@ -83,6 +84,19 @@ EDL_INLINE void store::start(std::vector<checkpoint::segment> segments,
   checkpoints_.clear();
   chain_ = std::make_shared<checkpoint::row_chain>();
   place();
+}
+
+/// Elements of one variable that have counted other minibatches than the rest make no step with it.
+EDL_INLINE void store::check_cuts(std::vector<checkpoint::segment> const& segments) const {
+  auto const borders = rule_.borders();
+  if (borders.empty()) return;
+  for (checkpoint::segment const& s : segments)
+    if (!std::ranges::binary_search(borders, s.elements.first))
+      throw error(fmt::format(
+          "servers had counted different minibatches in parts of one variable (it has element {}), and the "
+          "model's optimizer now needs variables whole: begin a new --checkpoint_dir with "
+          "--checkpoint_dir_for_init, which takes the weights",
+          s.elements.first));
 }
 
 EDL_INLINE void store::place() {
@@ -146,6 +160,7 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
                               {.remove = [&](std::size_t t, std::uint64_t id) { tables[t]->remove(id); },
                                .put = [&](std::size_t t, sparse::row_header const& h,
                                           view<float> row) { tables[t]->put(h, row); }});
+  if (what == history::kept) check_cuts(segments);
   variables_ = std::move(variables);
   slots_ = std::move(slots);
   tables_ = std::move(tables);

@@ -96,7 +96,8 @@ EDL_INLINE void store::step_rows(segment& s, std::span<sparse::row_gradients con
   for (std::size_t t = 0; t < rows.size(); ++t) {
     auto const& [ids, gradients] = rows[t];
     auto const push = [&](view<std::uint64_t> of, view<float> slopes) {
-      tables_[t]->push(of, slopes, learning_rate, s.steps, std::uint32_t(s.steps));
+      tables_[t]->push(of, slopes, options_.rates.of_table(t) * learning_rate, s.steps,
+                       std::uint32_t(s.steps));
     };
     if (s.elements == options_.slots) {
       push(ids, gradients);

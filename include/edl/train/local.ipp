@@ -309,8 +309,9 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_surr
   auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
   records const r = open_records(j, p.open, log);
   tell_of(r, j, log);
-  auto const trainer = p.make_trainer(trainer_options_of(j, 1, 0));
+  auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   checkpoint::permission const allowed = [&] {
     if (lock) lock->check();
   };

@@ -14,6 +14,7 @@
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
 #include "edl/data/reader.hpp"
+#include "edl/optim/rates.hpp"
 #include "edl/optim/update_rule.hpp"
 #include "edl/sparse/embedding_layout.hpp"
 #include "edl/train/hyperparameters.hpp"
@@ -28,7 +29,8 @@ struct program {
   sparse::embedding_layout embeddings;
   std::size_t outputs = 0;  ///< numbers that the network gives for one record
   std::unique_ptr<update_rule> rule;
-  hyperparameters set;  ///< with the values that hold
+  std::vector<rate_of> rates;  ///< of parts, if the model says so
+  hyperparameters set;         ///< with the values that hold
 
   /// The same model with other values of these.
   std::function<program(hyperparameters const&)> with;

@@ -24,9 +24,13 @@ std::string outcome(job const& j, program const& p);
 /// What the master is to do, and where it begins (`start_of`).
 master::job_options master_options(job const& j, program const& p, records const& r, logger const& log);
 
-/// How worker number `id` computes. Its threads are what the command line says, or its share of the cores
-/// that are granted to it and to `workers` − 1 others. These take the GPUs that they see in turn.
-worker::trainer_options trainer_options_of(job const& j, int workers, int id);
+/// Threads that compute in a process. They are what the command line says, or its share of the cores that are
+/// granted to it and to `processes` − 1 others.
+int threads_of(job const& j, int processes);
+
+/// How worker number `id` of `workers` that share a machine computes. They take the GPUs that they see in
+/// turn.
+worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id);
 
 /// How a worker of the job works.
 worker::session_options session_options_of(job const& j, program const& p);

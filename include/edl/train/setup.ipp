@@ -11,6 +11,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/nn/metric/values.hpp"
 #include "edl/optim/fixed_elements.hpp"
+#include "edl/optim/part_rates.hpp"
 #include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
 
@@ -38,6 +39,10 @@ inline std::size_t frozen_versions(job const& j) {
       j.how == strategy::parameter_server ? std::uint64_t(std::max(1, j.num_workers)) : 1;
   std::uint64_t const steps = 2 * std::uint64_t(j.num_minibatches_per_task) * pushing;
   return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation_steps));
+}
+
+inline part_rates rates_of(job const& j, program const& p) {
+  return j.what == command::train ? rates_of_parts(p.layout, p.rates, j.rates) : part_rates{};
 }
 
 inline kernels kernels_of(job const& j) {
@@ -95,12 +100,15 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   return o;
 }
 
-EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers, int id) {
+EDL_INLINE int threads_of(job const& j, int processes) {
+  return j.num_threads > 0 ? j.num_threads : std::max(1, granted_cores() / std::max(1, processes));
+}
+
+EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,
           .on = j.device,
-          .device = {.threads = j.num_threads > 0 ? j.num_threads
-                                                  : std::max(1, granted_cores() / std::max(1, workers)),
+          .device = {.threads = threads_of(j, workers),
                      .kernels = detail::kernels_of(j),
                      .kernel_cache = detail::kernel_cache_of(j),
                      .precision = j.precision == precision::tf32 ? precision::float32 : j.precision},
@@ -110,6 +118,7 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, int workers,
           .keep = j.activations.value_or(j.precision == precision::bfloat16 ? nn::storage::compact
                                                                             : nn::storage::recomputed),
           .samples = j.keep_samples,
+          .rated = detail::rates_of(j, p).elements,
           .profile = !j.profile.empty(),
           .compares = j.what == command::evaluate};
 }
@@ -126,6 +135,7 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
           .get_model_steps = j.get_model_steps,
           .clip = {.value = j.clip_value, .norm = j.clip_norm},
           .fixed = fixed_elements(p.layout, j.freeze),
+          .rated = detail::rates_of(j, p).elements,
           .log_loss_steps = j.log_loss_steps};
 }
 
@@ -143,6 +153,7 @@ EDL_INLINE std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table) {
 
 EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
                                               std::uint32_t part, std::uint32_t parts) {
+  p.rule->check(p.layout);
   std::vector<sparse::table_options> tables;
   for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t)
     tables.push_back({.width = p.embeddings.tables[t].width,
@@ -152,7 +163,7 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
                       .remembers_removed =
                           j.what == command::train && !j.checkpoint_dir.empty() && j.delta_checkpoints > 0});
   return {.layout = p.layout,
-          .elements = partition(p.layout.size(), parts, part),
+          .elements = partition(p.layout.size(), parts, part, p.layout.borders),
           .slots = partition(sparse::hash_slots, parts, part),
           .tables = std::move(tables),
           .rule = *p.rule,
@@ -161,7 +172,8 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0,
           .most_frozen = detail::frozen_versions(j),
           .moving_average = j.what == command::train ? j.moving_average : 0,
-          .fixed = fixed_elements(p.layout, j.freeze)};
+          .fixed = fixed_elements(p.layout, j.freeze),
+          .rates = detail::rates_of(j, p)};
 }
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {

@@ -45,17 +45,18 @@ net::reply ask_master(net::channel& master, net::outgoing const& what, std::func
 /// `generation_is_over`.
 class remote_parameters final : public remote_link {
  public:
-  /// `self`: the worker, which must have joined for an answer. `elements`, `parameters`: of the model's
-  /// arena. `bfloat16`: gradients of parameters travel as bfloat16.
-  remote_parameters(net::node& on, net::channel& master, identity self, std::size_t elements,
-                    std::size_t parameters, bool bfloat16 = false, std::vector<table_shape> tables = {})
+  /// `self`: the worker, which must have joined for an answer. `bfloat16`: gradients of parameters travel as
+  /// bfloat16.
+  remote_parameters(net::node& on, net::channel& master, identity self, parameter_layout const& of,
+                    bool bfloat16 = false)
       : node_(on),
         master_(master),
         self_(self),
-        elements_(elements),
-        parameters_(parameters),
-        tables_(std::move(tables)) {
-    if (bfloat16) rounded_.resize(parameters);
+        elements_(of.size()),
+        parameters_(of.parameters),
+        borders_(of.borders),
+        tables_(of.tables) {
+    if (bfloat16) rounded_.resize(parameters_);
   }
 
   std::uint64_t pull(std::span<float> variables) override;
@@ -99,6 +100,7 @@ class remote_parameters final : public remote_link {
   net::channel& master_;
   identity self_;
   std::size_t elements_, parameters_;
+  std::vector<std::size_t> borders_;
   std::vector<table_shape> tables_;
   std::optional<sparse::divided_rows> rows_;  // among the servers
   std::vector<std::uint16_t> rounded_;        // of the gradients that travel; empty: they travel as they are

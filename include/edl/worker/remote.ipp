@@ -76,7 +76,7 @@ EDL_INLINE bool remote_parameters::refresh() {
     auto const& s = now.ranges(int(range));
     servers_.push_back({std::make_unique<net::channel>(node_, net::parse_addresses(s.addresses()),
                                                        fmt::format("ps-{}", s.server())),
-                        range, partition(elements_, count, range)});
+                        range, partition(elements_, count, range, borders_)});
   }
   rows_.emplace(tables_, count);
   generation_ = now.generation();

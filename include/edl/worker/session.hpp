@@ -17,6 +17,8 @@
 #include "edl/core/task_kind.hpp"
 #include "edl/data/loader.hpp"
 #include "edl/data/source.hpp"
+#include "edl/optim/part_rates.hpp"
+#include "edl/optim/rated_rule.hpp"
 #include "edl/optim/update_rule.hpp"
 #include "edl/worker/clip.hpp"
 #include "edl/worker/links.hpp"
@@ -43,6 +45,7 @@ struct session_options {
   int get_model_steps = 1;  ///< steps between two pulls
   clipping clip{};
   std::vector<element_range> fixed{};  ///< parameters, from `fixed_elements`: no step changes these
+  std::vector<rated_range> rated{};    ///< likewise, from `rates_of_parts`
   std::uint64_t log_loss_steps = 100;
 };
 
@@ -119,7 +122,7 @@ class session {
 
   session_options options_;
   trainer& model_;
-  update_rule const& rule_;
+  rated_rule rule_;
   sources from_;
   master_link& master_;
   parameter_link& parameters_;

@@ -33,7 +33,7 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
                             master_link& master, parameter_link& parameters, logger log, prediction_sink sink)
     : options_(o),
       model_(model),
-      rule_(rule),
+      rule_(rule, o.rated),
       from_(from),
       master_(master),
       parameters_(parameters),

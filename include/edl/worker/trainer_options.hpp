@@ -4,10 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "edl/device/cpu/options.hpp"
 #include "edl/device/cuda/options.hpp"
 #include "edl/nn/storage.hpp"
+#include "edl/optim/part_rates.hpp"
 
 namespace edl::worker {
 
@@ -29,6 +31,7 @@ struct trainer_options {
   cuda_options cuda{};
   nn::storage keep = nn::storage::recomputed;      ///< what becomes of the results between layers
   keep_samples samples = keep_samples::automatic;  ///< on a GPU
+  std::vector<rated_range> rated{};                ///< parameters, from `rates_of_parts`
   bool profile = false;                            ///< time the passes, layer by layer
   /// `evaluate` measures twice: in the device's precision, and on a processor in float32 besides.
   bool compares = false;

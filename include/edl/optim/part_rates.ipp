@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/optim/name_patterns.hpp"
+#include "edl/optim/part_rates.hpp"
+
+namespace edl {
+
+EDL_INLINE std::vector<rate_of> read_rates(std::string const& text) {
+  std::vector<rate_of> parts;
+  if (text.empty()) return parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    std::size_t const end = std::min(text.find(',', begin), text.size());
+    std::string_view const part = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    std::size_t const equals = part.rfind('=');
+    rate_of one{part.substr(0, equals)};
+    bool good = equals != std::string_view::npos;
+    if (good) {
+      char const* const last = part.data() + part.size();
+      auto const [stopped, failed] = std::from_chars(part.data() + equals + 1, last, one.factor);
+      good = failed == std::errc{} && stopped == last && one.valid();
+    }
+    if (!good)
+      throw usage_error(fmt::format(
+          "--rates={}: '{}' is no NAMES=FACTOR with a factor above 0, as 'conv2d*=0.1' is (--freeze leaves "
+          "variables as they are)",
+          text, part));
+    parts.push_back(one);
+  }
+  return parts;
+}
+
+EDL_INLINE part_rates rates_of_parts(parameter_layout const& layout, std::span<rate_of const> model,
+                                     std::string const& flag) {
+  std::vector<element_range> trained;
+  std::vector<std::string> names;
+  for (variable const& v : layout.variables)
+    if (v.offset < layout.parameters) {
+      trained.push_back({v.offset, v.offset + v.dims.size()});
+      names.push_back(v.name);
+    }
+  for (table_shape const& t : layout.tables) names.push_back(t.name);
+  std::vector<float> factors(names.size(), 1.0f);
+  auto const take = [&](rate_of const& r, std::string const& what) {
+    auto const matched = matching_names(names, r.names, what, "variable or table that is trained");
+    for (std::size_t i = 0; i < factors.size(); ++i)
+      if (matched[i]) factors[i] = r.factor;
+  };
+  for (rate_of const& r : model) {
+    if (!r.valid())
+      throw usage_error(fmt::format("the model's rates: the factor of '{}' is {}: expected one above 0",
+                                    r.names, r.factor));
+    take(r, "the model's rates");
+  }
+  for (rate_of const& r : read_rates(flag)) take(r, fmt::format("--rates={}", flag));
+  part_rates all;
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    if (factors[i] == 1) continue;
+    if (!all.elements.empty() && all.elements.back().factor == factors[i] &&
+        all.elements.back().elements.last == trained[i].first)
+      all.elements.back().elements.last = trained[i].last;
+    else
+      all.elements.push_back({trained[i], factors[i]});
+  }
+  all.tables.assign(factors.begin() + std::ptrdiff_t(trained.size()), factors.end());
+  return all;
+}
+
+}  // namespace edl

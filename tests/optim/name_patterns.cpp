@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/optim/name_patterns.hpp"
+
+#include <doctest/doctest.h>
+
+#include "edl/core/error.hpp"
+
+static std::vector<std::string> const names{"conv2d/kernel", "conv2d/bias", "dense/kernel"};
+
+static std::vector<bool> matching(std::string const& patterns) {
+  return edl::matching_names(names, patterns, "--x", "part");
+}
+
+TEST_CASE("a pattern is one of a shell, in which a star stands for slashes, too") {
+  CHECK(matching("conv2d/bias") == std::vector{false, true, false});
+  CHECK(matching("*") == std::vector{true, true, true});
+  CHECK(matching("*kernel") == std::vector{true, false, true});
+  CHECK(matching("conv2d/[bc]?as,d*") == std::vector{false, true, true});
+}
+
+TEST_CASE("each pattern matches something, or the error says what is near") {
+  auto const refused = [](std::string const& patterns, char const* why) {
+    CHECK_THROWS_WITH_AS(matching(patterns), why, edl::error);
+  };
+  refused("dense/kernl", "--x: 'dense/kernl' matches no part; did you mean dense/kernel?");
+  refused("*,zzz*", "--x: 'zzz*' matches no part; these are conv2d/kernel, conv2d/bias, dense/kernel");
+  CHECK_THROWS_AS(matching("dense*,"), edl::error);
+}
