@@ -190,15 +190,15 @@ TEST_CASE("a model that spares biases has a rule that knows where they lie") {
 TEST_CASE("rates for parts are an object, or a function of hyperparameters") {
   static_assert(edl::is_whole<rated> && edl::is_whole<rated_alike>);
   auto program = edl::author::make_program<rated_alike>();
-  REQUIRE(program.rates.size() == 2);
-  CHECK(program.rates[1].names == "*");
-  CHECK(program.rates[1].factor == 2);
+  REQUIRE(program.rates.parts().size() == 2);
+  CHECK(program.rates.parts()[1].names == "*");
+  CHECK(program.rates.parts()[1].factor == 2);
   program = edl::author::make_program<rated>();
-  REQUIRE(program.rates.size() == 1);
-  CHECK(program.rates[0].names == "dense/kernel");
-  CHECK(program.rates[0].factor == 0.5f);
-  CHECK(edl::author::make_program<rated>({.body = 3}).rates[0].factor == 3);
-  CHECK(edl::author::make_program<smallest>().rates.empty());
+  REQUIRE(program.rates.parts().size() == 1);
+  CHECK(program.rates.parts()[0].names == "dense/kernel");
+  CHECK(program.rates.parts()[0].factor == 0.5f);
+  CHECK(edl::author::make_program<rated>({.body = 3}).rates.parts()[0].factor == 3);
+  CHECK(edl::author::make_program<smallest>().rates.parts().empty());
 }
 
 TEST_CASE("a schedule is an object or a function") {

@@ -5,7 +5,7 @@
 
 #include "edl/core/error.hpp"
 
-using edl::element_range, edl::rate_of, edl::rated_range, edl::rates_of_parts;
+using edl::element_range, edl::rated_range, edl::rates_of_parts;
 using ranges = std::vector<rated_range>;
 
 namespace {
@@ -21,7 +21,7 @@ edl::parameter_layout network() {
           .tables = {{"words", 3}, {"pages", 2}}};
 }
 
-ranges by(std::vector<rate_of> const& model, std::string const& flag = "") {
+ranges by(edl::rates const& model, std::string const& flag = "") {
   return rates_of_parts(network(), model, flag).elements;
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("tables have factors by their names") {
 }
 
 TEST_CASE("a pattern without a match is an error that names what is near, and who says it") {
-  auto const refused = [](std::vector<rate_of> const& model, std::string const& flag, char const* why) {
+  auto const refused = [](edl::rates const& model, std::string const& flag, char const* why) {
     CHECK_THROWS_WITH_AS(rates_of_parts(network(), model, flag), why, edl::error);
   };
   refused({{"dense/kernl", 2}}, "",
@@ -80,7 +80,8 @@ TEST_CASE("a pattern without a match is an error that names what is near, and wh
       {}, "batch_norm/mean=2,dense*=1",
       "--rates=batch_norm/mean=2,dense*=1: 'batch_norm/mean' matches no variable or table that is trained; "
       "these are conv2d/kernel, conv2d/bias, dense/kernel, dense/bias, words, pages");
-  refused({{"dense*", 0}}, "", "the model's rates: the factor of 'dense*' is 0: expected one above 0");
+  refused({{"dense*", 0}}, "",
+          "the model's rates: expected at most 16 parts, with names and factors above 0");
 }
 
 TEST_CASE("a range is cut where rates change, and nothing of it is left out") {

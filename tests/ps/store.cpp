@@ -274,7 +274,7 @@ TEST_CASE("parts have their rates in whatever range a store keeps, and under an 
       32,
       2};
   edl::rule const rule(edl::sgd{}, edl::constant_rate{0.5f});
-  std::vector<edl::rate_of> const parts{{"*bias", 2}, {"out*", 0.5f}};
+  edl::rates const parts{{"*bias", 2}, {"out*", 0.5f}};
   auto const trained = [&](std::vector<std::size_t> const& edges, double average) {
     std::vector<float> all;
     for (std::size_t i = 0; i + 1 < edges.size(); ++i) {

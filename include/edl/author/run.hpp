@@ -42,8 +42,7 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
       model_traits<Model>::make_rule(set, p.layout));
   auto const borders = p.rule->borders();
   p.layout.borders.assign(borders.begin(), borders.end());
-  auto const rates = edl::detail::rates_of<Model>(set);
-  p.rates.assign(rates.parts().begin(), rates.parts().end());
+  p.rates = edl::detail::rates_of<Model>(set);
   p.set = describe(set);
   p.with = [](train::hyperparameters const& other) {
     auto const values = with_values<hyperparameters_of<Model>>(other);

@@ -35,9 +35,9 @@ struct part_rates {
 std::vector<rate_of> read_rates(std::string const& text);
 
 /// What a model says, and behind it what a user says by --rates. Parameters and tables are found by names, as
-/// `matching_names` does. Throws error for a pattern that matches none, and for a factor that is not above 0.
-part_rates rates_of_parts(parameter_layout const& layout, std::span<rate_of const> model,
-                          std::string const& flag);
+/// `matching_names` does. Throws error for a pattern that matches none, and usage_error for rates of the
+/// model that are not `valid`.
+part_rates rates_of_parts(parameter_layout const& layout, rates const& model, std::string const& flag);
 
 /// Calls work(range, factor) for pieces of `all`, in order, which together are all of it.
 template <class Work>

@@ -39,8 +39,11 @@ EDL_INLINE std::vector<rate_of> read_rates(std::string const& text) {
   return parts;
 }
 
-EDL_INLINE part_rates rates_of_parts(parameter_layout const& layout, std::span<rate_of const> model,
+EDL_INLINE part_rates rates_of_parts(parameter_layout const& layout, rates const& model,
                                      std::string const& flag) {
+  if (!model.valid())
+    throw usage_error(fmt::format(
+        "the model's rates: expected at most {} parts, with names and factors above 0", rates::most));
   std::vector<element_range> trained;
   std::vector<std::string> names;
   for (variable const& v : layout.variables)
@@ -55,12 +58,7 @@ EDL_INLINE part_rates rates_of_parts(parameter_layout const& layout, std::span<r
     for (std::size_t i = 0; i < factors.size(); ++i)
       if (matched[i]) factors[i] = r.factor;
   };
-  for (rate_of const& r : model) {
-    if (!r.valid())
-      throw usage_error(fmt::format("the model's rates: the factor of '{}' is {}: expected one above 0",
-                                    r.names, r.factor));
-    take(r, "the model's rates");
-  }
+  for (rate_of const& r : model.parts()) take(r, "the model's rates");
   for (rate_of const& r : read_rates(flag)) take(r, fmt::format("--rates={}", flag));
   part_rates all;
   for (std::size_t i = 0; i < trained.size(); ++i) {

@@ -29,8 +29,8 @@ struct program {
   sparse::embedding_layout embeddings;
   std::size_t outputs = 0;  ///< numbers that the network gives for one record
   std::unique_ptr<update_rule> rule;
-  std::vector<rate_of> rates;  ///< of parts, if the model says so
-  hyperparameters set;         ///< with the values that hold
+  edl::rates rates;     ///< of parts, if the model says so
+  hyperparameters set;  ///< with the values that hold
 
   /// The same model with other values of these.
   std::function<program(hyperparameters const&)> with;
