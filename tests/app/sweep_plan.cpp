@@ -96,7 +96,7 @@ TEST_CASE("what cannot be searched is refused") {
         "--set rate=0.3: the sweep searches rate; give one of the two");
   CHECK(refusal({.grid = {"rate=0.1"}, .set = {"depth=20"}, .steps = 8}).find("from 1 to 9") !=
         std::string::npos);
-  CHECK(refusal({.grid = {"rate=0.1"}, .set = {"deep=2"}, .steps = 8}).find("did you mean depth") !=
+  CHECK(refusal({.grid = {"rate=0.1"}, .set = {"dept=2"}, .steps = 8}).find("did you mean depth") !=
         std::string::npos);
   CHECK(refusal({.random = {"rate=0.1:0.2"}, .steps = 8}).find("--trials") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}, .trials = 3, .steps = 8}).find("--random") != std::string::npos);

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "edl/nn/layers.hpp"
+#include "edl/optim/optimizers.hpp"
 
 namespace nn = edl::nn;
 
@@ -13,12 +14,13 @@ namespace {
 // What stands beside an option changes nothing of it.
 static_assert(nn::dense{.units = 3}.units == 3 && nn::dense{.units = 3}.use_bias);
 static_assert(nn::dense{.use_bias = false}.units == 0 && !nn::dense{.use_bias = false}.use_bias);
-static_assert(nn::dense{4, true, false}.units == 4 && nn::dense{4, true, false}.each_place);
 static_assert(sizeof(nn::called<nn::option::kernel>) == 1);
 static_assert(nn::conv2d{.filters = 2, .stride = 3}.kernel == edl::extent(1) &&
               nn::conv2d{.filters = 2, .kernel = {1, 3}, .use_bias = false}.kernel == edl::extent(1, 3));
 static_assert(nn::max_pool{}.window == edl::extent(2) && nn::dropout{.rate = 0.25f}.rate.is_in(0.25f, 0.26f));
 static_assert(nn::batch_norm{.scale = false}.epsilon == 1e-3f);
+static_assert(edl::sgd{.momentum = 0.9f}.learning_rate == 0.01f && edl::optimizer<edl::sgd>);
+static_assert(edl::adamw{.learning_rate = 2}.as_adam().learning_rate == 2);
 
 constexpr auto net = nn::sequential(nn::residual(nn::dense{.units = 4}, nn::dense{.units = 4}),
                                     nn::concat(nn::dropout{}, nn::masked(nn::attention{.heads = 2})),

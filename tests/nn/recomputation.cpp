@@ -54,7 +54,8 @@ static_assert(!std::is_same_v<decltype(nn::pass<nn::computing_again<usual>>::ran
 
 TEST_CASE(
     "a layer of one's own that says recomputes is computed again, to the same gradients in less memory") {
-  auto const whole = after_both_passes<false>(), again = after_both_passes<true>();
+  auto const whole = after_both_passes<false>();
+  auto const again = after_both_passes<true>();
   CHECK(again.y == whole.y);
   CHECK(again.dx == whole.dx);
   CHECK(again.gradients == whole.gradients);

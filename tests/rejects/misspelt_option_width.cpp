@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: edl: this option of a layer is called `width`
+// rejects: edl: this option is called `width`
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;

@@ -12,7 +12,10 @@ struct own : edl::sgd {
 struct net {
   static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-  static constexpr own optimizer{};
+  struct hyperparameters {
+    float rate = 0.1f;
+  };
+  static auto optimizer(hyperparameters const&) { return own{}; }
   static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
     into.features = record.floats("x");
     if (m != edl::mode::prediction) into.label = record.integer("y");

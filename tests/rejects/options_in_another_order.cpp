@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: designator order for field .edl::nn::conv2d::filters. does not match declaration order
+// rejects: designator order for field .edl::nn::conv2d::.* does not match declaration order
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;

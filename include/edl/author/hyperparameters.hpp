@@ -36,8 +36,8 @@ consteval bool all_settable() {
 
 /// A struct whose members are numbers or `edl::hyperparameter`s.
 template <class T>
-concept hyperparameter_struct =
-    std::is_aggregate_v<T> && std::default_initializable<T> && std::copyable<T> && detail::all_settable<T>();
+concept hyperparameter_struct = std::is_aggregate_v<T> && std::default_initializable<T> && std::copyable<T> &&
+                                (member_count<T> <= most_members) && detail::all_settable<T>();
 
 /// A model's own, or none.
 template <class Model>

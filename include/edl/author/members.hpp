@@ -40,7 +40,6 @@ inline constexpr std::size_t member_count = detail::count_members<T>();
 template <class T>
 constexpr auto members([[maybe_unused]] T& of) {
   constexpr std::size_t count = member_count<std::remove_const_t<T>>;
-  static_assert(count <= most_members, "edl: a model has at most 16 hyperparameters");
   [[maybe_unused]] auto const pointers = [](auto&... m) {
     return std::tuple<std::add_pointer_t<decltype(m)>...>(&m...);
   };
@@ -94,6 +93,8 @@ constexpr auto members([[maybe_unused]] T& of) {
   } else if constexpr (count == 16) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = of;
     return pointers(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+  } else {
+    return std::tuple<>();  // too many
   }
 }
 

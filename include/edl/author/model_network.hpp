@@ -47,7 +47,7 @@ using start_of = std::remove_cvref_t<decltype(Net.start)>;
 template <auto const& Net>
 inline constexpr bool whole_network = false;
 template <auto const& Net>
-  requires(known_shapes<Net>)
+  requires(names_options<Net> && known_shapes<Net>)
 inline constexpr bool whole_network<Net> =
     !nn::holds_rows<start_of<Net>> && nn::sizes_fit(Net.start) && nn::table_options_fit(Net.start) &&
     nn::tables_agree(Net.start) && nn::misfit_of<Net>.none() && !nn::holds_no_layer(Net.body, Net.input) &&
@@ -59,8 +59,8 @@ template <auto const& Net>
 struct checked_network {
   static constexpr bool named = !nn::holds_rows<start_of<Net>>, sized = nn::sizes_fit(Net.start),
                         in_range = nn::table_options_fit(Net.start), agree = nn::tables_agree(Net.start),
-                        known = !sized || known_shapes<Net>;
-  static constexpr bool value = named && sized && in_range && agree && known;
+                        own_names = names_options<Net>, known = !sized || !own_names || known_shapes<Net>;
+  static constexpr bool value = named && sized && in_range && agree && own_names && known;
   static_assert(sized,
                 "edl: an input of the network has no size: `height`, `width`, `channels`, `count` and `most` "
                 "are 1 or more");
@@ -72,8 +72,7 @@ struct checked_network {
       "edl: a served embedding of the network lacks `count` (`most` of a bag) or `width`, or has an "
       "`admission` below 1");
   static_assert(agree, "edl: inputs of the network share a table of rows, and differ in `width` or `rows`");
-  static_assert(known || !names_options<Net>,
-                "edl: `check` or `output` of a layer of the network is not constexpr");
+  static_assert(known, "edl: `check` or `output` of a layer of the network is not constexpr");
 };
 
 /// Instantiated for a network whose layers are right, and whose input has planned lengths.

@@ -150,10 +150,11 @@ constexpr bool options_fit() {
 /// when the program runs.
 template <class Model>
 constexpr bool optimizer_options_fit() {
+  // No constant comes of a rate that was given by another name, of which the compiler has said so.
   if constexpr (good_optimizer<Model> && !sets_optimizer<Model>)
-    return edl::options_fit(Model::optimizer);
-  else
-    return true;
+    if constexpr (requires { typename std::bool_constant<edl::options_fit(Model::optimizer)>; })
+      return edl::options_fit(Model::optimizer);
+  return true;
 }
 template <class Model>
 constexpr bool schedule_options_fit() {
@@ -200,13 +201,22 @@ constexpr bool explains_options() {
   return true;
 }
 
+template <class Model>
+constexpr bool has_too_many_hyperparameters = [] {
+  if constexpr (std::is_aggregate_v<author::hyperparameters_of<Model>>)
+    return author::member_count<author::hyperparameters_of<Model>> > author::most_members;
+  else
+    return false;
+}();
+
 // Instantiated for a model: each member that is missing or wrong is one sentence. Nothing is read of it, for
 // a compiler may give up such a struct.
 template <class Model>
 struct checked_members {
   static_assert(derivable<Model>, "edl: a model is a struct, and not a final one");
+  static_assert(!has_too_many_hyperparameters<Model>, "edl: a model has at most 16 hyperparameters");
   static_assert(
-      author::hyperparameter_struct<author::hyperparameters_of<Model>>,
+      author::hyperparameter_struct<author::hyperparameters_of<Model>> || has_too_many_hyperparameters<Model>,
       "edl: the members of the model's `struct hyperparameters` should be numbers with a default, or "
       "`edl::hyperparameter<float> rate{0.1f, \"what it is\"}`");
   static_assert(has_network<Model> || !misspells_network<Model>,

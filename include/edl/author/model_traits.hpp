@@ -27,7 +27,7 @@ namespace detail {
 
 template <class Model>
 constexpr auto loss_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (sets_loss<Model>)
+  if constexpr (sets_loss<Model> && good_loss<Model>)
     return Model::loss(h);
   else if constexpr (good_loss<Model> && requires { Model::loss.with(hyperparameter_view(h)); })
     return Model::loss.with(hyperparameter_view(h));
@@ -39,7 +39,7 @@ constexpr auto loss_of(author::hyperparameters_of<Model> const& h) {
 
 template <class Model>
 constexpr auto optimizer_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (sets_optimizer<Model>)
+  if constexpr (sets_optimizer<Model> && good_optimizer<Model>)
     return Model::optimizer(h);
   else if constexpr (good_optimizer<Model>)
     return Model::optimizer;
@@ -49,7 +49,7 @@ constexpr auto optimizer_of(author::hyperparameters_of<Model> const& h) {
 
 template <class Model>
 constexpr auto schedule_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (sets_schedule<Model>)
+  if constexpr (sets_schedule<Model> && good_schedule<Model>)
     return Model::schedule(h);
   else if constexpr (good_schedule<Model>)
     return Model::schedule;
@@ -69,7 +69,7 @@ constexpr rates rates_of(author::hyperparameters_of<Model> const& h) {
 
 template <class Model>
 auto augmentation_of(author::hyperparameters_of<Model> const& h) {
-  if constexpr (sets_augmentation<Model>)
+  if constexpr (sets_augmentation<Model> && good_augmentation<Model>)
     return Model::augmentation(h);
   else if constexpr (good_augmentation<Model>)
     return Model::augmentation;
@@ -116,7 +116,8 @@ struct model_traits {
   /// Whether all members that this reads are right and go together. If not, the compiler has said why, and
   /// nothing else of the model is compiled.
   static constexpr bool whole = [] {
-    if constexpr (sizeof(detail::checked_members<Model>) > 0 && detail::good_network<Model> &&
+    if constexpr (sizeof(detail::checked_members<Model>) > 0 &&
+                  author::hyperparameter_struct<hyperparameters> && detail::good_network<Model> &&
                   detail::good_loss<Model> && detail::good_options<Model> && detail::no_misspelling<Model>)
       if constexpr (detail::whole_network<Model::network>)
         return nn::loss_fits<loss_type>(Model::network.body.output(Model::network.input)) &&

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <tuple>
+#include <type_traits>
 
 namespace edl::nn {
 
-/// Options of layers that other frameworks, or fingers, give another name.
+/// Options of layers and optimisers that other frameworks, or fingers, give another name.
 enum class option {
   units,
   filters,
@@ -17,7 +18,8 @@ enum class option {
   heads,
   vocabulary,
   width,
-  use_bias
+  use_bias,
+  learning_rate
 };
 
 /// The type of a member that has another name of an option. It stands beside the option in a union, so that
@@ -25,19 +27,21 @@ enum class option {
 /// Nothing can initialise it, and the compiler says what the option is called.
 template <option Is>
 struct called {
+  called() = default;
   template <class T>
   constexpr called(T const&) {  // NOLINT(google-explicit-constructor)
-    static_assert(!is<T>(option::units), "edl: this option of a layer is called `units`");
-    static_assert(!is<T>(option::filters), "edl: this option of a layer is called `filters`");
-    static_assert(!is<T>(option::kernel), "edl: this option of a layer is called `kernel`");
-    static_assert(!is<T>(option::stride), "edl: this option of a layer is called `stride`");
-    static_assert(!is<T>(option::window), "edl: this option of a layer is called `window`");
-    static_assert(!is<T>(option::rate), "edl: this option of a layer is called `rate`");
-    static_assert(!is<T>(option::epsilon), "edl: this option of a layer is called `epsilon`");
-    static_assert(!is<T>(option::heads), "edl: this option of a layer is called `heads`");
-    static_assert(!is<T>(option::vocabulary), "edl: this option of a layer is called `vocabulary`");
-    static_assert(!is<T>(option::width), "edl: this option of a layer is called `width`");
-    static_assert(!is<T>(option::use_bias), "edl: this option of a layer is called `use_bias`");
+    static_assert(!is<T>(option::units), "edl: this option is called `units`");
+    static_assert(!is<T>(option::filters), "edl: this option is called `filters`");
+    static_assert(!is<T>(option::kernel), "edl: this option is called `kernel`");
+    static_assert(!is<T>(option::stride), "edl: this option is called `stride`");
+    static_assert(!is<T>(option::window), "edl: this option is called `window`");
+    static_assert(!is<T>(option::rate), "edl: this option is called `rate`");
+    static_assert(!is<T>(option::epsilon), "edl: this option is called `epsilon`");
+    static_assert(!is<T>(option::heads), "edl: this option is called `heads`");
+    static_assert(!is<T>(option::vocabulary), "edl: this option is called `vocabulary`");
+    static_assert(!is<T>(option::width), "edl: this option is called `width`");
+    static_assert(!is<T>(option::use_bias), "edl: this option is called `use_bias`");
+    static_assert(!is<T>(option::learning_rate), "edl: this option is called `learning_rate`");
   }
 
  private:
@@ -54,8 +58,10 @@ constexpr bool read_options(L const& l) {
   bool all = true;
   auto const each = [&](auto const&... within) { all = (all && ... && read_options(within)); };
   auto const read = [](auto const& option) { return [](auto) { return true; }(option); };
-  if constexpr (requires { std::apply(each, l.layers); }) std::apply(each, l.layers);
-  if constexpr (requires { std::apply(each, l.branches); }) std::apply(each, l.branches);
+  if constexpr (requires { std::tuple_size<std::remove_cvref_t<decltype(l.layers)>>::value; })
+    std::apply(each, l.layers);
+  if constexpr (requires { std::tuple_size<std::remove_cvref_t<decltype(l.branches)>>::value; })
+    std::apply(each, l.branches);
   if constexpr (requires { each(l.body, l.projection); }) each(l.body, l.projection);
   if constexpr (requires { l.units; }) all = all && read(l.units);
   if constexpr (requires { l.filters; }) all = all && read(l.filters);

@@ -7,6 +7,7 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -14,7 +15,10 @@ namespace edl {
 /// Adagrad: a ← a + g², w ← w − rate·g / (√a + ε) (Duchi, Hazan and Singer, "Adaptive subgradient methods",
 /// JMLR 12, 2011), with the defaults of Keras. `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
 struct adagrad {
-  float learning_rate = 0.001f;
+  union {
+    float learning_rate = 0.001f;
+    nn::called<nn::option::learning_rate> lr;
+  };
   float initial_accumulator = 0.1f;
   float epsilon = 1e-7f;
   float weight_decay = 0;

@@ -7,6 +7,7 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -16,7 +17,10 @@ namespace edl {
 /// (Kingma and Ba, "Adam", ICLR 2015). `amsgrad` divides by the largest v so far (Reddi, Kale and Kumar, ICLR
 /// 2018). `weight_decay` d is decoupled: w shrinks by rate·d·w besides (Loshchilov and Hutter, ICLR 2019).
 struct adam {
-  float learning_rate = 0.001f;
+  union {
+    float learning_rate = 0.001f;
+    nn::called<nn::option::learning_rate> lr;
+  };
   float beta_1 = 0.9f;
   float beta_2 = 0.999f;
   float epsilon = 1e-7f;

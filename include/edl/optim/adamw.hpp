@@ -7,6 +7,7 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/optim/adam.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -16,7 +17,10 @@ namespace edl {
 /// Keras. `adam` decouples its weight decay already: this is `adam{.weight_decay = 0.004f}` by another name,
 /// bit by bit.
 struct adamw {
-  float learning_rate = 0.001f;
+  union {
+    float learning_rate = 0.001f;
+    nn::called<nn::option::learning_rate> lr;
+  };
   float beta_1 = 0.9f;
   float beta_2 = 0.999f;
   float epsilon = 1e-7f;
@@ -25,7 +29,13 @@ struct adamw {
   bool decay_biases = true;  ///< false: `biases_of` do not shrink
 
   constexpr adam as_adam() const {
-    return {learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay, decay_biases};
+    return {.learning_rate = learning_rate,
+            .beta_1 = beta_1,
+            .beta_2 = beta_2,
+            .epsilon = epsilon,
+            .amsgrad = amsgrad,
+            .weight_decay = weight_decay,
+            .decay_biases = decay_biases};
   }
 
   /// Those of `adam`.

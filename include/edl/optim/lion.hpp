@@ -7,6 +7,7 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
+#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -16,7 +17,10 @@ namespace edl {
 /// is 3 to 10 times smaller than Adam's, and the weight decay as much larger. It remembers half of what Adam
 /// does. `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
 struct lion {
-  float learning_rate = 0.0001f;
+  union {
+    float learning_rate = 0.0001f;
+    nn::called<nn::option::learning_rate> lr;
+  };
   float beta_1 = 0.9f;
   float beta_2 = 0.99f;
   float weight_decay = 0;

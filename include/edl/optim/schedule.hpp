@@ -23,7 +23,9 @@ template <class S>
 struct is_a_schedule {
   static constexpr bool copies = std::copy_constructible<S>;
   static constexpr bool has_call = requires(S const s, std::uint64_t version) { s(version); };
-  static constexpr bool gives_a_rate = !has_call || learning_rate_schedule<S>;
+  static constexpr bool gives_a_rate = !has_call || requires(S const s, std::uint64_t version) {
+    { s(version) } -> std::convertible_to<float>;
+  };
   static_assert(copies, "edl: this schedule cannot be copied");
   static_assert(has_call, "edl: this schedule has no call `float operator()(std::uint64_t version) const`");
   static_assert(gives_a_rate, "edl: what this schedule returns is no rate; it should be a `float`");

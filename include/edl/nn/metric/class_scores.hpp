@@ -34,11 +34,12 @@ struct f1_of_counts {
 /// A score of one class against all others.
 template <class Score, int Class>
 struct class_score {
-  static_assert(Class >= 0, "edl: a class is a number from 0 on");
+  static constexpr bool counts = Class >= 0;
+  static_assert(counts, "edl: a class is a number from 0 on");
   static constexpr auto text = numbered_name(Score::name, Class, "");
   static constexpr std::string_view name{text.data()};
   static constexpr std::size_t totals = 3;  ///< right, said, are
-  static constexpr bool fits(std::size_t classes) { return std::size_t(Class) < classes; }
+  static constexpr bool fits(std::size_t classes) { return !counts || std::size_t(Class) < classes; }
 
   template <class T>
   static void update(std::span<double> sums, shape output, int batch, view<T> outputs,
@@ -54,10 +55,11 @@ struct class_score {
 /// The mean of the scores of all classes that are a label or an answer of any sample.
 template <class Score, int Classes>
 struct macro_score {
-  static_assert(Classes > 1, "edl: a mean over classes is of two or more");
+  static constexpr bool several = Classes > 1;
+  static_assert(several, "edl: a mean over classes is of two or more");
   static constexpr std::string_view name = Score::macro_name;
   static constexpr std::size_t totals = 3 * std::size_t(Classes);  ///< right, said, are, class by class
-  static constexpr bool fits(std::size_t classes) { return classes == std::size_t(Classes); }
+  static constexpr bool fits(std::size_t classes) { return !several || classes == std::size_t(Classes); }
 
   template <class T>
   static void update(std::span<double> sums, shape output, int batch, view<T> outputs,

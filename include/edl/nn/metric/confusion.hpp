@@ -19,10 +19,11 @@ namespace edl {
 /// 32 classes. A sample with an output that is NaN is in none of the counts.
 template <int Classes>
 struct confusion {
-  static_assert(Classes > 1 && Classes <= 32, "edl: confusion<N> is for 2 to 32 classes");
+  static constexpr bool shown = Classes > 1 && Classes <= 32;
+  static_assert(shown, "edl: confusion<N> is for 2 to 32 classes");
   static constexpr std::string_view name = "confusion";
   static constexpr std::size_t totals = std::size_t(Classes) * std::size_t(Classes);  ///< label by label
-  static constexpr bool fits(std::size_t classes) { return classes == std::size_t(Classes); }
+  static constexpr bool fits(std::size_t classes) { return !shown || classes == std::size_t(Classes); }
 
   template <class T>
   static void update(std::span<double> sums, shape output, int batch, view<T> outputs,

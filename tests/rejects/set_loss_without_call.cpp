@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: this loss has no call `double operator
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct own {
+  using label = std::int32_t;
+  static constexpr bool class_labels = true;
+  static constexpr std::size_t labels(edl::shape) { return 1; }
+  static bool valid(label, edl::shape) { return true; }
+};
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2});
+  struct hyperparameters {
+    float rate = 0.1f;
+  };
+  static auto loss(hyperparameters const&) { return own{}; }
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }

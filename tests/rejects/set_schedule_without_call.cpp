@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: this schedule has no call `float operator
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct own {
+  float rate = 0.1f;
+};
+
+struct net {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  struct hyperparameters {
+    float rate = 0.1f;
+  };
+  static auto schedule(hyperparameters const&) { return own{}; }
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("y");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }
