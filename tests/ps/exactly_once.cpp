@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <random>
 #include <set>
@@ -111,7 +112,6 @@ class job {
 
   void start(std::size_t servers) {
     servers_.clear();
-    servers_.reserve(servers);
     for (std::uint32_t i = 0; i < servers; ++i)
       servers_.emplace_back(
           store_options{.layout = layout_,
@@ -263,7 +263,7 @@ class job {
   policy const& when_;
   std::mt19937 random_;
   scratch dir_;
-  std::vector<store> servers_;
+  std::deque<store> servers_;
   std::vector<element> elements_;
   std::map<element const*, bool> trained_;
   std::vector<std::map<std::uint64_t, std::vector<element>>> frozen_;
