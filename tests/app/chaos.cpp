@@ -50,6 +50,18 @@ TEST_CASE("neighbours, storage that fails and damaged journals cost a job nothin
   }
 }
 
+TEST_CASE("killed at random, a job has the same best version, the same list and the same end") {
+  chaos::reference undisturbed;
+  auto const p = chaos::draw_plan(
+      3, {.allreduce = true, .min_faults = 6, .max_faults = 6, .long_silences = false, .judged = true});
+  chaos::outcome const o = chaos::trial(p, &undisturbed).run();
+  MESSAGE(p.configuration() << ": " << o.faults.size() << " faults in " << o.seconds << " s; " << o.best);
+  CAPTURE(o.log);
+  for (std::string const& why : o.failures) FAIL_CHECK(why);
+  CHECK_FALSE(o.faults.empty());
+  CHECK(o.same_bits == true);
+}
+
 TEST_CASE("a plan is drawn from its seed alone") {
   auto const a = chaos::draw_plan(7, {.allreduce = true}), b = chaos::draw_plan(7, {.allreduce = true}),
              c = chaos::draw_plan(8, {.allreduce = true});

@@ -16,7 +16,8 @@ namespace chaos {
 struct plan {
   std::uint64_t seed = 0;
   bool allreduce = false, asynchronous = false, by_hand = false;
-  bool fixed = false;  ///< all-reduce: steps and the order of their sums do not depend on who is there
+  bool fixed = false;   ///< all-reduce: steps and the order of their sums do not depend on who is there
+  bool judged = false;  ///< a best version, an early end and a moving average; the end cuts the last epoch
   int workers = 2, servers = 0, copies = 1, epochs = 1;
   bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
   std::vector<intent> faults;
@@ -35,7 +36,7 @@ struct plan {
   /// What the results of two jobs that do not differ in it may be compared by.
   std::string configuration() const {
     return strategy() + ", " + std::to_string(workers) + " workers, " + std::to_string(servers) +
-           " servers, " + std::to_string(epochs) + " epochs";
+           " servers, " + std::to_string(epochs) + " epochs" + (judged ? ", best version and early end" : "");
   }
 };
 
@@ -46,6 +47,7 @@ struct plan_options {
   bool hostile = false;       ///< neighbours, storage and journals, too
   bool by_hand = false;       ///< roles started by hand, workers behind networks that can be cut
   bool long_silences = true;  ///< they take six seconds and more each
+  bool judged = false;        ///< as `plan::judged`: with all-reduce in a fixed order, kills alone
 };
 
 /// Always the same for the same seed and options.
@@ -61,13 +63,17 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   p.servers = o.allreduce ? 0 : int(1 + below(3));
   p.asynchronous = !o.allreduce && below(2) == 0;
   if (p.servers > 1) p.copies = int(1 + below(2));
-  p.epochs = o.epochs_per_worker * p.workers;
+  p.epochs = (o.judged ? 40 : o.epochs_per_worker) * p.workers;  // these end early
   p.to_the_end = below(2) == 0;
-  p.fixed = o.allreduce && random.child(1).below(2, 0) == 0;
+  p.judged = o.judged;
+  p.fixed = o.allreduce && (o.judged || random.child(1).below(2, 0) == 0);
 
   using weight = std::pair<kind, int>;
   std::vector<weight> weights;
-  if (o.by_hand) {
+  if (o.judged) {
+    weights = {{kind::worker, 6}, {kind::all_workers, 3}, {kind::master, 4}, {kind::master_and_worker, 4}};
+    if (p.workers > 2) weights.emplace_back(kind::workers, 3);
+  } else if (o.by_hand) {
     weights = {{kind::worker, 3}, {kind::short_cut, 4}, {kind::long_cut, 2}, {kind::goodbye, 1}};
     if (o.hostile)
       weights.insert(weights.end(), {{kind::squatted, 4}, {kind::storage, 2}, {kind::master_cut, 3}});

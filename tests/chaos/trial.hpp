@@ -17,6 +17,7 @@
 #include "app/job.hpp"
 #include "chaos/fault.hpp"
 #include "chaos/handle.hpp"
+#include "chaos/judged.hpp"
 #include "chaos/mischief.hpp"
 #include "chaos/outcome.hpp"
 #include "chaos/plan.hpp"
@@ -31,6 +32,7 @@ class reference {
   struct result {
     std::string model;
     double accuracy = 0;
+    judged_result judged;
   };
 
   result const& of(plan const& p, std::string const& program);
@@ -94,6 +96,9 @@ class trial {
       more.insert(more.end(), {"--num_ps_pods=" + std::to_string(p.servers),
                                "--ps_replicas=" + std::to_string(p.copies)});
     if (p.fixed) more.push_back("--fixed_global_batch");
+    if (p.judged)
+      more.insert(more.end(), {"--evaluation_steps=8", "--save_best=accuracy", "--moving_average=0.98",
+                               "--early_stopping=accuracy,patience=40"});
     if (p.asynchronous)
       more.push_back("--use_async");
     else if (!p.allreduce)
@@ -347,7 +352,7 @@ class trial {
 
   void check() {
     auto const& lines = seen_->lines();
-    for (int e = 0; e < plan_.epochs; ++e) {
+    for (int e = 0; e < plan_.epochs && !plan_.judged; ++e) {
       std::string const account =
           "Epoch " + std::to_string(e) +
           ": 2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left";
@@ -357,6 +362,12 @@ class trial {
     if (!plan_.allreduce) check_progress(lines);
     check_audit();
     out_.accuracy = last_accuracy(out_.log);
+    judged_result judged;
+    if (plan_.judged) {
+      judged = judged_result::of(dir_ / "checkpoints", out_.log);
+      out_.best = judged.best_version + ", ended at version " + std::to_string(judged.ended);
+      if (!seen_->has("Early stopping: ")) fail("the job has not ended early");
+    }
     if (!compare_) return;
     reference::result const& wanted = compare_->of(plan_, program_);
     out_.undisturbed = wanted.accuracy;
@@ -364,6 +375,8 @@ class trial {
       out_.same_bits = job::slurp(dir_ / "model/model.safetensors") == wanted.model;
       if (!*out_.same_bits) fail("the model is not the undisturbed run's, bit for bit");
     }
+    if (plan_.judged)
+      for (std::string const& why : judged.differences(wanted.judged)) fail(why);
     if (std::abs(out_.accuracy - wanted.accuracy) > 0.05)
       fail("accuracy " + std::to_string(out_.accuracy) + ", undisturbed " + std::to_string(wanted.accuracy));
   }
@@ -434,9 +447,11 @@ class trial {
       if (!(fields >> epoch >> records >> applied >> skipped >> left >> lost >> repeated)) continue;
       ++epochs;
       out_.lost += lost, out_.repeated += repeated;
-      if (left || applied != records) fail("the last checkpoint's account is not complete: " + one);
+      if (!plan_.judged && (left || applied != records))
+        fail("the last checkpoint's account is not complete: " + one);
     }
-    if (code != 0 || out_.lost || out_.repeated || epochs != plan_.epochs) fail("audit: " + text);
+    bool const all = plan_.judged ? epochs > 0 : epochs == plan_.epochs;
+    if (code != 0 || out_.lost || out_.repeated || !all) fail("audit: " + text);
   }
 
   plan plan_;
@@ -457,7 +472,8 @@ inline reference::result const& reference::of(plan const& p, std::string const& 
   job::scratch const dir;
   job::run j(trial::command(p, dir), {.program = program});
   if (j.wait(300s) == 0)
-    it->second = {job::slurp(dir / "model/model.safetensors"), trial::last_accuracy(j.log())};
+    it->second = {job::slurp(dir / "model/model.safetensors"), trial::last_accuracy(j.log()),
+                  judged_result::of(dir / "checkpoints", j.log())};
   return it->second;
 }
 

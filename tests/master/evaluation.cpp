@@ -225,3 +225,31 @@ TEST_CASE("a version that waits to be judged goes with those that had it frozen"
   CHECK(e.idle());
   CHECK(!e.judged(50));
 }
+
+TEST_CASE("sums are added up in the order of the tasks, in whatever order these are done") {
+  std::vector<double> const sums{1e16, 1, -1e16};
+  for (auto const& order : {std::vector{0, 1, 2}, {2, 1, 0}, {1, 0, 2}}) {
+    auto e = service();
+    e.version_reached({1}, start);
+    std::vector<evaluation_lease> leases;
+    while (auto l = e.lease(0, 1, start)) leases.push_back(*l);
+    REQUIRE(leases.size() == 3);
+    for (int i : order) {
+      auto const& task = leases[std::size_t(i)].task;
+      CHECK(e.complete(task.id, {sums[task.key.index]}, start));
+    }
+    CHECK(e.take_result()->totals == std::vector<double>{(1e16 + 1) - 1e16});
+  }
+}
+
+TEST_CASE(
+    "a version that decides on something and that nobody has any more is evaluated when it is told again") {
+  for (bool judged : {false, true}) {
+    auto e = service({.judged = judged});
+    e.version_reached({50}, start);
+    CHECK(e.lease(0, 1, start));
+    e.forget_unless([](std::uint64_t) { return false; });
+    CHECK(e.idle());
+    CHECK(e.version_reached({50}, start) == judged);
+  }
+}

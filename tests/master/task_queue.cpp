@@ -422,3 +422,26 @@ TEST_CASE("data without records, and more epochs than can be counted, are refuse
   CHECK_THROWS_AS(task_queue({{"a", 0}}, {}), edl::usage_error);
   CHECK_THROWS_AS(two_files({.num_epochs = std::int64_t{1} << 40}), edl::usage_error);
 }
+
+TEST_CASE("halted: nothing is leased any more, and what has been begun stays as it is") {
+  for (std::uint32_t const lanes : {0u, 2u}) {
+    auto q = two_files({.shuffle = false, .lanes = lanes});
+    auto const a = q.lease(0, 1, start, 0), b = q.lease(1, 1, start, lanes ? 1 : 0);
+    REQUIRE(b);
+    CHECK(q.give_back(a->id, 1));
+    q.halt();
+    CHECK(!q.lease(2, 1, start, 0));
+    CHECK(!q.finished());  // one is still in somebody's hands
+    CHECK(q.give_back(b->id, 1));
+    CHECK(q.finished());
+    CHECK(q.done().tasks_done == 0);
+    CHECK(q.done_by_epoch().at(0).minibatches_done == 2);
+    edl::ledger l;
+    l.set_open(a->key, 1);
+    q.restore(l);
+    auto const again = q.lease(2, 1, start, 0);
+    REQUIRE(again);
+    CHECK(again->key == a->key);
+    CHECK(again->applied == 1);
+  }
+}

@@ -48,6 +48,10 @@ std::vector<flag> flags() {
       {.name = "tables",
        .help = "of the small model that is rows of tables, which come and go",
        .what = truth},
+      {.name = "best",
+       .help =
+           "of a best version, an early end and a moving average: all-reduce in a fixed order, kills alone",
+       .what = truth},
       {.name = "networks", .help = "workers behind networks that are cut; needs root and ip", .what = truth},
       {.name = "bare", .help = "do not compare with undisturbed jobs", .what = truth}};
 }
@@ -58,21 +62,23 @@ int run(edl::cli::command_line const& l) {
                       jobs = number("jobs");
   std::string const strategy = l.text("strategy"), out = l.text("out"), logs = l.text("logs"),
                     program = l.text("program");
-  bool const bare = l.truth("bare"), networks = l.truth("networks"), hostile = l.truth("hostile");
+  bool const bare = l.truth("bare"), networks = l.truth("networks"), hostile = l.truth("hostile"),
+             best = l.truth("best");
   if (l.truth("tables")) ::setenv("TINY_TABLES", "1", 1);  // for the programs that are started
   if (!logs.empty()) std::filesystem::create_directories(logs);
   chaos::report all;
   chaos::reference undisturbed;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   for (std::uint64_t i = first; all.faults() < faults && (jobs == 0 || i < first + jobs); ++i) {
-    bool const allreduce = strategy == "allreduce" || (strategy == "both" && i % 2 == 1);
-    auto const p = chaos::draw_plan(edl::mix(seed, i),
-                                    {.allreduce = allreduce, .hostile = hostile, .by_hand = networks});
+    bool const allreduce = best || strategy == "allreduce" || (strategy == "both" && i % 2 == 1);
+    auto const p = chaos::draw_plan(
+        edl::mix(seed, i), {.allreduce = allreduce, .hostile = hostile, .by_hand = networks, .judged = best});
     chaos::outcome const o = chaos::trial(p, bare ? nullptr : &undisturbed, program).run();
     all.add(i, p, o);
     std::printf("job %llu (%s): %zu faults in %.1f s, accuracy %.3f, %s; %zu faults in all\n",
                 static_cast<unsigned long long>(i), p.configuration().c_str(), o.faults.size(), o.seconds,
                 o.accuracy, o.failures.empty() ? "good" : "FAILED", all.faults());
+    if (!o.best.empty()) std::printf("  best: %s\n", o.best.c_str());
     for (std::string const& why : o.failures) std::printf("  %s\n", why.c_str());
     std::fflush(stdout);
     if (!logs.empty() && (!o.failures.empty() || jobs == 1)) {

@@ -428,7 +428,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
     std::vector<std::string> names;
     for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
     server_.listens_at(names);
-    if (history_ && history_->stopped()) server_.stop();
+    if (auto const at = history_ ? history_->stopped_at() : std::nullopt) server_.stop(*at);
     platform_ = make_platform();
   });
   node_.post([&begin] { begin(); });

@@ -119,6 +119,14 @@ struct job {
   std::uint64_t records_per_task() const {
     return std::uint64_t(minibatch_size) * std::uint64_t(num_minibatches_per_task);
   }
+
+  /// Whether no step follows a version that is to be evaluated before it has been. In a fixed order of sums
+  /// nothing may depend on how long an evaluation takes: neither what it decides, nor where that ends the
+  /// job.
+  bool rests_to_evaluate() const {
+    return what == command::train && fixed_global_batch && evaluation_steps > 0 &&
+           (save_best || early_stopping);
+  }
 };
 
 /// Minibatches whose gradients are averaged into one step, by servers or by the one process of `Local`.

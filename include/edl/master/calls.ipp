@@ -31,6 +31,7 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
   static_assert(int(task_kind::finished) == wire::Task::FINISHED);
   t.set_kind(wire::Task::Kind(r.kind));
   t.set_generation(r.generation);
+  t.set_rests(r.rests);
   if (!is_work(r.kind)) return t;
   t.set_lease(r.lease);
   t.mutable_key()->set_epoch(r.key.epoch);
@@ -172,7 +173,11 @@ EDL_INLINE wire::Empty server::cut_off(wire::CutOffRequest const& m) {
 }
 
 EDL_INLINE wire::Task server::task(wire::TaskRequest const& m) {
-  task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane());
+  task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane(), m.rests_at());
+  // Whoever should have told of that version may have been lost, or its word.
+  if (work.rests && coordinator_.untold(m.rests_at()) && claims_ == 0)
+    carry("a version cannot be evaluated",
+          [this, r = version_report{work.generation, m.rests_at(), true, false}] { return claim(r); });
   // The model is still to be taken from the workers that keep it.
   if (work.kind == task_kind::finished && options_.job.replicas && !ended_) work.kind = task_kind::wait;
   return detail::to_message(work, options_.job);

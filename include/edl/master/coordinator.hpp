@@ -84,9 +84,13 @@ class coordinator {
   void leaving(std::uint32_t worker, std::string const& why);
 
   /// Recovered training tasks go first, then evaluation, then training; in a job with lanes, of that lane.
-  /// Who is not a member, or too early, waits.
+  /// Who is not a member, or too early, waits. `rests_at`: the version that the worker has come to, where it
+  /// is to be evaluated before the next step.
   task_reply request_task(std::uint32_t worker, std::uint64_t incarnation, time_point now,
-                          std::uint32_t lane = 0);
+                          std::uint32_t lane = 0, std::uint64_t rests_at = 0);
+
+  /// Whether workers rest at this version, and nobody has told of it yet.
+  bool untold(std::uint64_t version) const { return options_.rests_to_evaluate && version > told_; }
 
   /// False: the lease had been given up, and the report does not count.
   bool report_task(task_report const& r, time_point now);
@@ -140,8 +144,10 @@ class coordinator {
   /// had in time, or cannot be written, is left to the checkpoint before, and a log line says so.
   void suspend(time_point now);
 
-  /// Begins no more tasks; what has been begun is finished, then the job ends as usual.
-  void stop(time_point now);
+  /// Begins no more tasks; what has been begun is finished, then the job ends as usual. Where workers rest
+  /// for evaluations it ends where they are. `at`: the version that decided it. A job that goes back to an
+  /// older one trains on, until that is decided again.
+  void stop(time_point now, std::uint64_t at = 0);
 
   /// Ends the job with a reason that the world around it found.
   void fail(std::string const& reason);
@@ -235,6 +241,8 @@ class coordinator {
   void suspended_with(std::string const& lacks);
   bool state_may_come(time_point now) const;
   void evaluate(evaluated_version v, time_point now);
+  void restore_tasks(std::uint64_t version, ledger const& applied);
+  void stop_tasks();
   void enqueue(write_checkpoint const& c);
   void enqueue_when_judged(std::uint64_t version);
   void recover_slow(time_point now);
@@ -265,6 +273,8 @@ class coordinator {
   std::uint32_t epochs_said_ = 0;
   checkpoint_queue checkpoints_;
   std::optional<std::uint64_t> unjudged_;      // a checkpoint that waits for evaluations
+  std::uint64_t told_ = 0;                     // the newest version that has been, or need not be
+  std::optional<std::uint64_t> stopped_at_;    // the version that decided it
   std::optional<std::uint64_t> last_version_;  // told in the closing phase
   std::optional<time_point> suspending_;       // since when
   speed_log speeds_;

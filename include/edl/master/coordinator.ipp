@@ -84,6 +84,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
   }
   if (trains()) {
     tasks_->restore(point_->applied);
+    told_ = point_->version;
     if (point_->version > 0) evaluation_.roll_back(point_->version);
   }
   worlds_.expect(options_.num_workers);
@@ -330,6 +331,7 @@ EDL_INLINE void coordinator::recover_slow(time_point now) {
 EDL_INLINE void coordinator::version_reached(version_report const& r, time_point now) {
   if (r.generation != generation_ || !leasing()) return;
   if (r.version > version_) version_ = r.version;
+  told_ = std::max(told_, r.version);
   if (r.evaluate) evaluate({r.version, true}, now);
   if (r.checkpoint) {
     // A world that begins with it tells it again.
@@ -436,10 +438,26 @@ EDL_INLINE void coordinator::fail(std::string const& reason) {
   commands_.emplace_back(fail_job{reason});
 }
 
-EDL_INLINE void coordinator::stop(time_point) {
+EDL_INLINE void coordinator::stop(time_point, std::uint64_t at) {
   if (!tasks_ || over()) return;
-  tasks_->stop_leasing();
+  stopped_at_ = at;
+  stop_tasks();
   advance();
+}
+
+EDL_INLINE void coordinator::stop_tasks() {
+  if (options_.rests_to_evaluate)
+    tasks_->halt();
+  else
+    tasks_->stop_leasing();
+}
+
+// Throws error.
+EDL_INLINE void coordinator::restore_tasks(std::uint64_t version, ledger const& applied) {
+  tasks_->restore(applied);
+  if (!stopped_at_) return;
+  if (version >= *stopped_at_) return stop_tasks();
+  stopped_at_.reset();
 }
 
 EDL_INLINE job_progress coordinator::progress() const {

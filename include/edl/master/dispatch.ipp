@@ -27,7 +27,7 @@ EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_
 }  // namespace detail
 
 EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint64_t incarnation,
-                                                time_point now, std::uint32_t lane) {
+                                                time_point now, std::uint32_t lane, std::uint64_t rests_at) {
   task_reply nothing;
   nothing.generation = generation_;
   if (over()) nothing.kind = task_kind::finished;
@@ -37,6 +37,11 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
   // else to do.
   std::optional<task_reply> reply;
+  if (options_.rests_to_evaluate && (evaluation_.pending() > 0 || untold(rests_at))) {
+    nothing.rests = true;
+    reply = lease_evaluation(worker, incarnation, now);
+    return reply ? *reply : nothing;
+  }
   if ((tasks_ && tasks_->recovered_waiting(lane)) || training_first_.contains(worker))
     reply = lease_work(worker, incarnation, now, lane);
   if (!reply) reply = lease_evaluation(worker, incarnation, now);

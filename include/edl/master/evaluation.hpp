@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +33,8 @@ struct evaluation_result {
 };
 
 /// Evaluates versions of the model over the validation data, in order, one at a time. Each task's sums count
-/// once, when it is reported done.
+/// once, when it is reported done. They are added up in the order of the tasks, so that the same sums make
+/// the same bits.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class evaluation {
@@ -112,6 +114,8 @@ class evaluation {
     task_queue queue;
     std::vector<double> totals;
     bool reported = false;
+    std::map<std::uint32_t, std::vector<double>> early;  // sums of tasks behind one that is not done
+    std::uint32_t next = 0;                              // the first task that is not done
   };
 
   void begin_next();

@@ -11,6 +11,13 @@
 #include "edl/master/evaluation.hpp"
 
 namespace edl::master {
+namespace detail {
+
+inline void add(std::vector<double>& to, std::vector<double> const& sums) {
+  for (std::size_t i = 0; i < sums.size(); ++i) to[i] += sums[i];
+}
+
+}  // namespace detail
 
 EDL_INLINE evaluation::evaluation(std::vector<shard> shards, options o, time_point start)
     : shards_(std::move(shards)), options_(o), start_(start) {
@@ -67,10 +74,14 @@ EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> co
     throw data_error(
         fmt::format("{} sums of metrics where other tasks report {}: all workers must run one program",
                     sums.size(), active_->totals.size()));
-  if (!active_->queue.complete(lease, now)) return false;
+  auto const key = active_->queue.key_of(lease);
+  if (!key || !active_->queue.complete(lease, now)) return false;
   active_->reported = true;
   active_->totals.resize(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) active_->totals[i] += sums[i];
+  active_->early.emplace(key->index, sums);
+  for (auto it = active_->early.begin(); it != active_->early.end() && it->first == active_->next;
+       it = active_->early.erase(it), ++active_->next)
+    detail::add(active_->totals, it->second);
   return true;
 }
 
@@ -102,6 +113,7 @@ EDL_INLINE std::vector<expired_lease> evaluation::expired(time_point now) const 
 
 EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
   if (!active_ || !active_->queue.finished()) return std::nullopt;
+  for (auto const& [task, sums] : active_->early) detail::add(active_->totals, sums);  // behind one skipped
   evaluation_result result{active_->of, std::move(active_->totals), active_->queue.done().records_done};
   next_lease_ = active_->queue.next_lease();
   active_.reset();
@@ -139,10 +151,17 @@ EDL_INLINE void evaluation::drop_active() {
 }
 
 EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> const& held) {
-  auto const gone = [&](evaluated_version const& v) { return v.frozen && !held(v.version); };
+  std::optional<std::uint64_t> dropped;  // the oldest
+  auto const gone = [&](evaluated_version const& v) {
+    bool const is = v.frozen && !held(v.version);
+    if (is) dropped = std::min(dropped.value_or(v.version), v.version);
+    return is;
+  };
   std::erase_if(waiting_, gone);
   if (active_ && gone(active_->of)) drop_active();
   if (judging_ && gone(*judging_)) judging_.reset();
+  // What decides on something is evaluated when it is told again.
+  if (options_.judged && dropped && *dropped > 0) last_version_ = *dropped - 1;
   begin_next();
 }
 

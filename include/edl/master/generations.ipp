@@ -109,14 +109,17 @@ EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::
 EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
   std::uint64_t const before = tasks_ ? tasks_->done().records_done : 0;
   if (trains()) try {
-      tasks_->restore(point.applied);
+      restore_tasks(point.version, point.applied);
     } catch (error const& e) {
       return fail(fmt::format("cannot go back to '{}': {}", point.directory, e.what()));
     }
-  if (options_.replicas && worlds_.has_copy())
+  bool const copied = options_.replicas && worlds_.has_copy();
+  if (copied)
     evaluation_.forget_after(point.version);  // what is older is frozen on its survivors
   else
     evaluation_.roll_back(point.version);
+  // A copy's version is told again; that of a checkpoint was judged before it was written.
+  told_ = point.version - std::uint64_t(copied && point.version > 0);
   if (!options_.replicas) epochs_said_ = 0;
   version_ = point.version;
   checkpoints_.go_back_to(point.version);
@@ -157,7 +160,7 @@ EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t i
 
 EDL_INLINE void coordinator::go_on_from(copy_position kept) {
   if (trains()) try {
-      tasks_->restore(kept.applied);
+      restore_tasks(kept.version, kept.applied);
     } catch (error const& e) {
       return fail(fmt::format("cannot go on from the servers' state: {}", e.what()));
     }

@@ -45,9 +45,11 @@ struct job_options {
   std::uint32_t num_workers = 1;
   std::uint32_t num_servers = 0;  ///< 0: the model is in the worker, and ready at once
   std::uint32_t ranges = 0;  ///< that the variables are cut into, to be kept by servers; 0: as many as these
-  unsigned server_copies = 1;         ///< servers that have the state of a range
-  bool replicas = false;              ///< workers have a copy each, and train in worlds
-  std::uint32_t lanes = 0;            ///< that training tasks are dealt out to (`task_lanes`); 0: none
+  unsigned server_copies = 1;  ///< servers that have the state of a range
+  bool replicas = false;       ///< workers have a copy each, and train in worlds
+  std::uint32_t lanes = 0;     ///< that training tasks are dealt out to (`task_lanes`); 0: none
+  /// With lanes: no step follows a version that is to be evaluated before it has been judged.
+  bool rests_to_evaluate = false;
   std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are made good by a new process
   std::uint32_t server_failures = 3;  ///< likewise
   bool starts_all = false;            ///< no process takes part that a platform has not started for the job
@@ -121,6 +123,7 @@ struct task_reply {
   std::uint32_t applied = 0;
   bool resumed = false;
   std::uint32_t until = 0;  ///< minibatches to be applied in all
+  bool rests = false;       ///< to wait, because nobody makes a step before a version has been judged
 };
 
 struct task_report {

@@ -124,6 +124,12 @@ EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) 
 }
 
 EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
+  struct counted {
+    int& claims;
+    explicit counted(int& of) : claims(of) { ++claims; }
+    counted(counted const&) = delete;
+    ~counted() { --claims; }
+  } const counted_here(claims_);
   wire::ClaimRequest request;
   request.set_generation(r.generation);
   request.set_version(r.version);
@@ -409,7 +415,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
   if (!failed.empty())
     log_.warning(
         fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, failed));
-  if (stops) coordinator_.stop(now());
+  if (stops) coordinator_.stop(now(), version);
   coordinator_.judged(version, now());
   obey();
 }

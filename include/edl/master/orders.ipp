@@ -39,8 +39,8 @@ EDL_INLINE void server::carry(std::string what, std::function<asio::awaitable<vo
   });
 }
 
-EDL_INLINE void server::stop() {
-  coordinator_.stop(now());
+EDL_INLINE void server::stop(std::uint64_t at) {
+  coordinator_.stop(now(), at);
   obey();
 }
 

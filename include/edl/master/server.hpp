@@ -110,8 +110,8 @@ class server {
   void adopt(found_processes const& those);
   void suspend();
 
-  /// Begins no more tasks: the job ends as if these were all.
-  void stop();
+  /// Begins no more tasks: the job ends as if these were all. `at`: as in `coordinator::stop`.
+  void stop(std::uint64_t at);
 
   /// Ends the job with a reason that the process around it has.
   void fail(std::string const& reason);
@@ -247,6 +247,7 @@ class server {
   std::vector<std::string> addresses_;
   std::optional<std::chrono::steady_clock::time_point> unkept_;  // since when the journal cannot be written
   std::list<waiting> waiting_;
+  int claims_ = 0;               // under way
   asio::thread_pool writer_{1};  // of the model's file
   watchdog watchdog_;
   std::optional<std::string> shown_;  // of what is waited for

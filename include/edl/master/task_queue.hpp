@@ -115,13 +115,19 @@ class task_queue {
   std::vector<expired_lease> expired(time_point now) const;
 
   /// Starts over from what `applied` says has been applied: all leases are void, retries are forgotten, and
-  /// exactly what it lacks is leased. Throws error, changing nothing, when it names tasks that this data set
-  /// does not have.
+  /// exactly what it lacks is leased, whether or not leasing was stopped. Throws error, changing nothing,
+  /// when it names tasks that this data set does not have.
   void restore(ledger const& applied);
 
   /// Begins no other task. What has been begun is finished, by others if need be, so that all servers end
   /// alike.
   void stop_leasing() { stopped_ = true; }
+
+  /// Leases nothing any more. What has been begun stays as far as it is. `restore` ends that.
+  void halt();
+
+  /// The minibatches that `lease` is of, if it is in force.
+  std::optional<task_key> key_of(std::uint64_t lease) const;
 
   /// Nothing waits, nothing is leased, and no epoch is to come; so that who was told to wait gets what is
   /// recovered.
@@ -184,6 +190,7 @@ class task_queue {
   std::uint64_t room() const;
   waiting take(lease_map::iterator it);
   void put_back(lease_map::iterator it, std::uint32_t applied);
+  void leave(waiting const& task);
   void count(std::uint32_t epoch, task_counters const& more);
 
   task_plan plan_;
@@ -204,7 +211,7 @@ class task_queue {
   std::map<task_key, std::uint32_t> parts_;
   std::uint64_t in_parts_ = 0;
   duration longest_{};
-  bool stopped_ = false;
+  bool stopped_ = false, halted_ = false;
   std::string reason_;
   task_counters done_;
   std::map<std::uint32_t, task_counters> by_epoch_;

@@ -143,7 +143,28 @@ EDL_INLINE void task_queue::put_back(lease_map::iterator it, std::uint32_t appli
   waiting task = take(it);
   task.applied = std::min(std::max(task.applied, applied), task.until);
   task.resumed = true;
+  if (halted_) return leave(task);
   front_.push_front(task);
+}
+
+// As it is; nobody goes on with it.
+EDL_INLINE void task_queue::leave(waiting const& task) {
+  begun_ -= task.until;
+  ++unseen_;
+  if (task.applied == 0) return;
+  parts_[task.key] = task.applied;
+  in_parts_ += task.applied;
+}
+
+EDL_INLINE void task_queue::halt() {
+  stopped_ = halted_ = true;
+  for (auto* const row : {&front_, &back_})
+    for (waiting const& task : std::exchange(*row, {})) leave(task);
+}
+
+EDL_INLINE std::optional<task_key> task_queue::key_of(std::uint64_t lease) const {
+  auto const it = leases_.find(lease);
+  return it == leases_.end() ? std::nullopt : std::optional(it->second.task.key);
 }
 
 EDL_INLINE void task_queue::count(std::uint32_t epoch, task_counters const& more) {
@@ -198,7 +219,10 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
                         range.end, times, std::max(options_.max_retries, 1u), why);
   bool const again = times < options_.max_retries;
   if (again || !options_.skip_damaged) {
-    back_.push_back(task);
+    if (halted_)
+      leave(task);
+    else
+      back_.push_back(task);
     return again ? task_fate::again : task_fate::exhausted;
   }
   failures_.erase(task.key);
@@ -289,6 +313,7 @@ EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::account(ledger con
 EDL_INLINE void task_queue::restore(ledger const& applied) {
   auto counts = account(applied);
   restored_ = applied;
+  stopped_ = halted_ = false;
   front_.clear();
   back_.clear();
   order_.clear();

@@ -39,6 +39,8 @@ struct store_options {
   std::uint64_t evaluation_steps = 0;  ///< freeze at versions that are a multiple; 0: never
   std::uint64_t checkpoint_steps = 0;  ///< likewise
   std::size_t most_frozen = 2;         ///< of each kind (`frozen`)
+  /// No step follows a version that is to be evaluated before it has been: no older one is kept for that.
+  bool rests_to_evaluate = false;
   double moving_average = 0;           ///< decay of the average of parameters; 0: there is none
   std::vector<element_range> fixed{};  ///< of the arena, from `fixed_elements`: no step changes these
   part_rates rates{};                  ///< of parts of the model, from `rates_of_parts`
@@ -161,8 +163,9 @@ class store {
   /// Zeroes what belongs to elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
 
-  /// Whether this version is frozen to be evaluated or written, as the step that made it has said.
-  push_result due() const;
+  /// Whether this version is frozen to be evaluated or written, as the step that made it has said. With
+  /// `store_options::rests_to_evaluate` what is to be evaluated is frozen now, if it is not.
+  push_result due();
 
   /// Makes a step of what is accumulated, however little: the end of a job.
   push_result flush();

@@ -498,7 +498,11 @@ EDL_INLINE void store::merge() {
   }
 }
 
-EDL_INLINE push_result store::due() const {
+EDL_INLINE push_result store::due() {
+  // Who has copied a version that is yet to be evaluated may be the last to have it.
+  bool const evaluated = options_.rests_to_evaluate && version_ > 0 && options_.evaluation_steps > 0 &&
+                         version_ % options_.evaluation_steps == 0;
+  if (evaluated && !evaluations_.keeps(version_)) evaluations_.keep(version_, averaged());
   return {verdict::applied, version_, evaluations_.keeps(version_), checkpoints_.keeps(version_)};
 }
 
@@ -509,6 +513,7 @@ EDL_INLINE push_result store::advanced() {
   if (slowest->steps == version_) return result;
   version_ = slowest->steps;
   auto const due = [&](std::uint64_t every) { return freezes_ && every != 0 && version_ % every == 0; };
+  if (options_.rests_to_evaluate) evaluations_.clear();
   if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, averaged());
   if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, cut());
   return result;

@@ -77,6 +77,7 @@ class replica final : public worker::remote_link {
   void idle(std::chrono::milliseconds patience) override;
   std::size_t pending() const override { return sum_.brought() + gpus_.brought(); }
   worker::lane_range lanes() const override;
+  std::optional<std::uint64_t> rests_at() const override;
   void turn(std::uint32_t lane, bool last) override { place_ = lane, last_turn_ = last; }
 
   /// Enters the next world. Throws error when the master has given this worker up or cannot be reached.
@@ -124,9 +125,10 @@ class replica final : public worker::remote_link {
   std::shared_ptr<collective::group> group_;
   std::vector<member> members_;  // by rank
   int rank_ = 0;
-  bool copied_ = false;    // the store holds a world's state
-  bool finished_ = false;  // the job is over
-  std::uint64_t of_ = 0;   // the world that the store is a copy of
+  bool copied_ = false;        // the store holds a world's state
+  bool finished_ = false;      // the job is over
+  std::uint64_t of_ = 0;       // the world that the store is a copy of
+  std::uint64_t version_ = 0;  // of the store
   std::optional<std::uint32_t> suspect_;
   std::size_t place_ = 0;  // of what is computed, among this member's own
   bool last_turn_ = true;

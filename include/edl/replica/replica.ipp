@@ -179,8 +179,10 @@ EDL_INLINE void replica::begin(wire::World const& w) {
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
     around_.server.configured(w.number(), 0, around_.store);
+    ps::push_result const due = around_.store->due();
     auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
-    if (first != members_.end() && !first->to) around_.frozen(w.number(), around_.store->due());
+    if (first != members_.end() && !first->to) around_.frozen(w.number(), due);
+    version_ = around_.store->version();
   });
 }
 
@@ -291,7 +293,7 @@ EDL_INLINE void replica::step() {
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
                                           std::vector<std::vector<sparse::row_gradients>> const& rows) {
   ps::push_result const r = around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
-  here_ = r.version;
+  here_ = version_ = r.version;
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
   return r;
@@ -301,6 +303,12 @@ EDL_INLINE worker::lane_range replica::lanes() const {
   if (finished_ || number_ == 0) return {};
   auto const [first, count] = sum_.own();
   return {std::uint32_t(first), std::uint32_t(count), number_};
+}
+
+EDL_INLINE std::optional<std::uint64_t> replica::rests_at() const {
+  bool const rests = number_ > 0 && version_ > 0 && pending() == 0 && around_.what.rests_to_evaluate() &&
+                     version_ % around_.what.evaluation_steps == 0;
+  return rests ? std::optional(version_) : std::nullopt;
 }
 
 EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {

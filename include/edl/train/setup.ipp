@@ -95,6 +95,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.server_copies = unsigned(j.ps_replicas);
   o.replicas = j.how == strategy::allreduce;
   o.lanes = o.replicas && j.fixed_global_batch ? o.num_workers : 0;
+  o.rests_to_evaluate = o.lanes > 0 && j.rests_to_evaluate();
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
   o.start = start_of(j, p, r, log);
   return o;
@@ -171,6 +172,7 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
           .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0,
           .most_frozen = detail::frozen_versions(j),
+          .rests_to_evaluate = j.rests_to_evaluate(),
           .moving_average = j.what == command::train ? j.moving_average : 0,
           .fixed = fixed_elements(p.layout, j.freeze),
           .rates = detail::rates_of(j, p)};

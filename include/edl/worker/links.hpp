@@ -29,6 +29,7 @@ struct assignment {
   std::uint32_t applied = 0;         ///< training: minibatches known to be applied
   bool resumed = false;              ///< leased before: servers may hold more than `applied`
   std::uint32_t until = 0;           ///< minibatches to be applied in all; 0: every one that it has
+  bool rests = false;                ///< to wait: nobody makes a step before a version has been evaluated
 };
 
 /// What became of an assignment.
@@ -127,6 +128,9 @@ class parameter_link {
   virtual std::size_t pending() const { return 0; }
 
   virtual lane_range lanes() const { return {}; }
+
+  /// The version that these have come to, where it is to be evaluated before the next step.
+  virtual std::optional<std::uint64_t> rests_at() const { return {}; }
 
   /// What is computed and pushed next is of the `lane`-th of these. If it is the `last`, no other follows
   /// before the first one's next.

@@ -289,17 +289,20 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   if (held_) {
     assignment const a = *held_;
     held_.reset();
-    return a;
+    if (!parameters_.rests_at()) return a;
+    report({.lease = a.lease, .returned = true, .applied = a.applied});  // it came too early
   }
   wire::TaskRequest request;
   request.set_worker(self_.id);
   request.set_incarnation(self_.incarnation);
   request.set_lane(lane);
+  request.set_rests_at(parameters_.rests_at().value_or(0));
   auto const t = detail::ask<wire::Task>(master_, wire::method::task, request, stopping_);
   assignment a;
   if (!wire::Task::Kind_IsValid(t.kind()))
     throw error("the master leased a task of a kind that this worker does not know");
   a.what = task_kind(t.kind());
+  a.rests = t.rests();
   if (!is_work(a.what)) {
     // That there is nothing to do may be so in the next generation only.
     std::uint64_t const known = parameters_.generation();

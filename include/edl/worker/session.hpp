@@ -97,6 +97,7 @@ class session {
   struct lane {
     std::deque<lease> leases;       // the first is at work, the rest are being read
     clock::time_point ask_again{};  // after the master had nothing
+    bool rests = false;             // as it said then: no step is made for now
     std::map<data::source const*, std::unique_ptr<data::loader>> loaders;
   };
 
@@ -117,6 +118,8 @@ class session {
   void report_applied();
   void give_back();
   void hand_back();
+  bool rests() const;
+  void rest();
   void drop_leases();
   void start_again(std::string const& why);
 
@@ -133,7 +136,8 @@ class session {
   lane_range own_;        // that these are
   std::size_t turn_ = 0;  // the lane at work
   bool turn_is_over_ = false;
-  std::vector<outcome> unreported_;  // of tasks whose last minibatches are not applied yet
+  std::optional<std::uint64_t> rested_at_;  // the version for which everything was handed back
+  std::vector<outcome> unreported_;         // of tasks whose last minibatches are not applied yet
   bool finished_ = false;
   std::uint64_t ticket_ = 0;
 

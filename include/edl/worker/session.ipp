@@ -100,8 +100,9 @@ EDL_INLINE bool session::run() {
       return false;
     }
     try {
+      rest();
       lease_ahead();
-      if (!next_lane()) {
+      if (!next_lane() || (rests() && here().leases.front().task.what == task_kind::training)) {
         if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
         idle();
         continue;
@@ -146,6 +147,7 @@ EDL_INLINE void session::lease_ahead() {
     lane& in = lanes_[i];
     while (in.leases.size() < 2 && !finished_ && clock::now() >= in.ask_again) {
       assignment const a = master_.next(own_.first + std::uint32_t(i));
+      in.rests = a.rests;
       if (a.what == task_kind::finished) {
         finished_ = true;
       } else if (a.what == task_kind::wait) {
@@ -175,7 +177,11 @@ EDL_INLINE void session::idle() {
   for (lane const& in : lanes_) until = std::min(until, in.ask_again);
   auto const wait = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
   auto const none = std::chrono::milliseconds(0);
-  parameters_.idle(parameters_.pending() > 0 ? none : std::max(wait, none));
+  // Others may make the next step as soon as they hear that they may; it needs what this one has to bring.
+  if (rests())
+    std::this_thread::sleep_for(std::max(wait, none));
+  else
+    parameters_.idle(parameters_.pending() > 0 ? none : std::max(wait, none));
   report_applied();
 }
 
@@ -395,12 +401,29 @@ EDL_INLINE void session::hand_back() {
           {.lease = in.leases.back().task.lease, .returned = true, .applied = in.leases.back().next});
 }
 
+EDL_INLINE bool session::rests() const {
+  return std::ranges::any_of(lanes_, [](lane const& in) { return in.rests; });
+}
+
+// What was leased ahead goes back, so that the master says when the next step may be made.
+EDL_INLINE void session::rest() {
+  auto const at = parameters_.rests_at();
+  if (!at || at == rested_at_) return;
+  rested_at_ = at;
+  for (lane& in : lanes_)
+    for (lease const& l : in.leases)
+      for (auto& [from, loader] : in.loaders) loader->cancel(l.ticket);
+  hand_back();
+  drop_leases();
+}
+
 EDL_INLINE void session::drop_leases() {
   for (lane& in : lanes_) {
     for (lease const& l : in.leases)
       for (auto& [from, loader] : in.loaders) loader->cancel(l.ticket);
     in.leases.clear();
     in.ask_again = {};
+    in.rests = false;
   }
   turn_ = 0;
   turn_is_over_ = false;
@@ -411,6 +434,7 @@ EDL_INLINE void session::start_again(std::string const& why) {
   unreported_.clear();
   drop_leases();
   finished_ = false;
+  rested_at_.reset();
   steps_since_pull_ = -1;
   next_loss_line_ = 0;
   frozen_.reset();
