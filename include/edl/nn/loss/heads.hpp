@@ -16,6 +16,7 @@
 #include "edl/core/span.hpp"
 #include "edl/nn/literal.hpp"
 #include "edl/nn/loss/loss.hpp"
+#include "edl/nn/loss/sample_weighted.hpp"
 
 namespace edl::nn {
 
@@ -35,6 +36,9 @@ struct named_head {
   static_assert(
       !needs_whole_batch<Loss>,
       "edl: the loss of this head compares samples with each other, and heads are computed one by one");
+  static_assert(!weighs_samples<Loss>,
+                "edl: a sample of heads has no weight: `nn::sample_weighted` is for one loss of all outputs; "
+                "weight the head, or its classes");
 
   Loss loss;
   setting weight = 1.0f;  ///< from 0 on
