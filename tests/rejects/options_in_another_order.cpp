@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: designator order for field .edl::nn::conv2d::.* does not match declaration order
+// Lines: 21
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;

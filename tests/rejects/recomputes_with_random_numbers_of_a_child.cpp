@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: this layer says `recomputes`, and draws random numbers
-// Lines: 27
+// Lines: 26
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;
