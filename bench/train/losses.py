@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses of PyTorch on a text, step by step, as the zoo's programs of characters print theirs.
 
-losses.py --network transformer|lstm --text FILE --steps 100 --threads 1
+losses.py --network transformer|lstm --text FILE --steps 100 --threads 1 [--compile]
+
+Ends with the seconds of a step (without the first five, which compile) and the peak memory.
 
 Initial values are drawn from the same distributions, and minibatches have the same windows in the same order as
 `char_transformer train --training_data=text:256:FILE --minibatch_size=12 --log_loss_steps=10` and
@@ -11,7 +13,9 @@ Initial values are drawn from the same distributions, and minibatches have the s
 import argparse
 import math
 import pathlib
+import resource
 import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +29,7 @@ parser.add_argument("--network", choices=("transformer", "lstm"), required=True)
 parser.add_argument("--text", required=True)
 parser.add_argument("--steps", type=int, default=100)
 parser.add_argument("--threads", type=int, default=1)
+parser.add_argument("--compile", action="store_true")
 options = parser.parse_args()
 torch.set_num_threads(options.threads)
 torch.manual_seed(1)
@@ -64,15 +69,20 @@ with torch.no_grad():
 
 text = torch.frombuffer(bytearray(pathlib.Path(options.text).read_bytes()), dtype=torch.uint8).long()
 network.train()
+run = torch.compile(network) if options.compile else network
 for step in range(options.steps):
+    if step == 5:
+        since = time.monotonic()
     begins = [(step * batch + i) * Letters.length for i in range(batch)]
     ids = torch.stack([text[b : b + Letters.length] for b in begins])
     truth = torch.stack([text[b + 1 : b + Letters.length + 1] for b in begins])
     for group in optimizer.param_groups:
         group["lr"] = rate(step) if rate else 2e-3
     optimizer.zero_grad()
-    loss = F.cross_entropy(network(ids).flatten(0, 1), truth.flatten())
+    loss = F.cross_entropy(run(ids).flatten(0, 1), truth.flatten())
     loss.backward()
     optimizer.step()
     if step == 0 or (step + 1) % 10 == 0:
         print(f"Loss = {loss.item():.4f}, steps = {step + 1}", flush=True)
+seconds = (time.monotonic() - since) / (options.steps - 5)
+print(f"{seconds:.3f} s a step, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000} MB")
