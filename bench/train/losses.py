@@ -8,7 +8,7 @@ Ends with the seconds of a step (without the first five, which compile) and the 
 
 Initial values are drawn from the same distributions, and minibatches have the same windows in the same order as
 `char_transformer train --training_data=text:256:FILE --minibatch_size=12 --log_loss_steps=10` and
-`char_lstm train --training_data=text:128:FILE --minibatch_size=32 --log_loss_steps=10` give them without --shuffle.
+`char_lstm train --training_data=text:128:FILE --minibatch_size=32 --log_loss_steps=10` give them with --shuffle=false.
 """
 import argparse
 import math
