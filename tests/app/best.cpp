@@ -57,3 +57,32 @@ TEST_CASE("a job in a fixed order has the same best model when a worker and the 
   check_account(j.log(), 4);
   CHECK(slurp(dir / "killed/best/model.safetensors") == slurp(dir / "whole/best/model.safetensors"));
 }
+
+TEST_CASE("a job in a fixed order evaluates every version, and ends at the one that decides it") {
+  job::scratch const dir;
+  lines const order{"--fixed_global_batch", "--num_threads=1", "--deterministic", "--evaluation_steps=4",
+                    "--early_stopping=accuracy:min,patience=3"};
+  // Evaluations take no time, and much more than the steps between them.
+  std::string lists[2], models[2];
+  for (int i : {0, 1}) {
+    std::string const name = i == 0 ? "quick" : "slow";
+    auto const options = i == 0 ? job::options() : job::options{.env = {{"TINY_EVALUATION_DELAY_US", "500"}}};
+    auto flags = watched(dir, name, order);
+    std::erase(flags, "--evaluation_steps=16");
+    flags.push_back("--output=" + dir / name + "-model");
+    job::run j(replicas(2, flags), options);
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(
+        has(j.log(), "Early stopping: accuracy has made no progress in the 3 evaluations up to version 16"));
+    for (int version : {4, 8, 12, 16})
+      CHECK(count(j.log(), "Evaluation metrics[v=" + std::to_string(version) + "]") == 1);
+    auto const newest = edl::checkpoint::newest_valid(dir / name);
+    REQUIRE(newest);
+    CHECK(edl::checkpoint::read_manifest(*newest).version == 16);
+    lists[i] = slurp(dir / name + "/evaluations.json");
+    models[i] = slurp(dir / name + "-model/model.safetensors");
+  }
+  CHECK(lists[0] == lists[1]);
+  CHECK(models[0] == models[1]);
+}

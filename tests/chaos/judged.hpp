@@ -51,9 +51,22 @@ struct judged_result {
       all.push_back("it ended at version " + std::to_string(ended) + ", undisturbed at " +
                     std::to_string(from.ended));
     if (evaluations != from.evaluations)
-      all.push_back("evaluations.json is not the undisturbed run's:\n" + evaluations);
-    if (account != from.account) all.push_back("the account is not the undisturbed run's:\n" + account);
+      all.push_back("evaluations.json is not the undisturbed run's: " + apart(evaluations, from.evaluations));
+    if (account != from.account)
+      all.push_back("the account is not the undisturbed run's: " + apart(account, from.account));
     return all;
+  }
+
+ private:
+  /// The first line that is not alike, of both.
+  static std::string apart(std::string const& one, std::string const& other) {
+    std::istringstream a(one), b(other);
+    for (std::string of_one, of_other;;) {
+      bool const more = bool(std::getline(a, of_one)), others = bool(std::getline(b, of_other));
+      if (!more) of_one.clear();
+      if (!others) of_other.clear();
+      if (of_one != of_other || (!more && !others)) return "'" + of_one + "' for '" + of_other + "'";
+    }
   }
 };
 

@@ -50,7 +50,9 @@ class trial {
   outcome run() {
     auto const began = std::chrono::steady_clock::now();
     {
-      job::options const o{.env = {{"TINY_DELAY_US", "500"}}, .program = program_};
+      job::options o{.env = {{"TINY_DELAY_US", "500"}}, .program = program_};
+      // About as long as the steps between two: many a fault comes while a version is evaluated.
+      if (plan_.judged) o.env.emplace_back("TINY_EVALUATION_DELAY_US", "400");
       std::unique_ptr<subject> j;
       if (plan_.by_hand)
         j = std::make_unique<crew>(command(plan_, dir_), o, plan_.workers, plan_.servers);

@@ -334,3 +334,24 @@ TEST_CASE("a step of several minibatches where the variables are elsewhere is ma
   s.move_back();  // nothing
   CHECK(there.fetched == 2);
 }
+
+TEST_CASE("who has copied a version that is evaluated before the next step has it frozen, and no older one") {
+  auto const layout = small_layout();
+  store s({.layout = layout,
+           .elements = {0, 6},
+           .rule = adding,
+           .when = at_once,
+           .evaluation_steps = 2,
+           .rests_to_evaluate = true});
+  CHECK_FALSE(s.due().evaluate);  // nothing has been trained
+  for (std::uint32_t i = 0; i < 2; ++i) s.push({batch(i), 1}, 0, ones, twos);
+  auto const now = s.cut();
+  s.restore(now.segments, {}, copy_of(now));
+  CHECK_FALSE(s.has_evaluation(2));
+  CHECK(s.due().evaluate);
+  CHECK(s.has_evaluation(2));
+  CHECK(s.evaluation(2).version() == 2);
+  s.push({batch(2), 1}, 0, ones, twos);
+  CHECK_FALSE(s.has_evaluation(2));
+  CHECK_FALSE(s.due().evaluate);
+}

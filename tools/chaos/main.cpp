@@ -64,6 +64,10 @@ int run(edl::cli::command_line const& l) {
                     program = l.text("program");
   bool const bare = l.truth("bare"), networks = l.truth("networks"), hostile = l.truth("hostile"),
              best = l.truth("best");
+  if (best && (hostile || networks || l.truth("tables") || strategy == "ps"))
+    throw edl::usage_error(
+        "--best is of all-reduce jobs and kills alone: give it without --hostile, --networks, "
+        "--tables and --strategy=ps");
   if (l.truth("tables")) ::setenv("TINY_TABLES", "1", 1);  // for the programs that are started
   if (!logs.empty()) std::filesystem::create_directories(logs);
   chaos::report all;

@@ -95,9 +95,10 @@ class session {
   };
 
   struct lane {
-    std::deque<lease> leases;       // the first is at work, the rest are being read
-    clock::time_point ask_again{};  // after the master had nothing
-    bool rests = false;             // as it said then: no step is made for now
+    std::deque<lease> leases;           // the first is at work, the rest are being read
+    clock::time_point ask_again{};      // after the master had nothing
+    bool rests = false;                 // as it said then: no step is made for now
+    std::chrono::milliseconds pause{};  // until it is asked again whether one is
     std::map<data::source const*, std::unique_ptr<data::loader>> loaders;
   };
 

@@ -17,7 +17,8 @@ namespace edl::worker {
 namespace detail {
 
 inline constexpr int most_stale_retries = 64;  // ElasticDL's DEFAULT_MAX_MINIBATCH_RETRY_NUM
-inline constexpr auto poll_interval = std::chrono::milliseconds(100);
+inline constexpr auto poll_interval = std::chrono::milliseconds(100),
+                      first_pause = std::chrono::milliseconds(5);
 
 /// A pass over a minibatch, for others to see.
 struct seen_pass {
@@ -102,7 +103,9 @@ EDL_INLINE bool session::run() {
     try {
       rest();
       lease_ahead();
-      if (!next_lane() || (rests() && here().leases.front().task.what == task_kind::training)) {
+      bool const waits = !next_lane() || (rests() && here().leases.front().task.what == task_kind::training);
+      if (waits) {
+        turn_ = parameters_.pending() > 0 ? turn_ : 0;  // a step begins with the first lane
         if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
         idle();
         continue;
@@ -151,7 +154,10 @@ EDL_INLINE void session::lease_ahead() {
       if (a.what == task_kind::finished) {
         finished_ = true;
       } else if (a.what == task_kind::wait) {
-        in.ask_again = clock::now() + detail::poll_interval;
+        // All stand still meanwhile: a short evaluation is to cost little, and a long one few questions.
+        in.pause = a.rests ? std::clamp(2 * in.pause, detail::first_pause, detail::poll_interval)
+                           : detail::poll_interval;
+        in.ask_again = clock::now() + in.pause;
       } else {
         begin(in, a);
       }
@@ -424,6 +430,7 @@ EDL_INLINE void session::drop_leases() {
     in.leases.clear();
     in.ask_again = {};
     in.rests = false;
+    in.pause = {};
   }
   turn_ = 0;
   turn_is_over_ = false;
