@@ -283,6 +283,58 @@ TEST_CASE("what the cluster does not allow ends the sweep with its words") {
   CHECK(s.names("secrets").empty());
 }
 
+TEST_CASE("a namespace whose quota is used up lets a trial wait for another, and a sweep without any end") {
+  sweeper s;
+  auto const quota = [&](char const* most) {
+    json const made =
+        s.cluster.post("/api/v1/namespaces/default/resourcequotas", {{"apiVersion", "v1"},
+                                                                     {"kind", "ResourceQuota"},
+                                                                     {"metadata", {{"name", "few"}}},
+                                                                     {"spec", {{"hard", {{"pods", most}}}}}});
+    REQUIRE(made.value("kind", "") == "ResourceQuota");
+  };
+  quota("1");
+  job::run sweep(s.line({"--grid=rate=0.1,0.2", "--parallel=2"}), s.with());
+  CAPTURE(sweep.log());
+  REQUIRE(sweep.says("edl: job s-1 waits: "));
+  CHECK(has(sweep.log(), "exceeded quota: few, requested: pods="));
+  CHECK(sweep.says("job s-0 is submitted"));
+  CHECK_FALSE(s.is_there("s-1"));
+  s.end_well("s-0", 0.5);
+  REQUIRE(sweep.says("job s-1 is submitted"));
+  s.end_well("s-1", 0.9);
+  CHECK(sweep.wait() == 0);
+  CHECK(job::count(sweep.log(), "job s-1 waits: ") == 1);  // it is said once
+  CHECK(has(sweep.log(), "the best is trial 1"));
+  CHECK(s.cluster.wait([&] { return s.names("secrets").empty(); }));
+
+  // Nobody is there to be waited for.
+  s.cluster.remove("/api/v1/namespaces/default/resourcequotas/few");
+  quota("0");
+  auto const none = s.edl(s.line({"--grid=rate=0.1,0.2,0.3", "--output=" + s.dir / "none"}));
+  CHECK(none.code == 3);
+  CHECK(has(none.text, "exceeded quota: few"));
+  CHECK(s.names("secrets").empty());
+}
+
+TEST_CASE("a job that ends well and never tells its result is a failed trial, and stays to be looked at") {
+  sweeper s;
+  job::run sweep(s.line({"--grid=rate=0.1,0.2", "--parallel=2"}), s.with());
+  CAPTURE(sweep.log());
+  REQUIRE(sweep.says("job s-1 is submitted"));
+  auto const ended = std::chrono::steady_clock::now();
+  s.set_phase("s-0", "Succeeded");
+  s.end_well("s-1", 0.9);
+  CHECK(sweep.wait() == 0);
+  CHECK(std::chrono::steady_clock::now() - ended > 9s);  // its report may come late
+  CHECK(has(sweep.log(),
+            "trial 0 (rate=0.1), 48 steps: failed (its master could not tell the result: the "
+            "API server did not answer it); `edl logs s-0` tells more"));
+  CHECK(has(sweep.log(), "the best is trial 1"));
+  CHECK(s.is_there("s-0"));
+  CHECK_FALSE(s.trials()[0].value);
+}
+
 TEST_CASE("--dry_run prints the objects of the first jobs and makes nothing") {
   sweeper s;
   auto const printed = s.edl(s.line({three, "--dry_run", "--halving=2",
