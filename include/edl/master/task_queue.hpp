@@ -114,9 +114,9 @@ class task_queue {
   /// nothing.
   std::vector<expired_lease> expired(time_point now) const;
 
-  /// Starts over from what `applied` says has been applied: all leases are void, retries are forgotten, and
-  /// exactly what it lacks is leased, and leasing may go on. Throws error, changing nothing, when it names
-  /// tasks that this data set does not have.
+  /// Starts over from what `applied` says has been applied. All leases are void, retries are forgotten, and
+  /// exactly what it lacks is leased, also where leasing had been stopped. Throws error, changing nothing,
+  /// when it names tasks that this data set does not have.
   void restore(ledger const& applied);
 
   /// Begins no other task. What has been begun is finished, by others if need be, so that all servers end
