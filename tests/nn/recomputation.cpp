@@ -40,7 +40,7 @@ template <bool Again>
 auto after_both_passes() {
   constexpr auto net = nn::sequential(nn::dense{.units = 6}, square<Again>{}, nn::dense{.units = 4},
                                       square<Again>{}, nn::dense{.units = 3});
-  harness<std::remove_const_t<decltype(net)>> h{
+  lone_layer<std::remove_const_t<decltype(net)>> h{
       .l = net, .in = {1, 1, 5}, .batch = {4, nn::storage::recomputed}};
   h.forward();
   h.backward();
