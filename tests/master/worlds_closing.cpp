@@ -135,7 +135,10 @@ TEST_CASE("stopped: what has been begun is finished, in whatever world") {
   l.set_open({0, 0}, 1);
   m.enter(0, 1, copy(1, l));
   CHECK_FALSE(m.done(t, 0));
-  CHECK((m.it.finished() || m.ask(0).kind == task_kind::training));
+  if (m.told(1))
+    CHECK(m.it.finished());
+  else
+    CHECK(m.ask(0).kind == task_kind::training);
 }
 
 TEST_CASE("lanes: each is leased its own tasks, and the next world deals the rest as the last would have") {
