@@ -51,13 +51,24 @@ struct called {
   }
 };
 
+template <class>
+inline constexpr bool is_called = false;
+template <option Is>
+inline constexpr bool is_called<called<Is>> = true;
+
 /// Reads the options of a layer and of what it is made of, as far as it says that by the members of edl's
 /// containers. No constant comes of it where an option was given by another name. Returns true.
 template <class L>
 constexpr bool read_options(L const& l) {
   bool all = true;
   auto const each = [&](auto const&... within) { all = (all && ... && read_options(within)); };
-  auto const read = [](auto const& option) { return [](auto) { return true; }(option); };
+  // What is an option of one layer may be another name of an option of the next.
+  auto const read = []<class T>(T const& given) {
+    if constexpr (is_called<T>)
+      return true;
+    else
+      return [](auto) { return true; }(given);
+  };
   if constexpr (requires { std::tuple_size<std::remove_cvref_t<decltype(l.layers)>>::value; })
     std::apply(each, l.layers);
   if constexpr (requires { std::tuple_size<std::remove_cvref_t<decltype(l.branches)>>::value; })
