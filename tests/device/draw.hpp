@@ -21,7 +21,7 @@ double greatest_difference(T const& a, U const& b) {
   double most = a.size() == b.size() ? 0 : 1e300;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
     double const d = double(a[i]) > double(b[i]) ? double(a[i]) - double(b[i]) : double(b[i]) - double(a[i]);
-    if (!(d <= most)) most = d;  // keeps a NaN
+    if (most == most && !(d <= most)) most = d;  // a NaN stays
   }
   return most;
 }

@@ -90,7 +90,7 @@ struct lone_layer {
       double const below = value();
       variables[i] = at;
       double const e = std::abs((above - below) / (2 * h) - computed[i]) / (1 + std::abs(computed[i]));
-      if (!(e <= most)) most = e;  // keeps a NaN
+      if (!std::isnan(most) && !(e <= most)) most = e;  // a NaN stays
     }
     return most;
   }
