@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# usage: cmake -DSOURCE=FILE -DCOMPILER=… -DID=… -DINCLUDES=… -DDEFINITIONS=… -P rejects.cmake
+# usage: cmake [-DSOURCE=FILE] -DCOMPILER=… -DID=… -DINCLUDES=… -DDEFINITIONS=… -DWORK=DIRECTORY -P rejects.cmake
 # A program that must not compile. What its first error says is on a line `// rejects: REGEX`, what GCC says besides, of
 # where and why, on a line `// facts: REGEX`. It prints no more lines than 20, or than on a line `// Lines: N`.
+# Without a program, the headers are precompiled in WORK, where GCC finds them afterwards.
 cmake_minimum_required(VERSION 3.25)
 list(TRANSFORM INCLUDES PREPEND -I)
 list(TRANSFORM DEFINITIONS PREPEND -D)
-execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${COMPILER} -std=gnu++20 ${INCLUDES} ${DEFINITIONS}
-                        -fsyntax-only ${SOURCE}
+set(compile ${CMAKE_COMMAND} -E env LC_ALL=C ${COMPILER} -std=gnu++20 ${INCLUDES} ${DEFINITIONS})
+set(headers ${WORK}/headers.hpp)
+if(NOT SOURCE)
+  file(REMOVE_RECURSE ${WORK})
+  file(WRITE ${headers} "#include \"edl/edl.hpp\"\n")
+  if(ID STREQUAL GNU)
+    execute_process(COMMAND ${compile} -x c++-header ${headers} -o ${headers}.gch COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  return()
+endif()
+execute_process(COMMAND ${compile} -fsyntax-only -include ${headers} ${SOURCE}
                 RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
 if(failed EQUAL 0)
   message(FATAL_ERROR "${SOURCE} compiles")

@@ -34,6 +34,14 @@
 namespace edl::master {
 namespace detail {
 
+/// Counts itself in a number as long as it lives.
+struct one_more {
+  int& number;
+  explicit one_more(int& of) : number(of) { ++number; }
+  one_more(one_more const&) = delete;
+  ~one_more() { --number; }
+};
+
 /// Calls to all servers under way.
 struct gathering {
   explicit gathering(asio::any_io_executor on, std::size_t n) : replies(n), left(n), changed(on) {}
@@ -124,12 +132,7 @@ EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) 
 }
 
 EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
-  struct counted {
-    int& claims;
-    explicit counted(int& of) : claims(of) { ++claims; }
-    counted(counted const&) = delete;
-    ~counted() { --claims; }
-  } const counted_here(claims_);
+  detail::one_more const under_way(claims_);
   wire::ClaimRequest request;
   request.set_generation(r.generation);
   request.set_version(r.version);

@@ -35,9 +35,8 @@ void muon::apply_whole(variable const& of, std::span<T> weights, view<T> gradien
                        std::span<std::span<T> const> slots, T rate, std::uint64_t step) const {
   auto const shape = matrix_of(of);
   if (!shape) return apply(weights, gradients, slots, rate, step);
-  static thread_local std::vector<T> update;
   std::size_t const n = weights.size();
-  update.resize(n);
+  std::vector<T> update(n);
   T* const __restrict w = weights.data();
   T const* const __restrict g = gradients.data();
   T* const __restrict m = slots[0].data();

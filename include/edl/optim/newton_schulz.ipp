@@ -13,13 +13,6 @@ namespace edl {
 
 namespace detail {
 
-/// What a thread multiplies with.
-template <class T>
-struct square_room {
-  basic_cpu<T> on;  // of this thread alone
-  std::vector<T> gram, square, next;
-};
-
 /// c (n × n) = a (n × k) · b (k × n), which is symmetric: what is above the diagonal is computed, in strips.
 template <class T>
 void multiply_symmetric(basic_cpu<T>& cpu, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b,
@@ -39,7 +32,6 @@ void multiply_symmetric(basic_cpu<T>& cpu, std::size_t n, std::size_t k, matrix<
 
 template <std::floating_point T>
 void orthogonalise(std::span<T> x, std::size_t rows, std::size_t columns, int steps) {
-  static thread_local detail::square_room<T> room;
   constexpr double a = 3.4445, b = -4.7750, c = 2.0315, epsilon = 1e-7;
   double squares = 0;
   for (T const e : x) squares += double(e) * double(e);
@@ -48,7 +40,8 @@ void orthogonalise(std::span<T> x, std::size_t rows, std::size_t columns, int st
   // The smaller of the two products of x with itself has the same singular values.
   bool const wide = rows <= columns;
   std::size_t const n = wide ? rows : columns, k = wide ? columns : rows;
-  auto& [on, gram, square, next] = room;
+  basic_cpu<T> on;  // one thread: several matrices are treated side by side
+  std::vector<T> gram, square, next;
   for (int step = 0; step < steps; ++step) {
     matrix<T> const plain{x.data(), columns, false}, turned{x.data(), columns, true};
     detail::multiply_symmetric(on, n, k, wide ? plain : turned, wide ? turned : plain, gram);
