@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
+#include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
@@ -181,4 +182,62 @@ TEST_CASE("gelu, beta with a gain, and no gamma") {
     whole.cpu.batch_norm_again(whole.chain, 5, x, whole.gamma, whole.beta, whole.kept, again);
     CHECK(again == whole.y);
   }
+}
+
+TEST_CASE("samples may be bfloat16 on either side, in any chain, on any number of threads") {
+  using edl::activation;
+  for (auto const f : {activation::none, activation::relu, activation::gelu})
+    for (int const window : {1, 2})
+      for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}})
+        for (int const channels : {2, 20})
+          for (int const threads : {1, 3}) {
+            if (f == activation::gelu && window > 1) continue;
+            CAPTURE(int(f));
+            CAPTURE(window);
+            CAPTURE(sides.in);
+            CAPTURE(sides.out);
+            constexpr int batch = 7;
+            edl::shape const in{11, 14, channels};  // more than one part, and a row that fills no window
+            edl::norm_chain const wide{.in = in, .f = f, .window = window};
+            auto narrow = wide;
+            narrow.narrow = sides;
+            edl::cpu cpu({.threads = threads});
+            auto const c = std::size_t(channels);
+            auto const x = rounded(numbers<float>(batch * in.size(), 1)), gamma = numbers<float>(c, 2),
+                       beta = numbers<float>(c, 3),
+                       dy = rounded(numbers<float>(batch * wide.out().size(), 4));
+            auto const course = [&](edl::norm_chain const& chain) {
+              auto const on = chain.narrow;
+              auto const from = as_narrow(x, on.in), above = as_narrow(dy, on.out);
+              std::vector<float> mean(c), variance(c), kept(2 * c), y(above.size()), again(above.size()),
+                  dx(from.size()), dgamma(c), dbeta(c);
+              cpu.batch_norm_train(chain, batch, 0.9f, 1e-3f, from, gamma, beta, {}, mean, variance, y, kept);
+              cpu.batch_norm_again(chain, batch, from, gamma, beta, kept, again);
+              CHECK(again == y);
+              cpu.batch_norm_backward(chain, batch, true, from, gamma, beta, above, kept, dx, dgamma, dbeta);
+              return std::vector{
+                  as_wide(y, dy.size(), on.out), as_wide(dx, x.size(), on.in), dgamma, dbeta, mean, variance};
+            };
+            auto const expected = course(wide), found = course(narrow);
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+              CAPTURE(i);
+              bool const rounds = (i == 0 && sides.out) || (i == 1 && sides.in);
+              double scale = 1;
+              for (float const e : expected[i]) scale = std::max(scale, double(std::abs(e)));
+              CHECK(greatest_difference(found[i], expected[i]) < scale * (rounds ? 0x1p-8 : 1e-5));
+            }
+          }
+}
+
+TEST_CASE("what is added to a normalised sample may be bfloat16 as well") {
+  constexpr int batch = 3;
+  edl::norm_chain chain{.in = {5, 4, 6}, .f = edl::activation::relu};
+  edl::cpu cpu;
+  auto const x = numbers<float>(batch * chain.in.size(), 1), more = rounded(numbers<float>(x.size(), 2));
+  std::vector<float> const gamma(6, 1.5f), beta(6, 0.1f), variance(6, 1);
+  std::vector<float> mean(6), kept(12), y(x.size()), narrow(x.size());
+  cpu.batch_norm_evaluate(chain, batch, 1e-3f, x, gamma, beta, more, mean, variance, y, kept);
+  chain.narrow_more = true;
+  cpu.batch_norm_evaluate(chain, batch, 1e-3f, x, gamma, beta, as_narrow(more), mean, variance, narrow, kept);
+  CHECK(narrow == y);
 }

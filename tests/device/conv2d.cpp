@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
+#include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
 namespace {
@@ -236,4 +237,43 @@ TEST_CASE("equal numbers of threads give equal bits") {
 TEST_CASE("small maps go into one product by the dozen, the last ones by fewer") {
   compare<double>({{8, 8, 3}, {6, 6, 4}, 3, 1, 0, 1}, 33, 1e-11);  // 14 at once
   compare<double>({{4, 4, 4}, {4, 4, 4}, 3, 1, 1, 2}, 70, 1e-11);  // 32 at once
+}
+
+TEST_CASE("samples may be bfloat16 on either side, with the library's kernels and without") {
+  std::vector<edl::kernels> kernels{edl::kernels::own};
+  if (edl::multiplies(edl::precision::bfloat16)) kernels.push_back(edl::kernels::fixed);
+  for (auto const& plain : {edl::conv_geometry{{8, 6, 32}, {8, 6, 16}, 3, 1, 1, 1},
+                            edl::conv_geometry{{9, 7, 4}, {5, 4, 8}, 3, 2, 1, 1},
+                            edl::conv_geometry{{5, 5, 6}, {5, 5, 6}, 3, 1, 1, 6},
+                            edl::conv_geometry{{6, 6, 5}, {6, 6, 7}, 1, 1, 0, 1}})
+    for (auto const k : kernels)
+      for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+        constexpr int batch = 5;
+        CAPTURE(sides.in);
+        CAPTURE(sides.out);
+        auto narrow = plain;
+        narrow.narrow = sides;
+        edl::cpu cpu({.threads = 2, .kernels = k, .precision = edl::precision::bfloat16});
+        auto const x = rounded(numbers<float>(batch * plain.in.size(), 1)),
+                   w = rounded(numbers<float>(plain.patch() * std::size_t(plain.out.channels), 2)),
+                   bias = numbers<float>(std::size_t(plain.out.channels), 3),
+                   dy = rounded(numbers<float>(batch * plain.out.size(), 4));
+        std::vector<float> y(dy.size()), dx(x.size()), dw(w.size()), db(bias.size());
+        cpu.conv2d_forward(plain, batch, edl::activation::relu, x, w, bias, y);
+        cpu.conv2d_backward(plain, batch, x, w, dy, dx, dw, db);
+        auto const in = as_narrow(x, sides.in), out = as_narrow(dy, sides.out);
+        std::vector<float> to(out.size()), back(in.size()), kernel(w.size()), sums(bias.size());
+        cpu.conv2d_forward(narrow, batch, edl::activation::relu, in, w, bias, to);
+        cpu.conv2d_backward(narrow, batch, in, w, out, back, kernel, sums);
+        // Sums of some hundred products of numbers below 1, with 8 bits where they are narrow.
+        auto const near = [](bool of_8_bits) { return of_8_bits ? 0.13 : 1e-3; };
+        CHECK(greatest_difference(as_wide(to, y.size(), sides.out), y) < near(sides.out));
+        CHECK(greatest_difference(as_wide(back, dx.size(), sides.in), dx) < near(sides.in));
+        CHECK(greatest_difference(kernel, dw) < 1e-3);
+        CHECK(greatest_difference(sums, db) < 1e-3);
+        // A kernel that is not trained.
+        std::ranges::fill(sums, 1e9f);
+        cpu.conv2d_backward(narrow, batch, in, w, out, {}, {}, sums);
+        CHECK(greatest_difference(sums, db) < 1e-3);
+      }
 }

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("copies and sums, also onto an operand") {
@@ -42,4 +43,33 @@ TEST_CASE("columns go into and out of a wider matrix") {
   CHECK(wide == std::vector<float>{0, 1, 2, 0, 3, 4});
   cpu.copy_columns(2, 2, wide, 1, 3, back, 0, 2);
   CHECK(back == narrow);
+}
+
+TEST_CASE("operands of sums may be bfloat16") {
+  std::size_t const n = 50'000;  // several parts on each thread
+  auto const a = rounded(numbers<float>(n, 1)), b = rounded(numbers<float>(n, 2)),
+             x = rounded(numbers<float>(n, 3));
+  for (int const threads : {1, 3})
+    for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+      edl::basic_cpu<float> cpu({.threads = threads});
+      std::vector<float> sum(n), masked(n), alone(n);
+      cpu.add(edl::activation::relu, a, b, sum);
+      cpu.add_masked(a, b, x, masked);
+      cpu.add_masked(a, {}, x, alone);
+      for (std::size_t i = 0; i < n; ++i) CHECK(alone[i] == (x[i] > 0 ? a[i] : 0));
+      auto const first = as_narrow(a, sides.out), second = as_narrow(b, sides.in),
+                 mask = as_narrow(x, sides.out);
+      auto const check = [&](std::vector<float> const& found, std::vector<float> const& expected) {
+        CHECK(as_wide(found, n, sides.out) == (sides.out ? rounded(expected) : expected));
+      };
+      auto y = first;
+      cpu.add(edl::activation::relu, y, second, y, sides);
+      check(y, sum);
+      y = first;
+      cpu.add_masked(y, second, mask, y, sides);
+      check(y, masked);
+      y = first;
+      cpu.add_masked(y, {}, mask, y, {.out = sides.out});
+      check(y, alone);
+    }
 }

@@ -24,3 +24,11 @@ TEST_CASE("a chain that pools leaves out what fills no window") {
   CHECK(edl::norm_chain{.in = {5, 4, 3}, .window = 2}.out() == edl::shape{2, 2, 3});
   CHECK(edl::norm_chain{.in = {5, 4, 3}}.out() == edl::shape{5, 4, 3});
 }
+
+TEST_CASE("narrow samples take half the scalars") {
+  CHECK(edl::scalars_of(7, false) == 7);
+  CHECK(edl::scalars_of(7, true) == 4);
+  CHECK(edl::scalars_of(8, true) == 4);
+  CHECK_FALSE(edl::narrow_sides{}.any());
+  CHECK(edl::narrow_sides{.out = true}.any());
+}

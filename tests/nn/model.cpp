@@ -33,6 +33,23 @@ constexpr auto small =
                    nn::dropout{.rate = 0.1f}, nn::dense{.units = 1}, nn::sigmoid{});
 using small_model = edl::model<small, edl::cpu>;
 
+constexpr auto block(int filters) {
+  return nn::sequential(
+      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{}, nn::relu{},
+      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{});
+}
+
+/// Whatever passes samples on as bfloat16, beside what does not: the last relu, the pools, a convolution that
+/// has to be exact.
+constexpr auto of_convolutions = nn::sequential(
+    nn::image{.height = 9, .width = 8, .channels = 3}, nn::conv2d{.filters = 6}, nn::relu{},
+    nn::conv2d{.filters = 8, .kernel = 3}, nn::relu{}, nn::batch_norm{}, nn::residual(block(8)), nn::relu{},
+    nn::residual(block(12), nn::sequential(nn::conv2d{.filters = 12}, nn::batch_norm{})), nn::relu{},
+    nn::residual(block(12)), nn::conv2d{.filters = 12, .float32 = true}, nn::batch_norm{}, nn::relu{},
+    nn::max_pool{}, nn::conv2d{.filters = 5}, nn::batch_norm{}, nn::gelu{}, nn::global_average_pool{},
+    nn::dense{.units = 3});
+using convolutions = edl::model<of_convolutions, edl::cpu>;
+
 }  // namespace
 
 TEST_CASE("the arenas are as long as the layout says") {
@@ -228,4 +245,44 @@ TEST_CASE("who listens to a backward pass is told of gradients that stay as they
                      "residual_1/body/conv2d/kernel", "residual/body/conv2d_1/kernel",
                      "residual/body/conv2d/kernel", "sequential/batch_normalization/gamma",
                      "sequential/conv2d/kernel", "conv2d/kernel"});
+}
+
+TEST_CASE("with products of bfloat16, samples between convolutions and normalisations are bfloat16") {
+  constexpr int batch = 64;
+  edl::cpu_options const rounds{
+      .threads = 2, .kernels = edl::kernels::own, .precision = edl::precision::bfloat16};
+  auto const x = numbers<float>(batch * convolutions::input.size(), 1);
+  auto const dy = numbers<float>(batch * convolutions::output.size(), 2);
+  struct course {
+    std::vector<float> y, gradients;
+    edl::model_memory memory;
+  };
+  auto const run = [&](edl::cpu_options const& o, nn::storage keep) {
+    convolutions m({.max_batch = batch, .device = o, .keep = keep});
+    auto const y = m.forward(x, batch, mode::training);
+    std::vector<float> const there(y.begin(), y.end());
+    std::ranges::copy(dy, m.output_gradient().begin());
+    m.backward(x, batch);
+    return course{there, {m.gradients().begin(), m.gradients().end()}, m.memory()};
+  };
+  auto const off = [](std::vector<float> const& a, std::vector<float> const& b) {
+    double difference = 0, all = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference += std::pow(double(a[i]) - double(b[i]), 2);
+      all += std::pow(double(b[i]), 2);
+    }
+    return std::sqrt(difference / all);
+  };
+  auto const exact = run({}, nn::storage::float32), wide = run(rounds, nn::storage::float32);
+  double const noise = off(wide.gradients, exact.gradients);  // of the products alone
+  for (auto const keep : {nn::storage::recomputed, nn::storage::bfloat16, nn::storage::compact}) {
+    CAPTURE(int(keep));
+    auto const narrow = run(rounds, keep);
+    CHECK(narrow.y != wide.y);
+    CHECK(off(narrow.y, exact.y) < 3 * off(wide.y, exact.y));
+    CHECK(off(narrow.gradients, exact.gradients) < 3 * noise);
+    auto const before = run({}, keep).memory;
+    CHECK(narrow.memory.activations + narrow.memory.scratch <
+          (before.activations + before.scratch) * (keep == nn::storage::recomputed ? 0.7 : 1.0));
+  }
 }

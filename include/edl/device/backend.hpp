@@ -39,6 +39,9 @@ class basic_backend {
   /// The host may read and write that memory, too.
   virtual bool in_host_memory() const { return false; }
 
+  /// Operations that take `narrow_sides` gain by it.
+  virtual bool narrows() const { return false; }
+
   /// Copies. What is not pinned has been read, or written, on return.
   virtual void upload(std::span<std::byte const> host, void* to) = 0;
   virtual void download(void const* from, std::span<std::byte> host) = 0;
@@ -136,11 +139,11 @@ class basic_backend {
 
   virtual void copy(in x, out y) = 0;
 
-  /// y = f(a + b), where y may be a or b.
-  virtual void add(activation f, in a, in b, out y) = 0;
+  /// y = f(a + b), where y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how the rest.
+  virtual void add(activation f, in a, in b, out y, narrow_sides narrow = {}) = 0;
 
-  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
-  virtual void add_masked(in a, in b, in x, out y) = 0;
+  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b. With an empty b, nothing is added.
+  virtual void add_masked(in a, in b, in x, out y, narrow_sides narrow = {}) = 0;
 
   /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.
   virtual void store_bfloat16(in x, std::span<std::byte> to) = 0;

@@ -8,6 +8,20 @@
 
 namespace edl {
 
+/// On which sides of an operation samples and their gradients are narrow: bfloat16 numbers, two in the place
+/// of a scalar. Else each is a scalar. A sample that is narrow has an even number of elements.
+struct narrow_sides {
+  bool in = false, out = false;
+
+  constexpr bool any() const { return in || out; }
+  friend constexpr bool operator==(narrow_sides const&, narrow_sides const&) = default;
+};
+
+/// Scalars that so many elements take.
+constexpr std::size_t scalars_of(std::size_t elements, bool narrow) {
+  return narrow ? (elements + 1) / 2 : elements;
+}
+
 /// A pooling window that slides over one sample. `before` is how far it starts outside, above and to the
 /// left.
 struct pool_geometry {
@@ -18,13 +32,15 @@ struct pool_geometry {
 /// A batch normalisation and what is done with it in one pass over memory. Its input may be what a relu left,
 /// whose gradient is then taken along. Its result may go through an activation. Unless that is gelu, it may
 /// then be pooled by the greatest of windows that lie side by side (`window` > 1). What does not fill a
-/// window is left out. Beta counts `shift_gain` times.
+/// window is left out. Beta counts `shift_gain` times. What is added to the result may be narrow, too.
 struct norm_chain {
   shape in;
   bool after_relu = false;
   activation f = activation::none;
   int window = 1;
   float shift_gain = 1;
+  narrow_sides narrow{};
+  bool narrow_more = false;
 
   constexpr shape out() const { return {in.height / window, in.width / window, in.channels}; }
 };
@@ -35,6 +51,7 @@ struct conv_geometry {
   shape in, out;
   extent kernel, stride, before;
   int groups = 1;
+  narrow_sides narrow{};
 
   friend constexpr bool operator==(conv_geometry const&, conv_geometry const&) = default;
 

@@ -58,6 +58,7 @@ struct batch_norm {
     carver state(a.state);
     auto const gamma = parameters.next(scales(a.in)), beta = parameters.rest();
     chain.shift_gain = shift_gain;
+    chain.narrow = a.narrow;
     auto const mean = state.next(c), variance = state.next(c);
     if (p.mode == mode::training)
       p.device.batch_norm_train(chain, a.batch, momentum_in(p), epsilon, a.x, gamma, beta, more, mean,
@@ -71,6 +72,7 @@ struct batch_norm {
   void again(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain) const {
     std::size_t const n = scales(a.in);
     chain.shift_gain = shift_gain;
+    chain.narrow = a.narrow;
     p.device.batch_norm_again(chain, a.batch, a.x, a.parameters.first(n), a.parameters.subspan(n), a.saved,
                               a.y);
   }
@@ -78,6 +80,7 @@ struct batch_norm {
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain chain) const {
     std::size_t const n = scales(a.in);
     chain.shift_gain = shift_gain;
+    chain.narrow = a.narrow;
     p.device.batch_norm_backward(chain, a.batch, p.mode == mode::training, a.x, a.parameters.first(n),
                                  a.parameters.subspan(n), a.dy, a.saved, a.dx, a.gradients.first(n),
                                  a.gradients.subspan(n));

@@ -61,27 +61,41 @@ struct chain {
   /// given saved memory alone, of this size.
   constexpr std::size_t workspace(shape in, pass_size batch) const { return memory(in, batch).workspace; }
 
+  /// Its sides are those of the first and the last step.
+  constexpr narrow_sides narrows(shape in) const {
+    narrow_sides all{};
+    std::size_t index = 0;
+    each_step(in, [&](auto const& s, shape from) {
+      auto const own = s.narrows(from);
+      if (index++ == 0) all.in = own.in;
+      all.out = own.out;
+    });
+    return all;
+  }
+
+  /// `more` is added to the result where the chain `adds`, and `f` applied to that.
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
-               activation f = activation::none) const {
+               activation f = activation::none, bool narrow_more = false) const {
     auto const m = memory(a.in, a.batch);
     forward_shares shares(a);
     auto x = a.x;
     std::size_t index = 0, place = 0;
     each_step(a.in, [&](auto const& s, shape in) {
       shape const out = s.output(in);
-      std::size_t const size = std::size_t(a.batch) * out.size();
       bool const last = index + 1 == length;
       auto const& behind = m.between[index + 1];
+      std::size_t const size = scalars_of(std::size_t(a.batch) * out.size(), behind.narrow);
       auto call = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, a.y);
+      call.narrow = m.narrow(index, a.narrow);
       auto const kept = last ? a.y : shares.saved.next(behind.kept);
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (!last) call.y = behind.result_in(kept, arena).first(size);
       pass<D> own = p.child(p.random, m.below(index, arena));
       child_of const which{*this, a.in, place};
-      if constexpr (requires { s.forward(own, call, more, f); }) {
+      if constexpr (requires { s.forward(own, call, more, f, narrow_more); }) {
         if (last && (!more.empty() || f != activation::none))
-          forward_child(own, which, s, call, more, f);
+          forward_child(own, which, s, call, more, f, narrow_more);
         else
           forward_child(own, which, s, call);
       } else {
@@ -109,6 +123,7 @@ struct chain {
     each_step(a.in, [&](auto const& s, shape in) {
       shape const out = s.output(in);
       auto& call = calls[index] = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, a.y);
+      call.narrow = m.narrow(index, a.narrow);
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (index == 0)
         call.dx = a.dx;
@@ -119,8 +134,8 @@ struct chain {
       if (index + 1 < length) {
         auto const& behind = m.between[index + 1];
         kepts[index] = shares.saved.next(behind.kept);
-        call.y = results[index] =
-            behind.result_in(kepts[index], arena).first(std::size_t(a.batch) * out.size());
+        call.y = results[index] = behind.result_in(kepts[index], arena)
+                                      .first(scalars_of(std::size_t(a.batch) * out.size(), behind.narrow));
       }
       places[index++] = place;
       place += s.width;
@@ -161,14 +176,17 @@ struct chain {
     int const all = of.batch, most = narrow.empty() ? all : samples_again(all);
     for (int first = 0; first < all; first += most) {
       int const some = std::min(most, all - first);
-      std::size_t const from = std::size_t(first) * of.in.size(), size = std::size_t(some) * of.in.size();
+      std::size_t const from = std::size_t(first) * of.in.size(), n = std::size_t(some) * of.in.size();
       auto x = of.x;
       if (!narrow.empty()) {
-        p.device.load_bfloat16(std::as_bytes(narrow).subspan(from * sizeof(std::uint16_t)), room.first(size));
-        x = room.first(size);
+        p.device.load_bfloat16(std::as_bytes(narrow).subspan(from * sizeof(std::uint16_t)), room.first(n));
+        x = room.first(n);
       }
-      auto const to = y.subspan(std::size_t(first) * of.out.size(), std::size_t(some) * of.out.size());
-      s.again(p, {of.in, of.out, {some, of.batch.keep}, x, of.parameters, {}, to, of.saved});
+      auto const to = y.subspan(scalars_of(std::size_t(first) * of.out.size(), of.narrow.out),
+                                scalars_of(std::size_t(some) * of.out.size(), of.narrow.out));
+      auto size = of.batch;
+      size.samples = some;
+      s.again(p, {of.in, of.out, size, x, of.parameters, {}, to, of.saved, of.narrow});
     }
   }
 
@@ -190,7 +208,8 @@ struct chain {
                      std::size_t(batch) * s.output(from).size(),
                      s.recomputes,
                      s.exact,
-                     s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep})};
+                     s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep}),
+                     s.narrows(from)};
     });
     return chain_memory<length>(of, batch);
   }

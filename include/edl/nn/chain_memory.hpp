@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 
+#include "edl/device/geometry.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/storage.hpp"
 
@@ -17,6 +18,7 @@ struct step_memory {
   bool recomputes = false;  ///< its result can be computed again
   bool exact = false;       ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
   bool by_samples = false;  ///< it can be computed again for some samples alone, from the same saved memory
+  narrow_sides narrows{};   ///< the sides that may be narrow
 };
 
 /// Samples whose result is computed again at a time, where what it is made of is kept as bfloat16.
@@ -29,6 +31,7 @@ struct between_steps {
   std::size_t reach = 0;                 ///< how far below the end of the scratch they begin
   std::size_t source = 0;  ///< of the scratch: size for a part of what it is computed from again
   bool bfloat16 = false, recomputed = false;  ///< what is done to have it in the backward pass
+  bool narrow = false;                        ///< both are bfloat16 wherever they are
 
   template <class T>
   std::span<T> result_in(std::span<T> kept_memory, std::span<T> arena) const {
@@ -59,15 +62,17 @@ struct chain_memory {
       saved += rounded(s.saved);
       if (i + 1 < Length) {
         between_steps& b = between[i + 1];
-        b.gradient = rounded(s.result);
+        bool const even = s.result % (2 * std::size_t(std::max(1, batch.samples))) == 0;
+        b.narrow = batch.narrow && even && s.narrows.out && of[i + 1].narrows.in;
+        b.gradient = rounded(scalars_of(s.result, b.narrow));
         b.recomputed = s.recomputes && !between[i].recomputed &&
                        (batch.keep == storage::recomputed || (compact && s.by_samples));
-        b.bfloat16 = narrow && !b.recomputed && !s.exact;
+        b.bfloat16 = narrow && !b.recomputed && !s.exact && !b.narrow;
         if (b.recomputed && between[i].bfloat16)
           b.source = rounded(of[i - 1].result / std::size_t(std::max(1, batch.samples)) *
                              std::size_t(samples_again(batch.samples)));
         b.result = b.bfloat16 || b.recomputed ? b.gradient : 0;
-        b.kept = b.recomputed ? 0 : b.bfloat16 ? rounded((s.result + 1) / 2) : rounded(s.result);
+        b.kept = b.recomputed ? 0 : rounded(scalars_of(s.result, b.bfloat16 || b.narrow));
         saved += b.kept;
       }
       live[i] = saved;
@@ -82,6 +87,11 @@ struct chain_memory {
       scratch = std::max(scratch, need);
       workspace = std::max(workspace, live[i] + need);
     }
+  }
+
+  /// The sides of step i that are narrow, where these are those of the whole chain.
+  constexpr narrow_sides narrow(std::size_t i, narrow_sides all) const {
+    return {i == 0 ? all.in : between[i].narrow, i + 1 == Length ? all.out : between[i + 1].narrow};
   }
 
   /// What the results and gradients around step i take of the scratch's end.

@@ -47,11 +47,12 @@ struct conv2d {
     bool const inside = kernel.height <= in.height && kernel.width <= in.width;
     return inside || padding == nn::padding::same ? fit::fits : fit::kernel_exceeds_input;
   }
-  constexpr conv_geometry geometry(shape in) const {
+  constexpr conv_geometry geometry(shape in, narrow_sides narrow = {}) const {
     auto const rows = place(in.height, kernel.height, stride.height, padding);
     auto const columns = place(in.width, kernel.width, stride.width, padding);
     return {in,     {rows.places, columns.places, filters}, kernel,
-            stride, {rows.before, columns.before},          groups};
+            stride, {rows.before, columns.before},          groups,
+            narrow};
   }
   constexpr shape output(shape in) const { return geometry(in).out; }
   template <class Visit>
@@ -61,19 +62,20 @@ struct conv2d {
   }
 
   static constexpr bool activates = true, reads_y = false;
+  constexpr narrow_sides narrows(shape) const { return {!float32, !float32}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     exact_products const exact(p.device, float32);
-    p.device.conv2d_forward(geometry(a.in), a.batch, f, a.x, kernel_of(a),
+    p.device.conv2d_forward(geometry(a.in, a.narrow), a.batch, f, a.x, kernel_of(a),
                             a.parameters.subspan(trained(a.in)), a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     exact_products const exact(p.device, float32);
     std::size_t const n = trained(a.in);
-    p.device.conv2d_backward(geometry(a.in), a.batch, a.x, kernel_of(a), a.dy, a.dx, a.gradients.first(n),
-                             a.gradients.subspan(n));
+    p.device.conv2d_backward(geometry(a.in, a.narrow), a.batch, a.x, kernel_of(a), a.dy, a.dx,
+                             a.gradients.first(n), a.gradients.subspan(n));
   }
 
   constexpr extents kernel_dims(shape in) const {

@@ -61,9 +61,11 @@ struct explainer {
   template <layer L>
   void within(L const& l, shape in, std::size_t depth) {
     if constexpr (chained<L>) {
-      std::size_t place = 0;
+      auto const memory = l.memory(in, batch);
+      std::size_t place = 0, index = 0;
       l.each_step(in, [&](auto const& s, shape from) {
-        one(child_name(l, in, place), s.source(), from, s.output(from), s.saved(from, batch), depth, s.width);
+        one(child_name(l, in, place), s.source(), from, s.output(from), s.saved(from, batch), depth, s.width,
+            memory.narrow(index++, {}).out);
         place += s.width;
       });
     } else if constexpr (container<L>) {
@@ -78,10 +80,11 @@ struct explainer {
 
   template <layer L>
   void one(std::string name, L const& l, shape in, shape out, std::size_t saved, std::size_t depth,
-           std::size_t layers) {
+           std::size_t layers, bool narrow = false) {
     constexpr std::size_t scalar = sizeof(float);
-    write_line(to, {depth, layers, std::move(name), in, out, count(l, in).parameters,
-                    (saved + std::size_t(batch) * out.size()) * scalar, kernel_of(l, in)});
+    write_line(to,
+               {depth, layers, std::move(name), in, out, count(l, in).parameters,
+                (saved + scalars_of(std::size_t(batch) * out.size(), narrow)) * scalar, kernel_of(l, in)});
     within(l, in, depth + 1);
   }
 };
@@ -92,7 +95,8 @@ struct explainer {
 /// along, shapes, parameters, memory, and the kernels that the device chose.
 template <auto const& Net>
 void explain(std::ostream& to, backend& on, pass_size batch) {
-  if (!on.in_host_memory()) batch.keep = on_accelerator(batch.keep);
+  auto const keep = on.in_host_memory() ? batch.keep : on_accelerator(batch.keep);
+  batch = {batch.samples, keep, on.narrows()};
   detail::write_head(to);
   detail::explainer{to, on, batch}.within(Net.body, Net.input, 0);
   detail::write_memory(to, model<Net, any_device>::memory(batch));

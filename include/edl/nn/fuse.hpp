@@ -42,6 +42,7 @@ struct step {
 
   constexpr L const& source() const { return l; }
   constexpr shape output(shape in) const { return l.output(in); }
+  constexpr narrow_sides narrows(shape in) const { return nn::narrows(l, in); }
   constexpr std::size_t saved(shape in, pass_size batch) const { return saved_by(l, in, batch); }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return scratch_of(l, in, batch); }
   template <class D>
@@ -69,14 +70,18 @@ template <activates L, bool Masked, bool AfterRelu = false>
 struct relu_step : step<L, AfterRelu> {
   static constexpr std::size_t width = 2;
   static constexpr bool spends_dy = !Masked || nn::spends_dy<L>, reads_y = !Masked || nn::reads_y<L>;
-
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     this->l.forward(p, a, activation::relu);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    if constexpr (!Masked) p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dy);
+    if constexpr (!Masked) {
+      if (a.narrow.out)
+        p.device.add_masked(a.dy, {}, a.y, a.dy, {.out = true});
+      else
+        p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dy);
+    }
     step<L, AfterRelu>::backward(p, a);
   }
 };
@@ -114,6 +119,7 @@ struct norm_step {
   }
   constexpr bool apart(shape in) const { return pools && window(in) == 1; }
   constexpr norm_chain chain(shape in) const { return {in, AfterRelu, F, window(in)}; }
+  constexpr narrow_sides narrows(shape in) const { return {true, !apart(in)}; }
   constexpr shape output(shape in) const {
     if constexpr (pools)
       return pool.output(in);
@@ -138,11 +144,11 @@ struct norm_step {
       if (apart(a.in)) p.device.max_pool_forward(pool.geometry(a.in), a.batch, a.y, y);
   }
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more,
-               activation f) const
+  void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more, activation f,
+               bool narrow_more = false) const
     requires adds
   {
-    l.forward(p, a, {a.in, AfterRelu, f}, more);
+    l.forward(p, a, {.in = a.in, .after_relu = AfterRelu, .f = f, .narrow_more = narrow_more}, more);
   }
   template <class D>
   void again(pass<D>& p, forward_args<typename D::scalar> const& a) const

@@ -12,6 +12,7 @@
 #include "edl/core/random.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/device/geometry.hpp"
 #include "edl/device/kept_places.hpp"
 #include "edl/nn/initializer.hpp"
 #include "edl/nn/storage.hpp"
@@ -79,8 +80,9 @@ struct forward_args {
   view<T> x;  ///< (batch, in)
   view<T> parameters;
   std::span<T> state;
-  std::span<T> y;      ///< (batch, out)
-  std::span<T> saved;  ///< kept for `backward`
+  std::span<T> y;         ///< (batch, out)
+  std::span<T> saved;     ///< kept for `backward`
+  narrow_sides narrow{};  ///< of x and y; only where the layer says that it takes such
 };
 
 /// Data of a backward pass after a forward pass over the same samples.
@@ -94,6 +96,7 @@ struct backward_args {
   std::span<T> dx;         ///< to be overwritten; empty if nobody needs it
   std::span<T> gradients;  ///< to be overwritten; as long as `parameters`
   std::span<T> saved;      ///< as `forward` left it
+  narrow_sides narrow{};   ///< of x and dx, of y and dy, as in `forward`
 };
 
 /// A layer is a value: options in, shapes out. It owns no memory and knows no device. Besides these two, it
@@ -176,6 +179,15 @@ constexpr bool recomputes = [] {
   else
     return false;
 }();
+
+/// The sides of a layer whose samples may be narrow. Such a layer has `narrows(shape in)`.
+template <layer L>
+constexpr narrow_sides narrows(L const& l, shape in) {
+  if constexpr (requires { l.narrows(in); })
+    return l.narrows(in);
+  else
+    return {};
+}
 
 /// Whether a layer, and all that it is made of, touches elements by the device's operations alone. Then it
 /// runs on any device: it says `portable = true`. Others run on the processor.

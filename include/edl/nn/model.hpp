@@ -73,11 +73,12 @@ class model {
   explicit model(options o = {})
       : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
     if (!device_->in_host_memory()) keep_ = nn::on_accelerator(keep_);
+    narrow_ = device_->narrows();
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
     variables_ = buffer(device_, parameter_count + state_count);
     gradients_ = buffer(device_, parameter_count);
-    workspace_ = buffer(device_, Net.body.workspace(input, {max_batch_, keep_}));
+    workspace_ = buffer(device_, Net.body.workspace(input, size_of(max_batch_)));
     y_ = buffer(device_, batch * output.size());
     dy_ = buffer(device_, batch * output.size());
     if (has_input_gradient) dx_ = buffer(device_, batch * input.size());
@@ -123,7 +124,7 @@ class model {
     step_ = step;
     auto p = pass();
     auto const y = y_.span().first(std::size_t(batch) * out_.size());
-    Net.body.forward(p, {in_, out_, {batch, keep_}, x, parameters(), state(), y, workspace_.span()});
+    Net.body.forward(p, {in_, out_, size_of(batch), x, parameters(), state(), y, workspace_.span()});
     return y;
   }
 
@@ -142,17 +143,9 @@ class model {
     nn::gradient_watch<scalar> const watch{gradients_.span().data(), ready};
     if (ready) p.watch = &watch;
     view<scalar> const y = y_.span().first(std::size_t(batch) * out_.size());
-    Net.body.backward(p, {in_,
-                          out_,
-                          {batch, keep_},
-                          x,
-                          y,
-                          output_gradient(),
-                          parameters(),
-                          state(),
-                          dx_.span().first(has_input_gradient ? x.size() : 0),
-                          gradients(),
-                          workspace_.span()});
+    Net.body.backward(p,
+                      {in_, out_, size_of(batch), x, y, output_gradient(), parameters(), state(),
+                       dx_.span().first(has_input_gradient ? x.size() : 0), gradients(), workspace_.span()});
   }
 
   /// Of the last `backward`, with respect to its `x`; empty without `has_input_gradient`.
@@ -168,7 +161,7 @@ class model {
             (saved + std::size_t(most) * (2 * output.size() + (has_input_gradient ? input.size() : 0))) * s,
             (Net.body.workspace(input, most) - saved) * s};
   }
-  model_memory memory() const { return memory({max_batch_, keep_}); }
+  model_memory memory() const { return memory(size_of(max_batch_)); }
 
   /// From now on passes are timed, layer by layer; null: no more. `to` outlives its use.
   void set_trace(nn::trace* to) { trace_ = to; }
@@ -179,6 +172,7 @@ class model {
  private:
   using buffer = device_buffer<scalar>;
 
+  nn::pass_size size_of(int batch) const { return {batch, keep_, narrow_}; }
   nn::pass<basic_backend<scalar>> pass() {
     return {*device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_, nullptr, set_};
   }
@@ -188,6 +182,7 @@ class model {
   shape in_ = input, out_ = output;
   std::uint64_t seed_ = 1, step_ = 0;
   nn::storage keep_ = nn::storage::recomputed;
+  bool narrow_ = false;  // layers that can pass samples on as bfloat16 do
   hyperparameter_view set_;
   mode what_ = mode::training;
   nn::trace* trace_ = nullptr;

@@ -48,6 +48,13 @@ struct shortcut {
   static constexpr bool forgets = projects && in_place && !nn::reads_y<Projection>;
   static constexpr bool reads_y = false;
 
+  /// What is only copied and added by the way may be narrow.
+  constexpr narrow_sides narrows(shape in) const {
+    if (!joins) return {};
+    auto const of_body = nn::narrows(body, in), other = nn::narrows(projection, in);
+    return projects ? narrow_sides{of_body.in && other.in, of_body.out && other.out} : of_body;
+  }
+
   /// The branches' results where a layer may need its own in the backward pass: the sum is another.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const one = rounded(std::size_t(batch) * output(in).size());
@@ -66,7 +73,8 @@ struct shortcut {
     forward_shares shares(a);
     carver scratch(p.scratch);
     auto const left = in_place ? a.y : shares.keep(a.out);
-    auto const body_call = shares.next(body, a.in, a.x, left);
+    auto body_call = shares.next(body, a.in, a.x, left);
+    body_call.narrow = a.narrow;
     view<typename D::scalar> other = a.x;
     std::span<typename D::scalar> right;
     if constexpr (forgets)
@@ -75,11 +83,14 @@ struct shortcut {
       right = shares.keep(a.out);
     pass<D> own = p.child(p.random, scratch.rest());
     if constexpr (projects) {
-      forward_child(own, child_of{*this, a.in, 1}, projection, shares.next(projection, a.in, a.x, right));
+      auto call = shares.next(projection, a.in, a.x, right);
+      call.narrow = a.narrow;
+      forward_child(own, child_of{*this, a.in, 1}, projection, call);
       other = right;
     }
     if constexpr (joins) {
-      forward_child(own, child_of{*this, a.in, 0}, body, body_call, other, f);
+      forward_child(own, child_of{*this, a.in, 0}, body, body_call, other, f,
+                    projects ? a.narrow.out : a.narrow.in);
     } else {
       forward_child(own, child_of{*this, a.in, 0}, body, body_call);
       p.device.add(f, left, other, a.y);
@@ -95,6 +106,7 @@ struct shortcut {
     backward_shares shares(a);
     auto left = shares.next(body, a.in, a.x, in_place ? view<T>{} : view<T>(shares.kept(a.out)));
     left.dy = a.dy;
+    left.narrow = a.narrow;
     if constexpr (nn::spends_dy<Body>) {  // it is needed again
       left.dy = scratch.aligned(a.dy.size());
       p.device.copy(a.dy, left.dy);
@@ -108,15 +120,17 @@ struct shortcut {
     if constexpr (projects) {
       auto right = shares.next(projection, a.in, a.x, forgets ? view<T>{} : view<T>(shares.kept(a.out)));
       right.dy = a.dy;
+      right.narrow = a.narrow;
       right.dx = other.first(a.dx.size());
       backward_child(p, child_of{*this, a.in, 1}, projection, right, scratch.rest());
       more = right.dx;
     }
     if (a.dx.empty()) return;
+    narrow_sides const sides{projects ? a.narrow.in : a.narrow.out, a.narrow.in};
     if (after_relu)
-      p.device.add_masked(a.dx, more, a.x, a.dx);
+      p.device.add_masked(a.dx, more, a.x, a.dx, sides);
     else
-      p.device.add(activation::none, a.dx, more, a.dx);
+      p.device.add(activation::none, a.dx, more, a.dx, sides);
   }
 };
 

@@ -28,10 +28,12 @@ constexpr std::array<std::string_view, 4> names(storage) {
 struct pass_size {
   int samples = 0;
   storage keep = storage::recomputed;
+  /// Layers that can pass samples on as bfloat16 do.
+  bool narrow = false;
 
-  constexpr pass_size(int n = 0, storage k = storage::recomputed)
-      : samples(n), keep(k) {}                        // NOLINT: an int is one
-  constexpr operator int() const { return samples; }  // NOLINT
+  constexpr pass_size(int n = 0, storage k = storage::recomputed, bool as_bfloat16 = false)
+      : samples(n), keep(k), narrow(as_bfloat16 && k != storage::float32) {}  // NOLINT: an int is one
+  constexpr operator int() const { return samples; }                          // NOLINT
 };
 
 }  // namespace edl::nn

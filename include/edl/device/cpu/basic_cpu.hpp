@@ -63,7 +63,7 @@ class basic_cpu final : public basic_backend<T> {
     return threads_[std::size_t(thread)].workspace.span().subspan(packed_left);
   }
 
-  static constexpr std::size_t rooms = 5;
+  static constexpr std::size_t rooms = 8;
 
   /// Memory that grows to the largest that was ever asked for; one of `rooms` per thread.
   std::span<T> room(int thread, std::size_t which, std::size_t size) {
@@ -118,6 +118,7 @@ class basic_cpu final : public basic_backend<T> {
   }
   void release(T* memory, std::size_t n) noexcept override { detail::give_memory(memory, n * sizeof(T)); }
   bool in_host_memory() const override { return true; }
+  bool narrows() const override { return std::same_as<T, float> && precision_ == precision::bfloat16; }
   void upload(std::span<std::byte const> host, void* to) override {
     if (!host.empty()) std::memcpy(to, host.data(), host.size());
   }
@@ -156,8 +157,8 @@ class basic_cpu final : public basic_backend<T> {
   void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask) override;
   void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx) override;
   void copy(in x, out y) override;
-  void add(activation f, in a, in b, out y) override;
-  void add_masked(in a, in b, in x, out y) override;
+  void add(activation f, in a, in b, out y, narrow_sides narrow = {}) override;
+  void add_masked(in a, in b, in x, out y, narrow_sides narrow = {}) override;
   void store_bfloat16(in x, std::span<std::byte> to) override;
   void load_bfloat16(std::span<std::byte const> from, out y) override;
   void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,

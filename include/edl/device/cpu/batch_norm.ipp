@@ -8,24 +8,51 @@
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/gelu.hpp"
 #include "edl/device/cpu/lanes.hpp"
+#include "edl/device/cpu/narrow_samples.hpp"
 #include "edl/device/cpu/rows.hpp"
 
 namespace edl {
 namespace detail {
 
-/// Mean and sum of squared deviations of each channel over some rows, in one pass over memory. Blocks of rows
-/// are summed as they differ from their first, and joined by Chan's formula (1979). So a large mean costs no
-/// digits of the variance.
+/// Calls work(chain, samples, first element of x, of y) for samples [begin, end). Where any are narrow, these
+/// are rows of places that a core's first cache holds, seen as a sample.
+template <class Work>
+void in_parts(norm_chain const& c, std::size_t begin, std::size_t end, Work&& work) {
+  auto const n = std::size_t(c.in.channels), width = std::size_t(c.in.width);
+  norm_chain part = c;
+  if (!c.narrow.any() && !c.narrow_more) {
+    work(c, end - begin, begin * c.in.size(), begin * c.out().size());
+  } else if (c.window == 1) {
+    std::size_t const rows = c.in.size() / n, most = std::max<std::size_t>(1, 1024 / n);
+    for (std::size_t i = begin * rows; i < end * rows; i += most) {
+      part.in = {int(std::min(most, end * rows - i)), 1, c.in.channels};
+      work(part, 1, i * n, i * n);
+    }
+  } else {
+    auto const w = std::size_t(c.window), height = std::size_t(c.in.height);
+    for (std::size_t s = begin; s < end; ++s)
+      for (std::size_t i = 0; i < height; i += w) {
+        part.in = {int(std::min(w, height - i)), c.in.width, c.in.channels};
+        work(part, 1, s * c.in.size() + i * width * n, s * c.out().size() + i / w * (width / w) * n);
+      }
+  }
+}
+
+/// Mean and sum of squared deviations of each channel over some rows from `first` on, in one pass over
+/// memory. Blocks of rows are summed as they differ from their first, and joined by Chan's formula (1979). So
+/// a large mean costs no digits of the variance.
 template <class T>
-void channel_moments(std::size_t rows, std::size_t n, T const* x, T* mean, T* squares) {
+void channel_moments(std::size_t first, std::size_t rows, std::size_t n, narrow_samples<T> const& x, T* mean,
+                     T* squares) {
   constexpr std::size_t block = 64;
   std::fill_n(mean, n, T(0));
   std::fill_n(squares, n, T(0));
   for (std::size_t i = 0; i < rows; i += block) {
     std::size_t const size = std::min(block, rows - i);
     T const weight = T(1) / T(size), share = T(size) / T(i + size), both = T(i) * share;
+    T const* const begin = x.read((first + i) * n, size * n);
     by_lanes<T>(n, [&]<class V>(std::size_t c) {
-      T const* from = x + i * n + c;
+      T const* from = begin + c;
       V const shift = load<V>(from);
       V sum[2]{}, square[2]{};
       for (std::size_t r = 0; r + 2 <= size; r += 2, from += 2 * n) {
@@ -45,14 +72,13 @@ void channel_moments(std::size_t rows, std::size_t n, T const* x, T* mean, T* sq
   }
 }
 
-/// Visits the windows of samples [begin, end): visit(element of y, element of x of the window's first
-/// position).
+/// Visits the windows of some samples: visit(element of y, element of x of the window's first position).
 template <class Visit>
-void for_each_norm_window(norm_chain const& c, std::size_t begin, std::size_t end, Visit&& visit) {
+void for_each_norm_window(norm_chain const& c, std::size_t samples, Visit&& visit) {
   shape const out = c.out();
   auto const n = std::size_t(c.in.channels), w = std::size_t(c.window), row = n * std::size_t(c.in.width);
-  std::size_t to = begin * out.size();
-  for (std::size_t s = begin; s < end; ++s)
+  std::size_t to = 0;
+  for (std::size_t s = 0; s < samples; ++s)
     for (std::size_t i = 0; i < std::size_t(out.height); ++i)
       for (std::size_t j = 0; j < std::size_t(out.width); ++j, to += n)
         visit(to, s * c.in.size() + i * w * row + j * w * n);
@@ -79,22 +105,22 @@ void by_activation(activation f, Work&& work) {
   }
 }
 
-/// y = f(x · a + b + more), then what the chain says, for samples [begin, end). `more` may be null.
+/// y = f(x · a + b + more), then what the chain says, for some samples. `more` may be null.
 template <class T, activation F>
-void normalise(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* a, T const* b,
-               T const* more, T* y) {
+void normalise(norm_chain const& c, std::size_t samples, T const* x, T const* a, T const* b, T const* more,
+               T* y) {
   std::size_t const n = std::size_t(c.in.channels);
   T const floor = F == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
-  std::size_t const rows = c.in.size() / n;
+  std::size_t const rows = samples * c.in.size() / n;
   if constexpr (F == activation::gelu) {
-    for (std::size_t r = begin * rows; r < end * rows; ++r)
+    for (std::size_t r = 0; r < rows; ++r)
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
         store<V>(y + r * n + k, gelu(V(load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k))));
       });
     return;
   }
   if (c.window == 1) {
-    for (std::size_t r = begin * rows; r < end * rows; ++r)
+    for (std::size_t r = 0; r < rows; ++r)
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
         V z = load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k);
         if (more) z += load<V>(more + r * n + k);
@@ -102,7 +128,7 @@ void normalise(norm_chain const& c, std::size_t begin, std::size_t end, T const*
       });
     return;
   }
-  for_each_norm_window(c, begin, end, [&](std::size_t to, std::size_t from) {
+  for_each_norm_window(c, samples, [&](std::size_t to, std::size_t from) {
     by_lanes<T>(n, [&]<class V>(std::size_t k) {
       V const scale = load<V>(a + k), offset = load<V>(b + k);
       V most = V{} + floor;
@@ -122,14 +148,14 @@ struct norm_arrays {
   T const *of_dy, *of_x, *rest;    // dx = dz · of_dy + x · of_x + rest
 };
 
-/// Adds Σ dz and Σ dz · (x − mean) of samples [begin, end).
+/// Adds Σ dz and Σ dz · (x − mean) of some samples.
 template <class T, activation F>
-void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* dy,
-                   norm_arrays<T> const& m, T* sum, T* product) {
+void sum_gradients(norm_chain const& c, std::size_t samples, T const* x, T const* dy, norm_arrays<T> const& m,
+                   T* sum, T* product) {
   std::size_t const n = std::size_t(c.in.channels);
   constexpr bool relu = F == activation::relu, gelu = F == activation::gelu;
   if (c.window > 1) {
-    for_each_norm_window(c, begin, end, [&](std::size_t to, std::size_t from) {
+    for_each_norm_window(c, samples, [&](std::size_t to, std::size_t from) {
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
         V const scale = load<V>(m.scale + k), offset = load<V>(m.offset + k);
         V most = V{} - std::numeric_limits<T>::infinity(), where = load<V>(x + from + k);
@@ -148,9 +174,9 @@ void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T co
   }
   // In blocks, so that the error grows with the root of their number.
   constexpr std::size_t block = 64;
-  std::size_t const rows = c.in.size() / n, last = end * rows;
-  for (std::size_t first = begin * rows; first < last; first += block) {
-    std::size_t const size = std::min(block, last - first);
+  std::size_t const rows = samples * c.in.size() / n;
+  for (std::size_t first = 0; first < rows; first += block) {
+    std::size_t const size = std::min(block, rows - first);
     by_lanes<T>(n, [&]<class V>(std::size_t k) {
       V const mean = load<V>(m.mean + k), scale = load<V>(m.scale + k), offset = load<V>(m.offset + k);
       V s[2]{}, p[2]{};
@@ -173,9 +199,9 @@ void sum_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T co
   }
 }
 
-/// Gradients with respect to x of samples [begin, end).
+/// Gradients with respect to x of some samples.
 template <class T, activation F>
-void write_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T const* x, T const* dy,
+void write_gradients(norm_chain const& c, std::size_t samples, T const* x, T const* dy,
                      norm_arrays<T> const& m, T* dx) {
   std::size_t const n = std::size_t(c.in.channels);
   constexpr bool relu = F == activation::relu, gelu = F == activation::gelu;
@@ -184,8 +210,8 @@ void write_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T 
     return c.after_relu ? (in > T(0) ? d : V{}) : d;
   };
   if (c.window == 1) {
-    std::size_t const rows = c.in.size() / n;
-    for (std::size_t r = begin * rows; r < end * rows; ++r)
+    std::size_t const rows = samples * c.in.size() / n;
+    for (std::size_t r = 0; r < rows; ++r)
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
         V const in = load<V>(x + r * n + k);
         V g = load<V>(dy + r * n + k);
@@ -196,13 +222,13 @@ void write_gradients(norm_chain const& c, std::size_t begin, std::size_t end, T 
     return;
   }
   if (c.in.height % c.window || c.in.width % c.window) {  // what no window covers has no dz
-    std::size_t const rows = c.in.size() / n;
-    for (std::size_t r = begin * rows; r < end * rows; ++r)
+    std::size_t const rows = samples * c.in.size() / n;
+    for (std::size_t r = 0; r < rows; ++r)
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
         store<V>(dx + r * n + k, finish.template operator()<V>(k, load<V>(x + r * n + k), V{}));
       });
   }
-  for_each_norm_window(c, begin, end, [&](std::size_t to, std::size_t from) {
+  for_each_norm_window(c, samples, [&](std::size_t to, std::size_t from) {
     by_lanes<T>(n, [&]<class V>(std::size_t k) {
       V const scale = load<V>(m.scale + k), offset = load<V>(m.offset + k);
       V most = V{} - std::numeric_limits<T>::infinity();
@@ -242,9 +268,16 @@ void normalise_batch(basic_cpu<T>& cpu, norm_chain const& c, int batch, view<T> 
     a[k] = gamma_at(gamma, k) * kept[n + k];
     b[k] = T(c.shift_gain) * beta[k] - kept[k] * a[k];
   }
-  cpu.share(std::size_t(batch), norm_parts(cpu, c, batch), [&](std::size_t begin, std::size_t end, int) {
-    by_activation(c.f, [&]<activation F>() {
-      normalise<T, F>(c, begin, end, x.data(), a, b, more.empty() ? nullptr : more.data(), y.data());
+  cpu.share(std::size_t(batch), norm_parts(cpu, c, batch), [&](std::size_t begin, std::size_t end, int t) {
+    narrow_samples<T> const in(cpu, t, 2, x.data(), c.narrow.in), out(cpu, t, 3, y.data(), c.narrow.out),
+        added(cpu, t, 4, more.empty() ? nullptr : more.data(), c.narrow_more);
+    in_parts(c, begin, end, [&](norm_chain const& part, std::size_t samples, std::size_t i, std::size_t o) {
+      std::size_t const inputs = samples * part.in.size(), outputs = samples * part.out().size();
+      by_activation(c.f, [&]<activation F>() {
+        normalise<T, F>(part, samples, in.read(i, inputs), a, b, added.read(o, outputs),
+                        out.place(o, outputs));
+      });
+      out.write(o, outputs);
     });
   });
 }
@@ -259,7 +292,8 @@ void basic_cpu<T>::batch_norm_train(norm_chain const& c, int batch, T momentum, 
   int const parts = detail::norm_parts(*this, c, batch);
   this->share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
     T* const own = this->room(t, 1, 2 * n).data();
-    detail::channel_moments<T>((end - begin) * rows, n, x.data() + begin * c.in.size(), own, own + n);
+    detail::narrow_samples<T> const in(*this, t, 2, x.data(), c.narrow.in);
+    detail::channel_moments<T>(begin * rows, (end - begin) * rows, n, in, own, own + n);
   });
   T *const mean = kept.data(), *const inverse = kept.data() + n;
   for (std::size_t k = 0; k < n; ++k) {
@@ -317,9 +351,15 @@ void basic_cpu<T>::batch_norm_backward(norm_chain const& c, int batch, bool thro
   auto const sums = [&](int t) { return this->room(t, 1, 2 * n).data(); };
   this->share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
     std::fill_n(sums(t), 2 * n, T(0));
-    detail::by_activation(c.f, [&]<activation F>() {
-      detail::sum_gradients<T, F>(c, begin, end, x.data(), dy.data(), m, sums(t), sums(t) + n);
-    });
+    detail::narrow_samples<T> const in(*this, t, 2, x.data(), c.narrow.in),
+        out(*this, t, 3, dy.data(), c.narrow.out);
+    detail::in_parts(
+        c, begin, end, [&](norm_chain const& p, std::size_t samples, std::size_t i, std::size_t o) {
+          detail::by_activation(c.f, [&]<activation F>() {
+            detail::sum_gradients<T, F>(p, samples, in.read(i, samples * p.in.size()),
+                                        out.read(o, samples * p.out().size()), m, sums(t), sums(t) + n);
+          });
+        });
   });
   detail::add_parts(*this, parts, 2 * n, sums);
   std::size_t const rows = c.in.size() / n;
@@ -335,10 +375,18 @@ void basic_cpu<T>::batch_norm_backward(norm_chain const& c, int batch, bool thro
     arrays[5 * n + k] = through ? -a * sum * share - b * kept[k] : T(0);
   }
   if (dx.empty()) return;
-  this->share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int) {
-    detail::by_activation(c.f, [&]<activation F>() {
-      detail::write_gradients<T, F>(c, begin, end, x.data(), dy.data(), m, dx.data());
-    });
+  this->share(std::size_t(batch), parts, [&](std::size_t begin, std::size_t end, int t) {
+    detail::narrow_samples<T> const in(*this, t, 2, x.data(), c.narrow.in),
+        out(*this, t, 3, dy.data(), c.narrow.out), back(*this, t, 4, dx.data(), c.narrow.in);
+    detail::in_parts(
+        c, begin, end, [&](norm_chain const& p, std::size_t samples, std::size_t i, std::size_t o) {
+          std::size_t const inputs = samples * p.in.size();
+          detail::by_activation(c.f, [&]<activation F>() {
+            detail::write_gradients<T, F>(p, samples, in.read(i, inputs),
+                                          out.read(o, samples * p.out().size()), m, back.place(i, inputs));
+          });
+          back.write(i, inputs);
+        });
   });
 }
 

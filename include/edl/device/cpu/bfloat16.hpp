@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "edl/core/span.hpp"
 
@@ -46,6 +47,24 @@ void round_matrix(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, T co
       begin += some;
     }
   });
+}
+
+/// n elements that may be narrow, as scalars: x itself, or widened in a room of the first thread.
+template <class T>
+view<T> widened(basic_cpu<T>& cpu, std::size_t room, std::size_t n, view<T> x, bool narrow) {
+  if (!narrow) return x;
+  auto const to = cpu.room(0, room, n);
+  cpu.load_bfloat16(std::as_bytes(x), to);
+  return to;
+}
+
+/// work(to) writes n scalars, which then go to y, narrow or not. Nothing where y is empty.
+template <class T, class Work>
+void narrowed(basic_cpu<T>& cpu, std::size_t room, std::size_t n, std::span<T> y, bool narrow, Work&& work) {
+  if (y.empty() || !narrow) return work(y);
+  auto const to = cpu.room(0, room, n);
+  work(to);
+  cpu.store_bfloat16(to, std::as_writable_bytes(y));
 }
 
 /// x itself where the device does not round, and otherwise a copy rounded to bfloat16 in the first thread's

@@ -21,12 +21,27 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) inline void roun
     _mm256_mask_storeu_epi16(y + i, some, __m256i(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(some, x + i))));
   }
 }
+
+__attribute__((target("avx512f,avx512bw,avx512vl"))) inline void widen_by_instruction(std::size_t n,
+                                                                                      std::uint16_t const* x,
+                                                                                      float* y) {
+  constexpr std::size_t lanes = 16;
+  for (std::size_t i = 0; i < n; i += lanes) {
+    __mmask16 const some = n - i < lanes ? __mmask16((1u << (n - i)) - 1) : __mmask16(0xffff);
+    __m512i const wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x + i));
+    _mm512_mask_storeu_ps(y + i, some, _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)));
+  }
+}
+
+inline bool has_bfloat16_instructions() {
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512bw");
+}
 #endif
 
 EDL_INLINE void round_here(std::size_t n, float const* x, std::uint16_t* y) {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl"))
-    return round_by_instruction(n, x, y);
+  if (has_bfloat16_instructions()) return round_by_instruction(n, x, y);
 #endif
   for (std::size_t i = 0; i < n; ++i) y[i] = to_bfloat16(x[i]);
 }
@@ -36,6 +51,9 @@ EDL_INLINE void round_here(std::size_t n, float const* x, float* y) {
 }
 
 EDL_INLINE void widen_here(std::size_t n, std::uint16_t const* x, float* y) {
+#ifdef __x86_64__
+  if (has_bfloat16_instructions()) return widen_by_instruction(n, x, y);
+#endif
   using wide = std::uint32_t __attribute__((vector_size(32), aligned(4), may_alias));
   using narrow = std::uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
   constexpr std::size_t lanes = 8;

@@ -145,6 +145,31 @@ void own_conv2d_backward(basic_cpu<T>& cpu, conv_geometry const& g, int batch, v
   add_parts(cpu, parts, dkernel.size(), sums);
 }
 
+/// The same of samples of which some are narrow.
+template <class T>
+void own_conv2d_forward_narrow(basic_cpu<T>& cpu, conv_geometry const& g, int batch, activation f, view<T> x,
+                               view<T> kernel, view<T> bias, std::span<T> y) {
+  conv_geometry wide = g;
+  wide.narrow = {};
+  auto const n = std::size_t(batch);
+  x = widened(cpu, 5, n * g.in.size(), x, g.narrow.in);
+  narrowed(cpu, 6, n * g.out.size(), y, g.narrow.out,
+           [&](std::span<T> to) { own_conv2d_forward(cpu, wide, batch, f, x, kernel, bias, to); });
+}
+template <class T>
+void own_conv2d_backward_narrow(basic_cpu<T>& cpu, conv_geometry const& g, int batch, view<T> x,
+                                view<T> kernel, view<T> dy, std::span<T> dx, std::span<T> dkernel,
+                                std::span<T> dbias) {
+  conv_geometry wide = g;
+  wide.narrow = {};
+  auto const n = std::size_t(batch);
+  x = widened(cpu, 5, n * g.in.size(), x, g.narrow.in);
+  dy = widened(cpu, 6, n * g.out.size(), dy, g.narrow.out);
+  narrowed(cpu, 7, n * g.in.size(), dx, g.narrow.in, [&](std::span<T> to) {
+    own_conv2d_backward(cpu, wide, batch, x, kernel, dy, to, dkernel, dbias);
+  });
+}
+
 /// With quantised factors.
 inline void int8_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
                                 view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
@@ -173,6 +198,7 @@ inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batc
 template <class Run>
 conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
+  if (g.narrow.any()) return conv_way::direct;
   conv_way const rule = cpu.kernels() == kernels::direct || cpu.rounds()
                             ? conv_way::direct
                             : onednn_conv2d_rule(g, batch, cpu.threads());
@@ -224,7 +250,7 @@ void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation 
       if (way == conv_way::own) break;
       if (detail::onednn_conv2d_forward(*this, g, batch, f, x, kernel, bias, y, way)) return;
     }
-  detail::own_conv2d_forward<T>(*this, g, batch, f, x, kernel, bias, y);
+  detail::own_conv2d_forward_narrow<T>(*this, g, batch, f, x, kernel, bias, y);
 }
 
 template <class T>
@@ -234,7 +260,8 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
   if (dkernel.empty()) {  // what a kernel that is not trained leaves to do
     if (!dbias.empty()) {
       auto const filters = std::size_t(g.out.channels);
-      sum_rows<T>(*this, std::size_t(batch) * g.positions(), filters, dy, dbias);
+      auto const n = std::size_t(batch) * g.positions();
+      sum_rows<T>(*this, n, filters, detail::widened<T>(*this, 6, n * filters, dy, g.narrow.out), dbias);
       dbias = {};
     }
     if (dx.empty()) return;
@@ -254,7 +281,7 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
       dx = {};
     }
   }
-  detail::own_conv2d_backward<T>(*this, g, batch, x, kernel, dy, dx, dkernel, dbias);
+  detail::own_conv2d_backward_narrow<T>(*this, g, batch, x, kernel, dy, dx, dkernel, dbias);
 }
 
 template <class T>

@@ -30,6 +30,14 @@ EDL_INLINE conv_way onednn_conv2d_rule(conv_geometry const& g, int batch, int th
 /// gradients.
 enum conv_room : std::size_t { scratch_room, weights_room, x_room, y_room, piece_room };
 
+/// Where the samples from number `sample` on begin, on either side of a convolution.
+inline std::size_t x_from(conv_geometry const& g, std::size_t sample) {
+  return scalars_of(sample * g.in.size(), g.narrow.in);
+}
+inline std::size_t y_from(conv_geometry const& g, std::size_t sample) {
+  return scalars_of(sample * g.out.size(), g.narrow.out);
+}
+
 EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
                                       view<float> x, view<float> kernel, view<float> bias, std::span<float> y,
                                       conv_way way) {
@@ -39,8 +47,8 @@ EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const
   cpu.share(std::size_t(work.pieces), work.parts, [&](std::size_t first, std::size_t last, int t) {
     for (std::size_t i = first; i < last; ++i) {
       auto const [k, sample, channel] = work.at(i);
-      float const* const in = x.data() + sample * g.in.size();
-      float* const out = y.data() + sample * g.out.size() + channel;
+      float const* const in = x.data() + x_from(g, sample);
+      float* const out = y.data() + y_from(g, sample) + channel;
       float *const its_in = k.x_side->place(in, cpu.room(t, x_room, k.x_side->room())),
                    *const its_out = k.y_side->place(out, cpu.room(t, y_room, k.y_side->room()));
       if (i == first || !work.by_channels) k.x_side->bring(t, in, its_in);
@@ -96,8 +104,8 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
   };
   auto const weigh = [&](int t, std::size_t i, bool first) {
     auto const [k, sample, channel] = weights->at(i);
-    float const *const in = x.data() + sample * g.in.size(), *const out =
-                                                                 dy.data() + sample * g.out.size() + channel;
+    float const *const in = x.data() + x_from(g, sample), *const out =
+                                                              dy.data() + y_from(g, sample) + channel;
     float *const its_in = k.x_side->place(in, cpu.room(t, x_room, k.x_side->room())),
                  *const its_out = k.y_side->place(out, cpu.room(t, y_room, k.y_side->room()));
     if (first || !weights->by_channels) k.x_side->bring(t, in, its_in);
@@ -121,8 +129,8 @@ EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry cons
   };
   auto const pass_on = [&](int t, std::size_t i, bool bring) {
     auto const [k, sample, channel] = data->at(i);
-    float const* const out = dy.data() + sample * g.out.size();
-    float* const to = dx.data() + sample * g.in.size() + channel;
+    float const* const out = dy.data() + y_from(g, sample);
+    float* const to = dx.data() + x_from(g, sample) + channel;
     float *const its_out = k.y_side->place(out, cpu.room(t, y_room, k.y_side->room())),
                  *const its_to = k.x_side->place(to, cpu.room(t, x_room, k.x_side->room()));
     if (bring) k.y_side->bring(t, out, its_out);

@@ -111,9 +111,14 @@ class conv_kernel {
     auto const its = [&](memory::dims const& d, shape s, memory::data_type t) {
       return k.winograd ? memory::desc(d, type, tag::nChw16c) : ours(d, s, t);
     };
-    memory::desc const our_x = ours(in, g.in, whole ? factor : type),
-                       our_y = ours(out, g.out, whole ? sum : type), x = its(in, g.in, of(conv_pass::data)),
-                       y = its(out, g.out, of(conv_pass::forward)),
+    auto const x_type = g.narrow.in ? factor : of(conv_pass::data),
+               y_type = g.narrow.out ? factor : of(conv_pass::forward);
+    memory::desc const our_x = ours(in, g.in, whole || g.narrow.in ? factor : type),
+                       our_y = ours(out, g.out,
+                                    g.narrow.out ? factor
+                                    : whole      ? sum
+                                                 : type),
+                       x = its(in, g.in, x_type), y = its(out, g.out, y_type),
                        any(dims, of(conv_pass::weights), tag::any),
                        b = k.bias ? memory::desc({filters}, type, tag::x) : memory::desc();
     dnnl::primitive_attr attributes;
@@ -126,8 +131,8 @@ class conv_kernel {
     // The hint of a backward pass is a forward one, of the same factors.
     dnnl::convolution_forward::desc const forward(
         whole ? prop_kind::forward_inference : prop_kind::forward_training, how, its(in, g.in, factor),
-        memory::desc(dims, factor, tag::any), b, its(out, g.out, k.pass == conv_pass::forward ? sum : factor),
-        stride, before, after);
+        memory::desc(dims, factor, tag::any), b,
+        its(out, g.out, k.pass == conv_pass::forward ? y_type : factor), stride, before, after);
     dnnl::convolution_forward::primitive_desc const f(forward, attributes, engine_);
     if (k.pass == conv_pass::forward) {
       take(f, f.weights_desc(), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST}, x, b, y,

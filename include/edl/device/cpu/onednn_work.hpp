@@ -45,6 +45,7 @@ class conv_work {
     int const channels = pass == conv_pass::data ? g.in.channels : g.out.channels;
     int const some = by_channels ? channels_of_piece(channels, cpu.threads()) : channels;
     if (some == 0 || (way != conv_way::direct && !winograd_fits(g))) return;
+    if (g.narrow.any() && type != factors::bfloat16) return;
     if (by_channels) {
       pieces = channels / some;
       parts = cpu.parts(std::size_t(pieces), 1);
@@ -104,7 +105,9 @@ class conv_work {
   static int pieces_of(conv_geometry const& g, int samples, bool bfloat16) {
     std::size_t const kernel = g.patch() * std::size_t(g.out.channels) * sizeof(float),
                       held = bfloat16 ? std::max<std::size_t>(512 << 10, kernel) : 2 << 20;
-    std::size_t const bytes = (g.in.size() + g.out.size()) * sizeof(float) * std::size_t(samples);
+    std::size_t const bytes =
+        (scalars_of(g.in.size(), g.narrow.in) + scalars_of(g.out.size(), g.narrow.out)) * sizeof(float) *
+        std::size_t(samples);
     return int(std::clamp<std::size_t>((bytes + held / 2) / held, 1, std::size_t(samples)));
   }
 

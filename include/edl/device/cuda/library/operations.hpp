@@ -117,11 +117,11 @@ class operations : public accelerator {
 
   void copy(in x, out y) override { cuda_kernels::copy(queue_, x.data(), y.data(), y.size()); }
 
-  void add(activation f, in a, in b, out y) override {
+  void add(activation f, in a, in b, out y, narrow_sides) override {
     cuda_kernels::add(queue_, f, a.data(), b.data(), y.data(), y.size());
   }
 
-  void add_masked(in a, in b, in x, out y) override {
+  void add_masked(in a, in b, in x, out y, narrow_sides) override {
     cuda_kernels::add_masked(queue_, a.data(), b.data(), x.data(), y.data(), y.size());
   }
 
