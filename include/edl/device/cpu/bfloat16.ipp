@@ -28,8 +28,9 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) inline void widen_by_instru
   constexpr std::size_t lanes = 16;
   for (std::size_t i = 0; i < n; i += lanes) {
     __mmask16 const some = n - i < lanes ? __mmask16((1u << (n - i)) - 1) : __mmask16(0xffff);
-    __m512i const wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x + i));
-    _mm512_mask_storeu_ps(y + i, some, _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)));
+    // Masked, because GCC 12 warns of what the plain ones leave undefined.
+    __m512i const wide = _mm512_maskz_cvtepu16_epi32(some, _mm256_maskz_loadu_epi16(some, x + i));
+    _mm512_mask_storeu_ps(y + i, some, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(some, wide, 16)));
   }
 }
 
