@@ -164,6 +164,9 @@ TEST_CASE("records that are cut off or damaged") {
   spill(dir / "flipped/part-0", flipped);
   check_refused_both_ways({"--training_data=" + dir / "flipped"},
                           {dir / "flipped/part-0", "at byte ", "checksum ", "damaged"});
+  job::run told(train({"--training_data=" + dir / "flipped"}));
+  CHECK(told.wait() != 0);
+  CHECK_FALSE(has(told.log(), "[ERROR]"));  // the master tells each failure, and nobody else does
   // What can be read is trained on if the user says so, and the account says what is missing.
   job::run j(train({"--training_data=" + dir / "flipped", "--skip_damaged"}));
   CHECK(j.wait() == 0);

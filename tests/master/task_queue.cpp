@@ -175,7 +175,8 @@ TEST_CASE("errors count on the task, and the job learns why it cannot be complet
   auto const last = q.lease(1, 1, start);
   CHECK(last->applied == 1);
   CHECK(q.fail(last->id, 0, "torn at byte 7") == task_fate::exhausted);
-  CHECK(q.reason() == "task 0 of epoch 0 ('f1', records [0, 3)) failed 3 of 3 times: torn at byte 7");
+  CHECK(q.reason() ==
+        "task 0 of epoch 0 ('f1', records [0, 3)) failed 3 of 3 times, now on worker 1: torn at byte 7");
   CHECK(!q.finished());  // never dropped
 }
 

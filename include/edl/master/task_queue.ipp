@@ -208,15 +208,17 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
                                       std::uint64_t skipped) {
   auto const it = leases_.find(lease);
   if (it == leases_.end()) return task_fate::unknown;
+  std::uint32_t const worker = it->second.worker;
   waiting task = take(it);
   task.applied = std::min(std::max(task.applied, applied), task.until);
   task.resumed = true;
   ++history_.failed;
   std::uint32_t const times = ++failures_[task.key];
   task_range const range = plan_.range(task.key.index);
-  reason_ = fmt::format("task {} of epoch {} ('{}', records [{}, {})) failed {} of {} times: {}",
-                        task.key.index, task.key.epoch, plan_.shards()[range.shard].name, range.begin,
-                        range.end, times, std::max(options_.max_retries, 1u), why);
+  reason_ =
+      fmt::format("task {} of epoch {} ('{}', records [{}, {})) failed {} of {} times, now on worker {}: {}",
+                  task.key.index, task.key.epoch, plan_.shards()[range.shard].name, range.begin, range.end,
+                  times, std::max(options_.max_retries, 1u), worker, why);
   bool const again = times < options_.max_retries;
   if (again || !options_.skip_damaged) {
     if (halted_)

@@ -372,7 +372,7 @@ EDL_INLINE void session::end(std::string const& error) {
   if (!error.empty()) {
     if (auto const it = in.loaders.find(from_.of(l.task.what)); it != in.loaders.end())
       it->second->cancel(l.ticket);
-    log_.error(error);
+    log_.debug(error);  // the master tells it
   } else if (l.task.what == task_kind::prediction && sink_) {
     sink_(l.task, l.outputs);
   }
