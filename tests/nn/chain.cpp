@@ -56,6 +56,29 @@ TEST_CASE("what is computed again, or kept in half the memory, gives the same gr
   }
 }
 
+TEST_CASE("a pool finds what was the greatest, also where one of the two was rounded in between") {
+  constexpr auto stem =
+      nn::sequential(nn::conv2d{.filters = 4, .kernel = 3}, nn::batch_norm{}, nn::relu{},
+                     nn::max_pool{.window = 3, .stride = 2, .padding = nn::padding::same},
+                     nn::conv2d{.filters = 4}, nn::gelu{}, nn::max_pool{.window = 2}, nn::dense{.units = 3});
+  auto const gradients = [&](nn::storage keep) {
+    lone_layer h{.l = stem, .in = {13, 13, 2}, .batch = {8, keep}};
+    h.forward();
+    h.backward();
+    return h.gradients;
+  };
+  auto const whole = gradients(nn::storage::float32);
+  for (auto const keep : {nn::storage::bfloat16, nn::storage::compact}) {
+    auto const half = gradients(keep);
+    double off = 0, all = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      off += std::pow(half[i] - whole[i], 2);
+      all += std::pow(whole[i], 2);
+    }
+    CHECK(std::sqrt(off / all) < 2e-2);
+  }
+}
+
 TEST_CASE("layer normalisations and gelus are computed again, with the same gradients") {
   constexpr auto block = nn::sequential(
       nn::residual(nn::sequential(nn::layer_norm{}, nn::dense{.units = 6, .each_place = true}, nn::gelu{},

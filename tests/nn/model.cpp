@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "edl/core/error.hpp"
+#include "edl/device/exact_products.hpp"
 #include "nn/harness.hpp"
 #include "nn/networks.hpp"
 
@@ -245,6 +246,43 @@ TEST_CASE("who listens to a backward pass is told of gradients that stay as they
                      "residual_1/body/conv2d/kernel", "residual/body/conv2d_1/kernel",
                      "residual/body/conv2d/kernel", "sequential/batch_normalization/gamma",
                      "sequential/conv2d/kernel", "conv2d/kernel"});
+}
+
+TEST_CASE("while products are exact, samples are wide, and the memory grows with them") {
+  constexpr int batch = 8;
+  edl::cpu_options const rounds{.kernels = edl::kernels::own, .precision = edl::precision::bfloat16};
+  auto const x = numbers<float>(batch * convolutions::input.size(), 1);
+  convolutions plain({.max_batch = batch}), narrow({.max_batch = batch, .device = rounds});
+  auto const said = [&](convolutions& m) {
+    auto const y = m.forward(x, batch, mode::evaluation);
+    return std::vector<float>(y.begin(), y.end());
+  };
+  auto const expected = said(plain), before = said(narrow);
+  {
+    edl::exact_products const exact(*narrow.device(), true);
+    CHECK(greatest_difference(said(narrow), expected) < 1e-5);
+  }
+  CHECK(said(narrow) == before);
+  CHECK(greatest_difference(before, expected) > 1e-5);
+}
+
+TEST_CASE("a shape that needs more memory than the network's own gets it") {
+  static constexpr auto pooled = nn::sequential(
+      nn::image{.height = 8, .width = 8, .channels = 3}, nn::conv2d{.filters = 3}, nn::batch_norm{},
+      nn::relu{}, nn::max_pool{.window = 2, .stride = 2}, nn::conv2d{.filters = 4}, nn::batch_norm{},
+      nn::global_average_pool{}, nn::dense{.units = 2});
+  using of_any_size = edl::model<pooled, edl::cpu>;
+  edl::shape const odd{7, 7, 3};
+  for (auto const keep : {nn::storage::recomputed, nn::storage::compact}) {
+    of_any_size m({.max_batch = 64,
+                   .device = {.kernels = edl::kernels::own, .precision = edl::precision::bfloat16},
+                   .keep = keep});
+    auto const x = numbers<float>(64 * odd.size(), 1);
+    m.forward(x, 64, mode::training, 0, odd);
+    std::ranges::fill(m.output_gradient(), 1.0f);
+    m.backward(x, 64);
+    for (float const g : m.gradients()) CHECK(std::isfinite(g));
+  }
 }
 
 TEST_CASE("with products of bfloat16, samples between convolutions and normalisations are bfloat16") {

@@ -280,7 +280,9 @@ std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o,
   });
 } catch (std::bad_alloc const&) {
   using network = model<Model::network, any_device>;
-  detail::refuse_memory(network::memory({1, o.keep}), network::memory({o.max_batch, o.keep}), o.max_batch);
+  bool const narrow = o.on == worker::device_kind::cpu && o.device.precision == precision::bfloat16;
+  detail::refuse_memory(network::memory({1, o.keep, narrow}), network::memory({o.max_batch, o.keep, narrow}),
+                        o.max_batch);
 }
 
 }  // namespace edl::author

@@ -39,7 +39,7 @@ class basic_backend {
   /// The host may read and write that memory, too.
   virtual bool in_host_memory() const { return false; }
 
-  /// Operations that take `narrow_sides` gain by it.
+  /// Operations that take `narrow_sides` gain by it. Not while products are exact.
   virtual bool narrows() const { return false; }
 
   /// Copies. What is not pinned has been read, or written, on return.
@@ -142,7 +142,8 @@ class basic_backend {
   /// y = f(a + b), where y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how the rest.
   virtual void add(activation f, in a, in b, out y, narrow_sides narrow = {}) = 0;
 
-  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b. With an empty b, nothing is added.
+  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b. Where the backend `narrows()`, b may be empty:
+  /// nothing is added.
   virtual void add_masked(in a, in b, in x, out y, narrow_sides narrow = {}) = 0;
 
   /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.

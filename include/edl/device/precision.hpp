@@ -6,12 +6,12 @@
 
 namespace edl {
 
-/// How exactly a device computes products, and on a GPU what lies between layers. Variables, gradients and
+/// How exactly a device computes products, and how samples lie between layers. Variables, their gradients and
 /// the optimiser's slots are float32 in all of them, and so is every sum.
 enum class precision {
   float32,   ///< 24 bits everywhere
   tf32,      ///< factors of products rounded to 11 bits; of GPUs alone
-  bfloat16,  ///< factors of products rounded to 8 bits, and on a GPU all activations
+  bfloat16,  ///< factors of products rounded to 8 bits, and samples where layers take them so; on a GPU all
   int8       ///< factors quantised to whole numbers of 8 bits; of processors, where nothing is trained
 };
 

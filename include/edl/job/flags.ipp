@@ -221,11 +221,11 @@ inline void computing(table& t) {
        "of a local job")
       .from(0, 1024);
   t.flag("device", &job::device, "workers", "what computes; auto: a GPU where there is one");
-  t.flag(
-      "precision", &job::precision, "workers",
-      "how exactly products are computed; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with "
-      "factors rounded to 8 bits, and on a GPU activations, too; int8: with factors quantised to 8 bits, of "
-      "evaluate and predict on a processor");
+  t.flag("precision", &job::precision, "workers",
+         "how exactly products are computed; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with "
+         "factors rounded to 8 bits, and what lies between convolutions, on a GPU between all layers; int8: "
+         "with "
+         "factors quantised to 8 bits, of evaluate and predict on a processor");
   t.flag("kernels", &job::kernels, "workers",
          "how kernels are chosen; measured: the fastest for every shape; fixed: by rule; direct: by rule and "
          "without Winograd's algorithm; own: without a library");
@@ -240,9 +240,9 @@ inline void computing(table& t) {
   t.flag("activations", &job::activations, "workers",
          "how results between layers are kept for the backward pass; recomputed: all but those of "
          "normalisations and gelus; float32: all; bfloat16: all, in half the memory; compact: as recomputed, "
-         "and "
-         "what is kept as bfloat16, on a GPU as recomputed alone; without the flag: compact with "
-         "--precision=bfloat16, else recomputed");
+         "and what is kept as bfloat16, on a GPU as recomputed alone; without the flag: compact with "
+         "--precision=bfloat16, else recomputed; float32 keeps samples between layers in float32 for any "
+         "--precision of a processor");
   t.flag("explain_plan", &job::explain_plan, "the command itself",
          "print how the network is computed (steps, memory, kernels), and end");
   t.flag("dry_run", &job::dry_run, "all",

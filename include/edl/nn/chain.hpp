@@ -66,7 +66,7 @@ struct chain {
     narrow_sides all{};
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
-      auto const own = s.narrows(from);
+      auto const own = narrows_evenly(s, from);
       if (index++ == 0) all.in = own.in;
       all.out = own.out;
     });
@@ -199,6 +199,12 @@ struct chain {
   static constexpr variable_counts count(Step const& s, shape in) {
     return nn::count(s.source(), in);
   }
+  /// A narrow sample has an even number of elements. Channels say so for samples of any height and width.
+  template <class Step>
+  static constexpr narrow_sides narrows_evenly(Step const& s, shape in) {
+    auto const all = s.narrows(in);
+    return {all.in && in.channels % 2 == 0, all.out && s.output(in).channels % 2 == 0};
+  }
   constexpr chain_memory<length> memory(shape in, pass_size batch) const {
     std::array<step_memory, length> of;
     std::size_t index = 0;
@@ -209,7 +215,7 @@ struct chain {
                      s.recomputes,
                      s.exact,
                      s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep}),
-                     s.narrows(from)};
+                     narrows_evenly(s, from)};
     });
     return chain_memory<length>(of, batch);
   }

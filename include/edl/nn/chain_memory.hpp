@@ -18,7 +18,7 @@ struct step_memory {
   bool recomputes = false;  ///< its result can be computed again
   bool exact = false;       ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
   bool by_samples = false;  ///< it can be computed again for some samples alone, from the same saved memory
-  narrow_sides narrows{};   ///< the sides that may be narrow
+  narrow_sides narrows{};   ///< the sides that may be narrow, of which a sample is even
 };
 
 /// Samples whose result is computed again at a time, where what it is made of is kept as bfloat16.
@@ -62,8 +62,7 @@ struct chain_memory {
       saved += rounded(s.saved);
       if (i + 1 < Length) {
         between_steps& b = between[i + 1];
-        bool const even = s.result % (2 * std::size_t(std::max(1, batch.samples))) == 0;
-        b.narrow = batch.narrow && even && s.narrows.out && of[i + 1].narrows.in;
+        b.narrow = batch.narrow && s.narrows.out && of[i + 1].narrows.in;
         b.gradient = rounded(scalars_of(s.result, b.narrow));
         b.recomputed = s.recomputes && !between[i].recomputed &&
                        (batch.keep == storage::recomputed || (compact && s.by_samples));

@@ -48,31 +48,32 @@ struct explainer {
       return false;
   }
   template <layer L>
-  std::string kernel_of(L const& l, shape in) {
+  std::string kernel_of(L const& l, shape in, narrow_sides narrow) {
     exact_products const exact(device, exact_products_of(l));
     if constexpr (std::same_as<L, conv2d>)
-      return device.describe_conv2d(l.geometry(in), batch);
+      return device.describe_conv2d(l.geometry(in, narrow), batch);
     else if constexpr (std::same_as<L, dense>)
       return device.describe_dense(l.rows(in, batch), l.inputs(in), std::size_t(l.units));
     else
       return {};
   }
 
+  /// `narrow`: the sides of the container that are.
   template <layer L>
-  void within(L const& l, shape in, std::size_t depth) {
+  void within(L const& l, shape in, std::size_t depth, narrow_sides narrow = {}) {
     if constexpr (chained<L>) {
       auto const memory = l.memory(in, batch);
       std::size_t place = 0, index = 0;
       l.each_step(in, [&](auto const& s, shape from) {
         one(child_name(l, in, place), s.source(), from, s.output(from), s.saved(from, batch), depth, s.width,
-            memory.narrow(index++, {}).out);
+            memory.narrow(index++, narrow));
         place += s.width;
       });
     } else if constexpr (container<L>) {
       std::size_t place = 0;
       l.children(in, [&](auto const& child, shape from, std::string_view) {
         one(child_name(l, in, place++), child, from, child.output(from), saved_by(child, from, batch), depth,
-            1);
+            1, narrow);
         return true;
       });
     }
@@ -80,12 +81,12 @@ struct explainer {
 
   template <layer L>
   void one(std::string name, L const& l, shape in, shape out, std::size_t saved, std::size_t depth,
-           std::size_t layers, bool narrow = false) {
+           std::size_t layers, narrow_sides narrow) {
     constexpr std::size_t scalar = sizeof(float);
-    write_line(to,
-               {depth, layers, std::move(name), in, out, count(l, in).parameters,
-                (saved + scalars_of(std::size_t(batch) * out.size(), narrow)) * scalar, kernel_of(l, in)});
-    within(l, in, depth + 1);
+    write_line(to, {depth, layers, std::move(name), in, out, count(l, in).parameters,
+                    (saved + scalars_of(std::size_t(batch) * out.size(), narrow.out)) * scalar,
+                    kernel_of(l, in, narrow)});
+    within(l, in, depth + 1, narrow);
   }
 };
 

@@ -45,6 +45,9 @@ struct masked_chain : chain<Layers...> {
     return lists(in, batch) + body::workspace(in, batch);
   }
 
+  /// Its input is read here, too.
+  constexpr narrow_sides narrows(shape in) const { return {false, body::narrows(in).out}; }
+
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a) const {
     auto const batch = std::size_t(a.batch), row = a.in.size();

@@ -118,10 +118,16 @@ class model {
   view<scalar> forward(view<scalar> x, int batch, mode what, std::uint64_t step = 0, shape of = input) {
     nn::detail::check_input(batch, max_batch_, x.size(), of);
     batch_ = batch;
+    narrow_ = device_->narrows();
     in_ = of;
     out_ = of == input ? output : Net.body.output(of);
     what_ = what;
     step_ = step;
+    std::size_t const needed = Net.body.workspace(in_, size_of(batch));
+    if (needed > workspace_.span().size()) {  // exact products, or a shape that is cut otherwise
+      workspace_ = {};
+      workspace_ = buffer(device_, needed);
+    }
     auto p = pass();
     auto const y = y_.span().first(std::size_t(batch) * out_.size());
     Net.body.forward(p, {in_, out_, size_of(batch), x, parameters(), state(), y, workspace_.span()});
@@ -182,7 +188,7 @@ class model {
   shape in_ = input, out_ = output;
   std::uint64_t seed_ = 1, step_ = 0;
   nn::storage keep_ = nn::storage::recomputed;
-  bool narrow_ = false;  // layers that can pass samples on as bfloat16 do
+  bool narrow_ = false;  // of the last forward pass: layers that can pass samples on as bfloat16 do
   hyperparameter_view set_;
   mode what_ = mode::training;
   nn::trace* trace_ = nullptr;

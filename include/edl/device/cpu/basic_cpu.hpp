@@ -118,7 +118,7 @@ class basic_cpu final : public basic_backend<T> {
   }
   void release(T* memory, std::size_t n) noexcept override { detail::give_memory(memory, n * sizeof(T)); }
   bool in_host_memory() const override { return true; }
-  bool narrows() const override { return std::same_as<T, float> && precision_ == precision::bfloat16; }
+  bool narrows() const override { return std::same_as<T, float> && rounds(); }
   void upload(std::span<std::byte const> host, void* to) override {
     if (!host.empty()) std::memcpy(to, host.data(), host.size());
   }

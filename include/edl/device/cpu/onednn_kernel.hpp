@@ -33,7 +33,7 @@ struct conv_key {
   friend bool operator==(conv_key const&, conv_key const&) = default;
 };
 
-/// Samples as they are, in float32 and with channels last, and as a kernel wants them.
+/// Samples as they are, in float32 or narrow and with channels last, and as a kernel wants them.
 class sample_layout {
  public:
   sample_layout(dnnl::engine const& on, dnnl::memory::desc const& ours, dnnl::memory::desc const& its,

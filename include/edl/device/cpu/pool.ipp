@@ -59,7 +59,7 @@ void basic_cpu<T>::max_pool_forward(pool_geometry const& g, int batch, view<T> x
 }
 
 template <class T>
-void basic_cpu<T>::max_pool_backward(pool_geometry const& g, int batch, view<T> x, view<T> y, view<T> dy,
+void basic_cpu<T>::max_pool_backward(pool_geometry const& g, int batch, view<T> x, view<T>, view<T> dy,
                                      std::span<T> dx) {
   auto const c = std::size_t(g.in.channels), row = c * std::size_t(g.in.width);
   std::ranges::fill(dx, T(0));
@@ -69,9 +69,16 @@ void basic_cpu<T>::max_pool_backward(pool_geometry const& g, int batch, view<T> 
       for (std::size_t begin = 0; begin < c; begin += part) {
         std::size_t const n = std::min(part, c - begin);
         // What is still to be given away: taking all of it leaves exactly zero for an equal element after it.
-        T* __restrict const rest = this->left(thread).data();
-        T const* const most = y.data() + to + begin;
+        T* __restrict const rest = this->left(thread).data(), * __restrict const most = rest + part;
         std::copy_n(dy.data() + to + begin, n, rest);
+        // Of x itself: what is kept of the result may have been rounded, and x not, or the other way round.
+        std::copy_n(x.data() + from + begin, n, most);
+        for (std::size_t a = 0; a < std::size_t(rows); ++a)
+          for (std::size_t b = 0; b < std::size_t(columns); ++b) {
+            T const* const here = x.data() + from + a * row + b * c + begin;
+            for (std::size_t k = 0; k < n; ++k)
+              most[k] = here[k] > most[k] || here[k] != here[k] ? here[k] : most[k];
+          }
         for (std::size_t a = 0; a < std::size_t(rows); ++a)
           for (std::size_t b = 0; b < std::size_t(columns); ++b) {
             T const* const here = x.data() + from + a * row + b * c + begin;
