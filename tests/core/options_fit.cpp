@@ -37,7 +37,7 @@ TEST_CASE("a part says itself whether its options are in their ranges; one that 
 }
 
 TEST_CASE_TEMPLATE("rates and decays of an optimiser are finite and not below 0", O, edl::sgd, edl::adam,
-                   edl::adamw, edl::rmsprop, edl::lion, edl::adagrad) {
+                   edl::adamw, edl::rmsprop, edl::lion, edl::adagrad, edl::lamb, edl::muon) {
   CHECK(edl::options_fit(O{}));
   CHECK(edl::options_fit(O{.learning_rate = 0}));
   for (float const x : {-0.1f, none, endless}) {
@@ -55,6 +55,10 @@ TEST_CASE("shares of an optimiser are below 1, and numbers that divide are not b
   CHECK_FALSE(edl::options_fit(edl::rmsprop{.momentum = 2}));
   CHECK_FALSE(edl::options_fit(edl::lion{.beta_2 = 1}));
   CHECK_FALSE(edl::options_fit(edl::adagrad{.initial_accumulator = -1}));
+  CHECK_FALSE(edl::options_fit(edl::lamb{.beta_1 = 2}));
+  CHECK_FALSE(edl::options_fit(edl::lamb{.epsilon = -1}));
+  CHECK_FALSE(edl::options_fit(edl::muon{.momentum = 3}));
+  CHECK_FALSE(edl::options_fit(edl::muon{.newton_schulz_steps = 0}));
   using ahead = edl::lookahead<edl::sgd>;
   CHECK(edl::options_fit(ahead{}));
   CHECK(edl::options_fit(ahead{.keep = 1}));

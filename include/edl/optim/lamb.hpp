@@ -6,6 +6,7 @@
 #include <span>
 
 #include "edl/core/layout.hpp"
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -26,6 +27,11 @@ struct lamb {
 
   /// "m", "v".
   constexpr slot_list slots() const { return {slot{"m"}, slot{"v"}}; }
+
+  constexpr bool options_fit() const {
+    return is_amount(learning_rate) && is_amount(weight_decay) && is_share(beta_1) && is_share(beta_2) &&
+           is_amount(epsilon);
+  }
 
   /// One step on a variable; see `whole_optimizer`. For float and double.
   template <std::floating_point T>

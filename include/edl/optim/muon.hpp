@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "edl/core/layout.hpp"
+#include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
 #include "edl/optim/adam.hpp"
 #include "edl/optim/optimizer.hpp"
@@ -54,6 +55,11 @@ struct muon {
 
   /// "m", "v" as of Adam; of a matrix, m is the momentum, and v stays 0.
   constexpr slot_list slots() const { return as_adam().slots(); }
+
+  constexpr bool options_fit() const {
+    return as_adam().options_fit() && is_share(momentum) && newton_schulz_steps >= 1 &&
+           newton_schulz_steps <= 100;
+  }
 
   /// What it takes a variable for; none: it is AdamW's.
   std::optional<matrix_extents> matrix_of(variable const& v) const;
