@@ -215,6 +215,32 @@ TEST_CASE("one process makes a step of several minibatches, as one worker and a 
   CHECK(has(stopped.log(), "trained 480 records"));
 }
 
+TEST_CASE("--max_step counts steps, also where earlier ones had other numbers of minibatches") {
+  struct course {
+    lines first, then;
+    std::string last;
+  };
+  job::scratch const dir;
+  int number = 0;
+  for (course const& c :
+       {course{{"--max_step=4"}, {"--max_step=6", "--grads_to_wait=2"}, "6"},
+        course{{"--max_step=4", "--grads_to_wait=4"}, {"--max_step=10"}, "10"},
+        course{{"--num_epochs=1", "--grads_to_wait=5"}, {"--max_step=15", "--grads_to_wait=5"}, "15"}})
+    for (lines const& how : {lines{}, lines{"--num_workers=1", "--num_ps_pods=1"}}) {
+      std::string const checkpoints = dir / "c" + std::to_string(number++);
+      for (lines const* flags : {&c.first, &c.then}) {
+        lines all{"--checkpoint_dir=" + checkpoints};
+        if (flags->front() != "--num_epochs=1") all.push_back("--num_epochs=0");
+        all.insert(all.end(), flags->begin(), flags->end());
+        all.insert(all.end(), how.begin(), how.end());
+        job::run j(job::train(all));
+        CHECK(j.wait() == 0);
+        CAPTURE(j.log());
+        if (flags == &c.then) CHECK(has(j.log(), "model: version " + c.last));
+      }
+    }
+}
+
 TEST_CASE("the best version is the same after a kill as without one") {
   job::scratch const dir;
   auto const in = [&](char const* name, lines const& more) {

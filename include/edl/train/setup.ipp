@@ -41,6 +41,17 @@ inline std::size_t frozen_versions(job const& j) {
   return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation_steps));
 }
 
+/// --max_step in minibatches of the whole job. What an earlier run applied may have been more or fewer of
+/// them to a step, and so may the last step of its data.
+inline std::uint64_t last_minibatch(job const& j, master::restore_point const& from) {
+  std::uint64_t const of_a_step = minibatches_of_a_step(j);
+  std::uint64_t applied = 0;
+  for (auto const& [epoch, t] : from.applied.tallies()) applied += t.minibatches;
+  if (j.max_step == 0 || applied == 0 || j.how == strategy::allreduce) return times(j.max_step, of_a_step);
+  std::uint64_t const left = times(j.max_step - std::min(j.max_step, from.version), of_a_step);
+  return left > ~std::uint64_t{0} - applied ? left : applied + left;
+}
+
 inline part_rates rates_of(job const& j, program const& p) {
   return j.what == command::train ? rates_of_parts(p.layout, p.rates, j.rates) : part_rates{};
 }
@@ -80,7 +91,6 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.minibatch_size = std::uint64_t(j.minibatch_size);
   o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
   o.num_epochs = j.num_epochs;
-  o.max_step = detail::times(j.max_step, minibatches_of_a_step(j));
   // Zero is the end only to the user, and never to the master.
   o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
   o.judges = j.save_best || j.early_stopping;
@@ -98,6 +108,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.rests_to_evaluate = o.lanes > 0 && j.rests_to_evaluate();
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
   o.start = start_of(j, p, r, log);
+  o.max_step = detail::last_minibatch(j, o.start);
   return o;
 }
 
