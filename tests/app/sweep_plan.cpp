@@ -68,6 +68,14 @@ TEST_CASE("drawn values lie between, follow from the seed, and more trials begin
   CHECK(trials_of(o, known())[0].values != all[0].values);
 }
 
+TEST_CASE("whole numbers lie between, also where the bounds are none") {
+  for (trial const& t : trials_of({.random = {"n=0.6:3.4:whole", "m=0.6:3.4:log:whole"}, .trials = 40}, {}))
+    for (auto const& [name, value] : t.values) {
+      CHECK(std::stoi(value) >= 1);
+      CHECK(std::stoi(value) <= 3);
+    }
+}
+
 TEST_CASE("who does not know the model says which numbers are whole, and its values are not checked") {
   auto const all =
       trials_of({.grid = {"anything=x"}, .random = {"units=10:1000:log:whole"}, .trials = 30}, {});
@@ -100,9 +108,12 @@ TEST_CASE("what cannot be searched is refused") {
         std::string::npos);
   CHECK(refusal({.random = {"rate=0.1:0.2"}, .steps = 8}).find("--trials") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}, .trials = 3, .steps = 8}).find("--random") != std::string::npos);
-  for (char const* r : {"rate=0.2:0.1", "rate=0:1:log", "rate=1:2:log:log", "rate=a:1", "rate=0.1",
-                        "rate=0:1:lin", "rate=0:inf"})
+  for (char const* r :
+       {"rate=0.2:0.1", "rate=0:1:log", "rate=1:2:log:log", "rate=a:1", "rate=0.1", "rate=0:1:lin",
+        "rate=0:inf", "rate=0.2:0.4:whole", "rate=0.2:0.4:log:whole", "rate=0:1e300:whole"})
     CHECK(refusal({.random = {r}, .trials = 2, .steps = 8}) != "accepted");
+  for (char const* g : {"rate=,", "rate=0.1,,0.2", "rate=,0.1", "rate=0.1,"})
+    CHECK(refusal({.grid = {g}, .steps = 8}).find("a value is empty") != std::string::npos);
   CHECK(refusal({.random = {"rate=0:1"}, .trials = 10'001, .steps = 8}).find("at most") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}}).find("--max_step") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}, .steps = 8, .halving = 1}).find("--halving=1") != std::string::npos);
@@ -116,7 +127,8 @@ TEST_CASE("rounds grow until a whole run") {
   CHECK(rounds(800, 2, 0) == std::vector<std::uint64_t>{100, 200, 400, 800});
   CHECK(rounds(900, 3, 100) == std::vector<std::uint64_t>{100, 300, 900});
   CHECK(rounds(1000, 2, 300) == std::vector<std::uint64_t>{300, 600, 1000});
-  CHECK(rounds(100, 2, 500) == std::vector<std::uint64_t>{100});
+  CHECK(rounds(100, 0, 500) == std::vector<std::uint64_t>{100});
+  CHECK_THROWS_WITH_AS(rounds(100, 2, 100), doctest::Contains("--first_steps=100"), usage_error);
   CHECK(rounds(~0ull, 2, ~0ull - 1).back() == ~0ull);
 }
 
@@ -151,13 +163,17 @@ TEST_CASE("the best is one of the longest runs, and the table begins with it") {
   CHECK(table_of(all, by).find("rate=0.5  (it ran") != std::string::npos);
   CHECK(table_of(all, by, 1).find("and 3 more") != std::string::npos);
   CHECK(!best_of({}, by));
-  auto const again = list_from_json(to_json({"how", all}), "list").trials;
+  auto const again = list_from_json(to_json({"how", all}), "list", 400).trials;
+  CHECK_THROWS_AS(list_from_json(to_json({"how", all}), "list", 399), error);
   REQUIRE(again.size() == 4);
   CHECK(again[1].value == 0.99);
   CHECK(!again[3].value);
   CHECK(again[3].values == all[3].values);
   CHECK(again[3].failure == "it ran out of memory");
   CHECK(again[1].failure.empty());
-  for (char const* text : {"", "{}", "[]", R"({"trials": [{}]})", R"({"trials": [{"hyperparameters": 1}]})"})
-    CHECK_THROWS_AS(list_from_json(text, "list"), error);
+  for (char const* text :
+       {"", "{}", "[]", R"({"trials": [{}]})", R"({"trials": [{"hyperparameters": 1}]})",
+        R"({"sweep": "", "trials": [{"hyperparameters": "x", "steps": 1, "value": 1}]})",
+        R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": -1, "value": 1}]})"})
+    CHECK_THROWS_WITH_AS(list_from_json(text, "list", 400), doctest::Contains("list"), error);
 }

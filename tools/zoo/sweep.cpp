@@ -93,7 +93,7 @@ class sweep_run {
       throw error(fmt::format("{} has {} bytes, and is no list of trials", list_, file.size()));
     std::string text(std::size_t(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
-    app::sweep_list before = app::list_from_json(text, list_);
+    app::sweep_list before = app::list_from_json(text, list_, sweep_.rounds.back());
     if (before.sweep != sweep_.identity ||
         !std::ranges::equal(before.trials, trials_, {}, &app::trial::values, &app::trial::values))
       throw usage_error(

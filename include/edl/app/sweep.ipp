@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 
 #include "edl/app/sweep.hpp"
 #include "edl/checkpoint/directory_lock.hpp"
@@ -43,7 +44,7 @@ class sweep_runs {
     if (std::ranges::find(p.metric_names, of.by.metric) == p.metric_names.end())
       throw usage_error(
           fmt::format("--by={}: the model's metrics are {}", of.by.metric, fmt::join(p.metric_names, ", ")));
-    std::filesystem::create_directories(of.output);
+    make_directory(of.output);
     lock_.emplace(
         checkpoint::lock_options{.directory = of.output, .what = "--output=" + of.output, .job = "sweep"});
     if (std::filesystem::exists(list_)) go_on();
@@ -85,6 +86,14 @@ class sweep_runs {
     std::unique_ptr<platform::processes> process;
   };
 
+  void make_directory(std::string const& path) const {
+    std::error_code failure;
+    std::filesystem::create_directories(path, failure);
+    if (failure)
+      throw error(fmt::format("--output={}: {} cannot be made: {}; name a directory that can be written to",
+                              sweep_.output, path, failure.message()));
+  }
+
   /// Takes the results of an earlier run of the same sweep.
   void go_on() {
     input_file const file(list_);
@@ -92,7 +101,7 @@ class sweep_runs {
       throw error(fmt::format("{} has {} bytes, and is no list of trials", list_, file.size()));
     std::string text(std::size_t(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
-    sweep_list before = list_from_json(text, list_);
+    sweep_list before = list_from_json(text, list_, rounds_.back());
     if (before.sweep != identity() ||
         !std::ranges::equal(before.trials, trials_, {}, &trial::values, &trial::values))
       throw usage_error(
@@ -100,8 +109,14 @@ class sweep_runs {
                       "directory",
                       sweep_.output, before.sweep));
     trials_ = std::move(before.trials);
-    for (trial& t : trials_)
-      if (!t.value) t.steps = 0, t.failure.clear();  // what has failed may have been killed
+    for (std::size_t i = 0; i < trials_.size(); ++i)
+      if (trial& t = trials_[i]; !t.value && t.steps > 0) {
+        // What has failed may have been killed. It runs again from the first round, and from its first step:
+        // a later one's result says nothing of that round.
+        t.steps = 0;
+        t.failure.clear();
+        std::filesystem::remove_all(directory(i) + "/checkpoints");
+      }
   }
 
   /// What results mean something for.
@@ -149,7 +164,7 @@ class sweep_runs {
       while (!left.empty() && under_way.size() < std::size_t(parallel_)) {
         std::size_t const i = left.back();
         left.pop_back();
-        std::filesystem::create_directories(directory(i));
+        make_directory(directory(i));
         under_way.emplace(i, running{i, steps, nullptr});
         under_way.at(i).process = std::make_unique<platform::processes>("/bin/sh", command(i, steps),
                                                                         [this, i](platform::ending const& e) {
@@ -160,9 +175,7 @@ class sweep_runs {
       }
       if (under_way.empty()) return std::nullopt;
       if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
-        for (auto& [i, r] : under_way)
-          r.process->stop({platform::role::worker, std::uint32_t(i)}, patience_with_stopped);
-        for (auto& [i, r] : under_way) r.process->stop_all(patience_with_stopped);
+        end(under_way, stop);
         return signal;
       }
       std::vector<std::pair<std::size_t, platform::ending>> ended;
@@ -175,6 +188,18 @@ class sweep_runs {
         note(i, steps, e);
       }
     }
+  }
+
+  /// Each run writes a checkpoint first. A second signal to it would end it at once, so that it gets one only
+  /// where this process does.
+  void end(std::map<std::size_t, running>& under_way, signals const& stop) {
+    auto const ask = [&](std::chrono::milliseconds patience) {
+      for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, patience);
+    };
+    ask(patience_with_stopped);
+    for (auto& [i, r] : under_way)
+      while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
+        if (stop.wait(std::chrono::milliseconds(5))) ask(std::chrono::milliseconds(0));
   }
 
   void note(std::size_t i, std::uint64_t steps, platform::ending const& e) {

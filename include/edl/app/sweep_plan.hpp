@@ -65,9 +65,10 @@ struct sweep_list {
   std::vector<trial> trials;
 };
 
-/// As JSON, and back; `where` stands in errors.
+/// As JSON, and back. Throws error, with `where` in it, for what is no such list, or where a trial has made
+/// more than `most_steps`.
 std::string to_json(sweep_list const& all);
-sweep_list list_from_json(std::string const& text, std::string const& where);
+sweep_list list_from_json(std::string const& text, std::string const& where, std::uint64_t most_steps);
 
 }  // namespace edl::app
 

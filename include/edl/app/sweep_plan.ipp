@@ -36,6 +36,13 @@ inline named_text split_name(char const* flag, std::string const& given) {
   return {given.substr(0, at), given.substr(at + 1)};
 }
 
+/// The values of a grid, none of which is empty.
+inline cli::words values_of(std::string const& given, std::string const& text) {
+  if (text.starts_with(',') || text.ends_with(',') || text.find(",,") != std::string::npos)
+    throw usage_error(fmt::format("--grid={}: a value is empty: expected name=value,value,…", given));
+  return cli::split(text, ',');
+}
+
 /// Where a drawn value lies.
 struct interval {
   std::string name;
@@ -68,7 +75,18 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
         fmt::format("--random={}: expected from ≤ to{}", given, i.log ? ", and more than 0" : ""));
   for (cli::flag const& f : known.value_or(train::hyperparameters()))
     if (f.name == name) i.whole |= f.what == cli::flag::kind::whole;
+  constexpr double most = 1e15;  // what a double counts to one by one
+  if (i.whole && (std::ceil(i.from) > std::floor(i.to) || i.from < -most || i.to > most))
+    throw usage_error(fmt::format("--random={}: no whole number that can be drawn lies between {} and {}",
+                                  given, i.from, i.to));
   return i;
+}
+
+inline std::uint64_t steps_from(nlohmann::json const& number, std::string const& where, std::uint64_t most) {
+  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > most)
+    throw error(fmt::format("{}: a trial has made {} steps: expected a whole number, at most {}", where,
+                            printable(number.dump(), longest_failure), most));
+  return number.get<std::uint64_t>();
 }
 
 /// A function of the seed, the trial and the name alone, so that more trials begin with the same ones.
@@ -78,7 +96,8 @@ inline std::string drawn(interval const& i, std::uint64_t seed, std::size_t tria
   double const u = double(mix(mix(seed, trial), of_name) >> 11) / double(std::uint64_t{1} << 53);
   double const x = i.log ? std::exp(std::log(i.from) + u * (std::log(i.to) - std::log(i.from)))
                          : i.from + u * (i.to - i.from);
-  return i.whole ? fmt::format("{}", std::llround(x)) : fmt::format("{:.6g}", std::clamp(x, i.from, i.to));
+  if (!i.whole) return fmt::format("{:.6g}", std::clamp(x, i.from, i.to));
+  return fmt::format("{}", std::int64_t(std::clamp(std::round(x), std::ceil(i.from), std::floor(i.to))));
 }
 
 }  // namespace detail
@@ -144,7 +163,7 @@ EDL_INLINE std::vector<trial> trials_of(sweep_options const& o,
     claim(name);
     std::vector<trial> more;
     for (trial const& t : all)
-      for (std::string const& value : cli::split(text, ',')) {
+      for (std::string const& value : detail::values_of(given, text)) {
         more.push_back(t);
         more.back().values.emplace_back(name, value);
         if (more.size() > detail::most_trials)
@@ -187,6 +206,11 @@ EDL_INLINE std::vector<std::uint64_t> rounds_of(sweep_options const& o) {
   if (o.steps == 0) throw usage_error("a sweep needs --max_step=N: how long is a whole run?");
   if (o.halving == 0) return {o.steps};
   if (o.halving < 2) throw usage_error("--halving=1: every round would go on with all; expected 2 or more");
+  if (o.first_steps >= o.steps)
+    throw usage_error(
+        fmt::format("--first_steps={}: a whole run has --max_step={}: give fewer steps, or leave "
+                    "--halving out",
+                    o.first_steps, o.steps));
   std::uint64_t const first = o.first_steps > 0 ? o.first_steps : std::max<std::uint64_t>(1, o.steps / 8);
   std::vector<std::uint64_t> rounds;
   for (std::uint64_t steps = first; steps < o.steps; steps *= o.halving) {
@@ -260,13 +284,14 @@ EDL_INLINE std::string to_json(sweep_list const& all) {
   return nlohmann::json{{"sweep", all.sweep}, {"trials", std::move(trials)}}.dump(1) + "\n";
 }
 
-EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const& where) try {
+EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const& where,
+                                     std::uint64_t most_steps) try {
   sweep_list all;
   nlohmann::json const list = nlohmann::json::parse(text);
   all.sweep = list.at("sweep").get<std::string>();
   for (nlohmann::json const& one : list.at("trials")) {
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),
-            .steps = one.at("steps").get<std::uint64_t>(),
+            .steps = detail::steps_from(one.at("steps"), where, most_steps),
             .value = {},
             .failure = one.value("failure", "")};
     if (!one.at("value").is_null()) t.value = one.at("value").get<double>();
@@ -274,6 +299,8 @@ EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const&
   }
   return all;
 } catch (nlohmann::json::exception const& e) {
+  throw error(fmt::format("{} is not the list of a sweep's trials: {}", where, e.what()));
+} catch (usage_error const& e) {
   throw error(fmt::format("{} is not the list of a sweep's trials: {}", where, e.what()));
 }
 
