@@ -47,6 +47,17 @@ TEST_CASE("what cannot be is refused by name, with the way out") {
   CHECK(contains(refusal({"train", "--training_data=d", "--distribution_strategy=Ring"}), "Ring"));
 }
 
+TEST_CASE("a sweep says which flags of training it sets itself") {
+  auto const said = [](std::string const& flag) {
+    return refusal({"sweep", "--training_data=d", "--validation_data=v", "--output=o", "--by=loss", flag});
+  };
+  for (std::string const name : {"--checkpoint_dir", "--save_best", "--keep_checkpoint_max"})
+    CHECK(said(name + "=1") == name + " is set by the sweep, for each trial; leave it out");
+  CHECK(contains(said("--early_stopping=loss"), "--early_stopping is not for a sweep"));
+  CHECK(contains(said("--chekpoint_steps=1"), "did you mean --checkpoint_steps?"));
+  CHECK(contains(said("--model_def=x"), "this binary is the model"));
+}
+
 TEST_CASE("help names every flag and exits 0") {
   auto const help = parse("mnist", {"train", "--help"});
   CHECK_FALSE(help.run);

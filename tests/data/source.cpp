@@ -80,6 +80,21 @@ TEST_CASE("CIFAR-10's directory") {
   CHECK(open_source(dir / "train")->shards().size() == 2);
 }
 
+TEST_CASE("a published file by itself is refused with the directory that is to be named") {
+  support::scratch const dir;
+  std::string const images = dir / "train-images-idx3-ubyte.gz", test = dir / "t10k-labels.idx1-ubyte";
+  support::write(images, "x");
+  support::write(dir / "train-labels-idx1-ubyte.gz", "x");
+  std::string const why = ": is one of several published files; name the directory that holds them: ";
+  CHECK(refused(images) == images + why + dir.path());
+  CHECK(refused(dir / "train-*.gz") == images + why + dir.path());
+  support::write(test, "x");
+  CHECK(refused(images) == images + why + (dir / "train"));
+  CHECK(refused(test) == test + why + (dir / "test"));
+  support::write(dir / "c/data_batch_3.bin", std::string(3073, '\x02'));
+  CHECK(refused(dir / "c/data_batch_3.bin") == (dir / "c/data_batch_3.bin") + why + (dir / "c"));
+}
+
 TEST_CASE("CSV files") {
   support::scratch const dir;
   support::write(dir / "d/a.csv", "label;x\n4;2\n");

@@ -177,8 +177,32 @@ TEST_CASE("a wrong line is named with its file, its number and its column, once 
            {"age | string_lookup words=a unknown=-1", "below 0"},
            {"age | string_lookup words=a file=b", "leave one out"},
            {"age | string_lookup file=/no/such", "/no/such"},
-           {"a | hashing buckets=2000000000\nb | hashing buckets=2000000000",
+           {"a | pieces | hashing buckets=2000000000\nb | pieces | hashing buckets=2000000000",
             "p.columns:2: column 'b': more than"},
+           {"a | hashing buckets=5\nb | pieces | hashing buckets=9223372036854775807",
+            "p.columns:2: column 'b': more than"},
+           {"a | hashing buckets=16777217",
+            "p.columns:1: column 'a': its ids are up to 16777216, and a network's input is exact below "
+            "16777216"},
+           {"a | pieces | hashing buckets=16777216\nb | hashing buckets=1",
+            "p.columns:2: column 'b': its ids"},
+           {"age | round_identity most=9223372036854775807",
+            "p.columns:1: column 'age': round_identity: most=9223372036854775807 is above 16777215"},
+           {"age | round_identity most=10 otherwise=50",
+            "p.columns:1: column 'age': round_identity: otherwise=50 is no id of the line; expected 0 to 10, "
+            "or "
+            "-1 for none"},
+           {"age | round_identity most=10 otherwise=11", "otherwise=11 is no id"},
+           {"age | round_identity most=10 otherwise=-2", "otherwise=-2 is no id"},
+           {"age | log_round buckets=4 otherwise=99", "log_round: otherwise=99 is no id"},
+           {"age | log_round buckets=4 otherwise=4", "expected 0 to 3, or -1"},
+           {"age | log_round buckets=4 base=1", "log_round: base=1 is not above 1"},
+           {"age | log_round buckets=4 base=0.5", "base=0.5 is not above 1"},
+           {"age | log_round buckets=4 base=-2", "base=-2 is not above 1"},
+           {"thal | string_lookup words=\"normal,fixed unknown=1",
+            "p.columns:1: column 'thal': a quote is opened and not closed"},
+           {"\"age | log_round buckets=4", "not closed"},
+           {"thal | string_lookup words=\"a,b\" unknown=1\"", "not closed"},
            {"age | hashing buckets=3\nage | log_round buckets=2\nage | hashing buckets=4",
             "p.columns:3: column 'age': line 1 has a hashing of it already"}}) {
     CAPTURE(text);
@@ -188,6 +212,16 @@ TEST_CASE("a wrong line is named with its file, its number and its column, once 
     CHECK(said.find("p.columns") == said.rfind("p.columns"));
   }
   CHECK(refusal("age | hashing buckets=3\n\nb | hashing buckets=3\n") == "accepted");
+  CHECK(refusal("# it's a \" in a comment\nage | hashing buckets=16777216\n") == "accepted");
+  CHECK(refusal("tags | pieces | round_identity most=16777215") == "accepted");
+}
+
+TEST_CASE("what is otherwise no id may be the last of the line's, or none") {
+  pipeline const p(
+      "zip | round_identity most=10 otherwise=10\n"
+      "zip | log_round buckets=4 base=1.5 otherwise=-1\n",
+      "p.columns");
+  CHECK(ids(p, person(3, "PhD")) == std::vector<float>{10, -1});
 }
 
 TEST_CASE("a value that a line cannot read is named with it") {

@@ -121,6 +121,13 @@ inline bool told_by_sweep(std::string const& name) {
   return std::ranges::find(own, name) != own.end();
 }
 
+inline std::string why_not_in_sweep(std::string const& name) {
+  if (name == "early_stopping")
+    return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
+  if (told_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
+  return why_not_here(name);
+}
+
 inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
   std::vector<cli::flag> all = own_sweep_flags();
   for (cli::flag& f : all) f.group = "Sweep";
@@ -207,7 +214,11 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
                              .least = has_argument,
                              .most = has_argument,
                              .arguments = c.arguments,
-                             .why_unknown = why_not_here},
+                             .why_unknown =
+                                 [&](std::string const& flag) {
+                                   return name == "sweep" ? detail::why_not_in_sweep(flag)
+                                                          : why_not_here(flag);
+                                 }},
                             rest);
   arguments a;
   if (name == "data") {

@@ -92,10 +92,33 @@ EDL_INLINE file_kind kind_of_file(std::string const& path) {
   return file && is_tfrecord(path) ? file_kind::tfrecord : file_kind::recordio;
 }
 
+/// The directory of a path, and its name there.
+EDL_INLINE std::pair<std::string, std::string> taken_apart(std::string const& path) {
+  auto const slash = path.find_last_of('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+/// Published files are read together: one by itself has images or labels alone, or a part of them.
+EDL_INLINE void refuse_published(std::string const& path) {
+  auto const [directory, name] = taken_apart(path);
+  auto const one = find_published(directory, {name});
+  if (!one.has(0) && !one.has(1)) return;
+  auto const all = find_published(directory, list_directory(directory).files);
+  throw error(fmt::format("{}: is one of several published files; name the directory that holds them: {}{}",
+                          path, directory,
+                          !all.has(0) || !all.has(1) ? ""
+                          : one.has(0)               ? "/train"
+                                                     : "/test"));
+}
+
 /// Files of one kind that are one source; null where each is one of its own.
 EDL_INLINE std::unique_ptr<source> open_together(std::vector<std::string> const& paths, file_kind kind,
                                                  source_options const& options) {
-  if (kind == file_kind::recordio) return std::make_unique<recordio_source>(paths, options);
+  if (kind == file_kind::recordio) {
+    std::ranges::for_each(paths, refuse_published);
+    return std::make_unique<recordio_source>(paths, options);
+  }
   if (kind == file_kind::tfrecord) return std::make_unique<tfrecord_source>(paths, options);
   if (kind == file_kind::numpy) return std::make_unique<numpy_source>(paths);
   return nullptr;
@@ -172,9 +195,7 @@ EDL_INLINE std::unique_ptr<source> open_directory(std::string const& directory,
 /// `directory/train` and `directory/test` where they do not exist: a part of the published files in
 /// `directory`.
 EDL_INLINE std::unique_ptr<source> open_part(std::string const& path) {
-  auto const slash = path.find_last_of('/');
-  auto const name = slash == std::string::npos ? path : path.substr(slash + 1);
-  auto const parent = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  auto const [parent, name] = taken_apart(path);
   std::error_code unknown;
   if ((name != "train" && name != "test") || !std::filesystem::is_directory(parent, unknown)) return nullptr;
   auto const found = find_published(parent, list_directory(parent).files);

@@ -61,7 +61,8 @@ class loaded_discretization {
 };
 
 /// The logarithm of a number, rounded to the nearest id (halves to the even one). What is no id below
-/// `buckets` is `otherwise`: large numbers, and those that have no logarithm.
+/// `buckets` is `otherwise`: large numbers, and those that have no logarithm. The base is above 1.
+/// `otherwise` is an id below `buckets`, or −1 for none.
 struct log_round {
   int buckets = 0;
   double base = 2.718281828459045;
@@ -72,7 +73,7 @@ struct log_round {
 };
 
 /// A number, rounded to the nearest id (halves to the even one). What lies outside of 0 to `most` is
-/// `otherwise`.
+/// `otherwise`, which is one of these ids, or −1 for none. `most` is below 2^63 − 1.
 struct round_identity {
   std::int64_t most = 0;
   std::int64_t otherwise = 0;

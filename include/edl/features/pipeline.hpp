@@ -43,7 +43,8 @@ struct pipeline_room {
 /// counts as.
 ///
 /// `normalization` and `to_number` make numbers, all others ids. Ids of all lines lie in one table: those of
-/// each line behind those of the lines before it. `pieces` makes a list of ids of a text.
+/// each line behind those of the lines before it. `pieces` makes a list of ids of a text. A network's input
+/// is of floats, so that the ids of lines without `pieces` are below 2^24.
 ///
 /// Thread safety: const, safe.
 class pipeline {

@@ -25,7 +25,8 @@ namespace edl::features {
 namespace detail {
 
 inline constexpr std::uint64_t longest_pipeline = 1u << 20;  // bytes
-inline constexpr std::int64_t most_ids = 1ll << 31;          // of a pipeline: an embedding's rows
+inline constexpr std::int64_t most_ids = 1ll << 31;          // of a pipeline
+inline constexpr std::int64_t exact_ids = 1ll << 24;         // float32 holds every whole number up to here
 inline constexpr char columns_variable[] = "EDL_COLUMNS";
 
 inline std::string_view trimmed(std::string_view text) {
@@ -83,6 +84,8 @@ struct pipeline::reader {
       if (plain.empty()) refuse("a column has no name; expected COLUMN | STEP option=value …");
       now.columns.push_back(plain);
     }
+    if (std::ranges::count(text, '"') % 2 != 0)
+      refuse("a quote is opened and not closed; expected option=\"…\"");
     if (parts.size() < 2) refuse("what becomes of it? expected COLUMN | STEP option=value …");
     for (std::size_t i = 1; i < parts.size(); ++i) take(parts[i], i + 1 == parts.size());
     finish();
@@ -195,17 +198,30 @@ struct pipeline::reader {
       discretize();
     else if (step == "log_round")
       now.step = log_round{.buckets = needed<int>("buckets", 1),
-                           .base = number<double>("base").value_or(log_round().base),
+                           .base = base(),
                            .otherwise = number<std::int64_t>("otherwise").value_or(0)};
     else if (step == "round_identity")
-      now.step = round_identity{.most = needed<std::int64_t>("most", 0),
-                                .otherwise = number<std::int64_t>("otherwise").value_or(0)};
+      now.step = round_identity{.most = most(), .otherwise = number<std::int64_t>("otherwise").value_or(0)};
     else if (step == "hashing")
       now.step = hashing{.buckets = needed<std::int64_t>("buckets", 1)};
     else if (step == "crossing")
       now.step = crossing{.buckets = needed<std::int64_t>("buckets", 1)};
     else
       look_up();
+  }
+
+  double base() {
+    double const given = number<double>("base").value_or(features::log_round().base);
+    if (given <= 1) refuse(fmt::format("{}: base={} is not above 1", step, given));
+    return given;
+  }
+
+  std::int64_t most() {
+    auto const given = needed<std::int64_t>("most", 0);
+    if (given >= detail::exact_ids)  // it reads floats
+      refuse(fmt::format("{}: most={} is above {}; take hashing for larger numbers", step, given,
+                         detail::exact_ids - 1));
+    return given;
   }
 
   void normalize() {
@@ -274,17 +290,35 @@ struct pipeline::reader {
       refuse(fmt::format("line {} has a {} of it already", before->second, step));
     into.numbers_ += now.makes == output::number;
     into.ids_ += now.makes == output::id;
-    if (now.makes != output::number) {
-      now.first = into.size_;
-      into.size_ += std::visit(
-          []<class S>(S const& s) -> std::int64_t {
-            if constexpr (requires { s.size(); }) return s.size();
-            return 0;
-          },
-          now.step);
-      if (into.size_ > detail::most_ids) refuse(fmt::format("more than {} ids in all", detail::most_ids));
-    }
+    if (now.makes != output::number) place_ids();
     into.lines_.push_back(std::move(now));
+  }
+
+  /// The ids of the line lie behind those of the lines before it.
+  void place_ids() {
+    std::int64_t const size = std::visit(
+        []<class S>(S const& s) -> std::int64_t {
+          if constexpr (requires { s.size(); }) return s.size();
+          return 0;
+        },
+        now.step);
+    if (size > detail::most_ids - into.size_)
+      refuse(fmt::format("more than {} ids in all: fewer buckets or words", detail::most_ids));
+    if (now.makes == output::id && into.size_ + size > detail::exact_ids)
+      refuse(fmt::format(
+          "its ids are up to {}, and a network's input is exact below {}: fewer buckets or words, "
+          "here or in the lines before",
+          into.size_ + size - 1, detail::exact_ids));
+    std::visit(
+        [&]<class S>(S const& s) {
+          if constexpr (requires { s.otherwise; })
+            if (s.otherwise < -1 || s.otherwise >= size)
+              refuse(fmt::format("{}: otherwise={} is no id of the line; expected 0 to {}, or -1 for none",
+                                 step, s.otherwise, size - 1));
+        },
+        now.step);
+    now.first = into.size_;
+    into.size_ += size;
   }
 };
 

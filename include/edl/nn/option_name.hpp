@@ -6,7 +6,7 @@
 
 namespace edl::nn {
 
-/// Options of layers and optimisers that other frameworks, or fingers, give another name.
+/// Options of layers and optimisers that other frameworks call otherwise, or that are easily misspelt.
 enum class option {
   units,
   filters,
