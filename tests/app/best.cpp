@@ -75,6 +75,7 @@ TEST_CASE("a job in a fixed order evaluates every version, and ends at the one t
     CAPTURE(j.log());
     CHECK(
         has(j.log(), "Early stopping: accuracy has made no progress in the 3 evaluations up to version 16"));
+    CHECK(has(j.log(), "trained 1024 records"));
     for (int version : {4, 8, 12, 16})
       CHECK(count(j.log(), "Evaluation metrics[v=" + std::to_string(version) + "]") == 1);
     auto const newest = edl::checkpoint::newest_valid(dir / name);
