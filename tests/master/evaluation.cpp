@@ -133,7 +133,8 @@ TEST_CASE("errors use up a task's retries") {
   auto const a = e.lease(1, 1, start);
   CHECK(e.fail(a->task.id, "torn") == task_fate::exhausted);
   CHECK(e.reason() ==
-        "evaluation of version 7: task 0 of epoch 0 ('v', records [0, 4)) failed 1 of 1 times: torn");
+        "evaluation of version 7: task 0 of epoch 0 ('v', records [0, 4)) failed 1 of 1 times, now on worker "
+        "1: torn");
   CHECK(e.fail(a->task.id, "torn") == task_fate::unknown);
 }
 
