@@ -54,7 +54,7 @@ TEST_CASE("a sweep by halving finds the best of the whole grid in fewer steps, a
 
 TEST_CASE("a sweep that is stopped goes on with what is left, and another sweep does not") {
   job::scratch const dir;
-  job::run stopped(sweep(dir, "s", {rates}), {.env = {{"TINY_DELAY_US", "5000"}}});
+  job::run stopped(sweep(dir, "s", {rates}), {.env = {{"TINY_DELAY_US", "2000"}}});
   REQUIRE(stopped.says("trial 0 (rate=0), 96 steps"));
   job::run beside(sweep(dir, "s", {rates}));
   CHECK(beside.wait() == 1);
