@@ -21,7 +21,7 @@ lines sweep(job::scratch const& dir, std::string const& name, lines const& more)
 }
 
 std::vector<edl::app::trial> trials(job::scratch const& dir, std::string const& name) {
-  return edl::app::list_from_json(job::slurp(dir / name + "/sweep.json"), name, 1'000'000).trials;
+  return edl::app::list_from_json(job::slurp(dir / name + "/sweep.json"), name).trials;
 }
 
 edl::monitor const by{"accuracy", true};

@@ -77,7 +77,7 @@ struct sweeper : shell {
   }
 
   std::vector<edl::app::trial> trials() const {
-    return edl::app::list_from_json(job::slurp(dir / "sweep/sweep.json"), "list", 1'000'000).trials;
+    return edl::app::list_from_json(job::slurp(dir / "sweep/sweep.json"), "list").trials;
   }
 };
 

@@ -65,10 +65,12 @@ struct sweep_list {
   std::vector<trial> trials;
 };
 
-/// As JSON, and back. Throws error, with `where` in it, for what is no such list, or where a trial has made
-/// more than `most_steps`.
+/// As JSON, and back. Throws error, with `where` in it, for what is no such list.
 std::string to_json(sweep_list const& all);
-sweep_list list_from_json(std::string const& text, std::string const& where, std::uint64_t most_steps);
+sweep_list list_from_json(std::string const& text, std::string const& where);
+
+/// Throws error where a trial has made more steps than a whole run has.
+void check_steps(sweep_list const& all, std::uint64_t most, std::string const& where);
 
 }  // namespace edl::app
 

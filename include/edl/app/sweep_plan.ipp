@@ -82,10 +82,10 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
   return i;
 }
 
-inline std::uint64_t steps_from(nlohmann::json const& number, std::string const& where, std::uint64_t most) {
-  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > most)
-    throw error(fmt::format("{}: a trial has made {} steps: expected a whole number, at most {}", where,
-                            printable(number.dump(), longest_failure), most));
+inline std::uint64_t steps_from(nlohmann::json const& number, std::string const& where) {
+  if (!number.is_number_unsigned())
+    throw error(fmt::format("{}: a trial has made {} steps: expected a whole number", where,
+                            printable(number.dump(), longest_failure)));
   return number.get<std::uint64_t>();
 }
 
@@ -284,14 +284,13 @@ EDL_INLINE std::string to_json(sweep_list const& all) {
   return nlohmann::json{{"sweep", all.sweep}, {"trials", std::move(trials)}}.dump(1) + "\n";
 }
 
-EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const& where,
-                                     std::uint64_t most_steps) try {
+EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const& where) try {
   sweep_list all;
   nlohmann::json const list = nlohmann::json::parse(text);
   all.sweep = list.at("sweep").get<std::string>();
   for (nlohmann::json const& one : list.at("trials")) {
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),
-            .steps = detail::steps_from(one.at("steps"), where, most_steps),
+            .steps = detail::steps_from(one.at("steps"), where),
             .value = {},
             .failure = one.value("failure", "")};
     if (!one.at("value").is_null()) t.value = one.at("value").get<double>();
@@ -302,6 +301,13 @@ EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const&
   throw error(fmt::format("{} is not the list of a sweep's trials: {}", where, e.what()));
 } catch (usage_error const& e) {
   throw error(fmt::format("{} is not the list of a sweep's trials: {}", where, e.what()));
+}
+
+EDL_INLINE void check_steps(sweep_list const& all, std::uint64_t most, std::string const& where) {
+  for (trial const& t : all.trials)
+    if (t.steps > most)
+      throw error(fmt::format("{}: a trial has made {} steps, and a whole run has {}: the file is damaged",
+                              where, t.steps, most));
 }
 
 }  // namespace edl::app

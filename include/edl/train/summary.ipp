@@ -7,12 +7,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "edl/checkpoint/directory.hpp"
 #include "edl/checkpoint/model_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/train/metric_history.hpp"
 #include "edl/train/start.hpp"
 #include "edl/train/summary.hpp"
 
@@ -54,13 +57,43 @@ inline std::string model_line(ended_job const& j) {
                             e.version == p.version ? "" : fmt::format(" at version {}", e.version));
 }
 
+/// The words of a command that set hyperparameters.
+inline std::vector<std::string> settings_of(std::vector<std::string> const& command) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < command.size(); ++i)
+    for (std::string const flag : {"--set", "--model_params"}) {
+      if (command[i].starts_with(flag + "=")) all.push_back(command[i]);
+      if (command[i] == flag && i + 1 < command.size()) all.push_back(flag + "=" + command[i + 1]);
+    }
+  return all;
+}
+
+/// The model that the summary's metrics are of, or a better one: the best version, the exported one where
+/// that alone has the average of the weights, else `newest`.
+inline std::string model_to_use(job const& j, std::string const& newest, std::string const& exported) {
+  std::error_code failed;
+  if ((j.save_best || j.early_stopping) && !j.checkpoint_dir.empty() &&
+      std::filesystem::exists(best_path(j), failed))
+    return best_path(j);
+  return newest.empty() || (j.moving_average > 0 && !exported.empty()) ? exported : newest;
+}
+
 /// What a person may want to do with the model.
 inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model) {
   std::vector<std::string> lines;
+  bool const splits = j.of.validation_data.empty() && j.of.validation_split > 0;
   std::string const& data = j.of.validation_data.empty() ? j.of.training_data : j.of.validation_data;
   for (auto const& [what, flag] :
-       {std::pair{"evaluate", "--validation_data="}, {"predict", "--prediction_data="}})
-    lines.push_back(shell_line({j.command.front(), what, flag + data, "--checkpoint_dir_for_init=" + model}));
+       {std::pair{"evaluate", "--validation_data="}, {"predict", "--prediction_data="}}) {
+    std::vector<std::string> words{j.command.front(), what, flag + data};
+    if (splits && std::string_view(what) == "evaluate") {
+      words.push_back(fmt::format("--validation_split={}", j.of.validation_split));
+      if (j.of.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.of.seed));
+    }
+    words.push_back("--checkpoint_dir_for_init=" + model);
+    for (std::string const& word : settings_of(j.command)) words.push_back(word);
+    lines.push_back(shell_line(words));
+  }
   if (j.of.checkpoint_dir.empty()) return lines;
   auto more = j.command;
   if (j.of.num_epochs > 0)
@@ -125,7 +158,7 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, progress_view::t
   if (newest) lines.push_back(fmt::format("checkpoint: {}", *newest));
   std::string const exported = of.output.empty() ? "" : of.output + "/model.safetensors";
   if (!exported.empty()) lines.push_back(fmt::format("exported model: {}", exported));
-  std::string const model = newest ? *newest : exported;
+  std::string const model = detail::model_to_use(of, newest.value_or(""), exported);
   if (model.empty())
     lines.push_back("nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model");
   if (model.empty() || j.command.empty()) return lines;
