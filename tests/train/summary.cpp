@@ -55,3 +55,24 @@ TEST_CASE("a job that goes on counts its own records only") {
     CHECK(job::has(j.log(), "records: 6144 counted once, 0 skipped as damaged, 0 left"));
   }
 }
+
+TEST_CASE("what comes next is of the model and the records that the summary speaks of") {
+  job::scratch const dir;
+  for (lines const& how : {lines{}, job::several}) {
+    std::string const own = std::to_string(how.size()), best = dir / "c" + own, average = dir / "o" + own;
+    job::run j(job::train(job::with({"--validation_split=0.25", "--seed=3", "--save_best=accuracy",
+                                     "--evaluation_steps=16", "--set=rate=0.01", "--checkpoint_dir=" + best},
+                                    how)));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(job::has(j.log(), " evaluate --validation_data=" + job::data().training +
+                                " --validation_split=0.25 --seed=3 --checkpoint_dir_for_init=" + best +
+                                "/best --set=rate=0.01"));
+    job::run averaged(job::train(job::with(
+        {"--moving_average=0.9", "--output=" + average, "--checkpoint_dir=" + dir / "a" + own}, how)));
+    CHECK(averaged.wait() == 0);
+    CAPTURE(averaged.log());
+    CHECK(job::has(averaged.log(), " predict --prediction_data=" + job::data().training +
+                                       " --checkpoint_dir_for_init=" + average + "/model.safetensors"));
+  }
+}
