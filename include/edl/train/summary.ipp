@@ -68,8 +68,8 @@ inline std::vector<std::string> settings_of(std::vector<std::string> const& comm
   return all;
 }
 
-/// The model that the summary's metrics are of, or a better one: the best version, the exported one where
-/// that alone has the average of the weights, else `newest`.
+/// The model that the summary's metrics are of, or the best version. Where there is an average of the
+/// weights, the exported model alone has it.
 inline std::string model_to_use(job const& j, std::string const& newest, std::string const& exported) {
   std::error_code failed;
   if ((j.save_best || j.early_stopping) && !j.checkpoint_dir.empty() &&
