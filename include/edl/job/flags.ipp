@@ -224,8 +224,7 @@ inline void computing(table& t) {
   t.flag("precision", &job::precision, "workers",
          "how exactly products are computed; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with "
          "factors rounded to 8 bits, and what lies between convolutions, on a GPU between all layers; int8: "
-         "with "
-         "factors quantised to 8 bits, of evaluate and predict on a processor");
+         "with factors quantised to 8 bits, of evaluate and predict on a processor");
   t.flag("kernels", &job::kernels, "workers",
          "how kernels are chosen; measured: the fastest for every shape; fixed: by rule; direct: by rule and "
          "without Winograd's algorithm; own: without a library");

@@ -56,7 +56,7 @@ struct chain_memory {
   std::size_t saved = 0, scratch = 0, workspace = 0;
 
   constexpr chain_memory(std::array<step_memory, Length> const& of, pass_size batch) {
-    bool const compact = batch.keep == storage::compact, narrow = compact || batch.keep == storage::bfloat16;
+    bool const compact = batch.keep == storage::compact, halved = compact || batch.keep == storage::bfloat16;
     for (std::size_t i = 0; i < Length; ++i) {
       step_memory const& s = of[i];
       saved += rounded(s.saved);
@@ -66,7 +66,7 @@ struct chain_memory {
         b.gradient = rounded(scalars_of(s.result, b.narrow));
         b.recomputed = s.recomputes && !between[i].recomputed &&
                        (batch.keep == storage::recomputed || (compact && s.by_samples));
-        b.bfloat16 = narrow && !b.recomputed && !s.exact && !b.narrow;
+        b.bfloat16 = halved && !b.recomputed && !s.exact && !b.narrow;
         if (b.recomputed && between[i].bfloat16)
           b.source = rounded(of[i - 1].result / std::size_t(std::max(1, batch.samples)) *
                              std::size_t(samples_again(batch.samples)));
