@@ -118,16 +118,13 @@ class model {
   view<scalar> forward(view<scalar> x, int batch, mode what, std::uint64_t step = 0, shape of = input) {
     nn::detail::check_input(batch, max_batch_, x.size(), of);
     batch_ = batch;
+    bool const as_before = of == in_ && device_->narrows() == narrow_;
     narrow_ = device_->narrows();
     in_ = of;
     out_ = of == input ? output : Net.body.output(of);
     what_ = what;
     step_ = step;
-    std::size_t const needed = Net.body.workspace(in_, size_of(batch));
-    if (needed > workspace_.span().size()) {  // exact products, or a shape that is cut otherwise
-      workspace_ = {};
-      workspace_ = buffer(device_, needed);
-    }
+    if (!as_before) make_room();
     auto p = pass();
     auto const y = y_.span().first(std::size_t(batch) * out_.size());
     Net.body.forward(p, {in_, out_, size_of(batch), x, parameters(), state(), y, workspace_.span()});
@@ -179,6 +176,13 @@ class model {
   using buffer = device_buffer<scalar>;
 
   nn::pass_size size_of(int batch) const { return {batch, keep_, narrow_}; }
+  /// Exact products, or a shape that is cut otherwise, may need more than was planned.
+  void make_room() {
+    std::size_t const needed = Net.body.workspace(in_, size_of(max_batch_));
+    if (needed <= workspace_.span().size()) return;
+    workspace_ = {};
+    workspace_ = buffer(device_, needed);
+  }
   nn::pass<basic_backend<scalar>> pass() {
     return {*device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_, nullptr, set_};
   }
