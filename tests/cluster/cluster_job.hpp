@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,6 +26,9 @@ inline lab::options usual() {
   return {.images = {{"tiny:1", {.programs = {{"tiny", EDL_TINY}}, .entrypoint = {}}}}};
 }
 
+/// Microseconds for each record, until `check_exact` releases the job: long enough to act on a busy machine.
+constexpr int held = 3000;
+
 /// What the command says and how it ends.
 struct answer {
   int code = -1;
@@ -32,7 +37,7 @@ struct answer {
 
 class laboratory {
  public:
-  explicit laboratory(lab::options o = usual()) : cluster(std::move(o)) {}
+  explicit laboratory(lab::options o = usual()) : cluster(std::move(o)) { std::filesystem::remove(gate()); }
 
   lab::cluster cluster;
 
@@ -42,8 +47,8 @@ class laboratory {
     return {code, command.log()};
   }
 
-  /// `edl train` on the common records, as job `j`; `slow`: microseconds for each record, so that a test can
-  /// act.
+  /// `edl train` on the common records, as job `j`; `slow`: microseconds for each record until the job is
+  /// released.
   answer train(std::vector<std::string> const& more, int slow = 0) {
     std::vector<std::string> line{
         "train",
@@ -56,7 +61,7 @@ class laboratory {
         "--num_minibatches_per_task=4",
         "--volume=host_path=" + std::filesystem::path(job::data().training).parent_path().string() +
             ",mount_path=/data",
-        "--envs=TINY_DELAY_US=" + std::to_string(slow)};
+        "--envs=TINY_GATE=/data/gate,TINY_DELAY_US=" + std::to_string(slow)};
     for (std::string const& one : more) {
       std::erase_if(line, [&](std::string const& usual) {
         return usual.starts_with("--") && usual.substr(0, usual.find('=')) == one.substr(0, one.find('='));
@@ -101,8 +106,12 @@ class laboratory {
     return job::has(log(pod), text);
   }
 
-  /// The job has ended well, with every record of so many epochs counted once.
+  /// Records take no time of their own from here on.
+  static void release() { std::ofstream(gate()).put('\n'); }
+
+  /// The job, released, ends well, with every record of so many epochs counted once.
   void check_exact(int epochs = 1) {
+    release();
     INFO(log("master"));
     INFO(log("worker-0"));
     CHECK(reaches("master", "Succeeded", 120s));
@@ -122,6 +131,12 @@ class laboratory {
   }
   bool has_reason(std::string const& reason) {
     return job::eventually([&] { return std::ranges::count(reasons(), reason) > 0; }, 20s);
+  }
+
+ private:
+  /// Beside the records, which every pod mounts.
+  static std::filesystem::path gate() {
+    return std::filesystem::path(job::data().training).parent_path() / "gate";
   }
 };
 

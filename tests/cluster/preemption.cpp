@@ -59,7 +59,7 @@ TEST_CASE(
                 "--worker_resource_request=cpu=2,memory=64Mi", "--ps_resource_request=cpu=2,memory=64Mi",
                 "--master_pod_priority=high", "--ps_pod_priority=high", "--worker_pod_priority=low",
                 "--grace_seconds=5"},
-               800);
+               held);
   INFO(submitted.text);
   REQUIRE(submitted.code == 0);
   for (char const* worker : {"worker-0", "worker-1", "worker-2", "worker-3"})

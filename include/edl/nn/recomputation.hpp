@@ -58,7 +58,8 @@ struct no_random_stream {
  private:
   template <class T, class Result>
   static constexpr Result said() {
-    return sizeof(draws_random_numbers<T>) > 0 ? Result{} : Result{};
+    static_assert(sizeof(draws_random_numbers<T>) > 0);
+    return Result{};
   }
 };
 
