@@ -114,3 +114,15 @@ TEST_CASE("gzip goes there and back, over members, within its limit") {
   CHECK(has(failure([&] { d::unpack_gzip(packed, 1'000'000, unpacked); }), "more than"));
   CHECK(unpacked.capacity() < 5'000'000);
 }
+
+TEST_CASE("gzip takes the room that a file claims, up to 16 times its own size") {
+  std::string packed, exact, wide;
+  std::string const raw = noise(100000);
+  d::pack_gzip(raw, packed);
+  d::unpack_gzip(packed, plenty, exact);
+  CHECK(exact == raw);
+  CHECK(exact.capacity() < raw.size() + 64);
+  packed.replace(packed.size() - 4, 4, "\xff\xff\xff\xff");
+  CHECK(has(failure([&] { d::unpack_gzip(packed, std::size_t{1} << 40, wide); }), "damaged"));
+  CHECK(wide.capacity() <= packed.size() * 16 + 64);
+}

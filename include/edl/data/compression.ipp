@@ -175,11 +175,22 @@ EDL_INLINE void pack_gzip(std::string_view raw, std::string& into) {
   into.resize(s.z.total_out);
 }
 
+/// What the end of the last member says that it holds, modulo 2³² (RFC 1952, 2.3.1). It is believed as far as
+/// data is packed by habit; what holds more is met by growing.
+inline std::size_t claimed_gzip_size(std::string_view packed) {
+  if (packed.size() < 18) return 0;  // no member is shorter
+  std::uint32_t size;
+  std::memcpy(&size, packed.data() + packed.size() - 4, 4);
+  return std::min<std::size_t>(size, packed.size() * 16);
+}
+
 EDL_INLINE void unpack_gzip(std::string_view packed, std::size_t limit, std::string& into) {
   zlib_stream s;
   if (::inflateInit2(&s.z, gzip_window) != Z_OK) throw error("gzip: no memory");
   s.end = ::inflateEnd;
   into.clear();
+  // One byte more than is claimed: the end is met in the call that writes the last byte.
+  into.resize(std::min(limit + 1, claimed_gzip_size(packed) + 1));
   std::size_t used = 0, made = 0;
   for (;;) {
     if (made == into.size()) {
