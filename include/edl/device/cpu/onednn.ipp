@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -81,17 +82,79 @@ EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns,
   };
   constexpr std::size_t a_room = 1, b_room = 2;
   auto const *const left = rounded(a_room, a, m, k), *const right = rounded(b_room, b, k, n);
-  matmul_key const all{m, n, k, a.stride, b.stride, c_stride, a.transposed, b.transposed, factors::bfloat16};
+  matmul_key const all{
+      m, n, k, a.stride, b.stride, c_stride, a.transposed, b.transposed, factors::bfloat16, false};
   return onednn_share_product(cpu, by_columns, all, left, right, c);
 }
 
 EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k,
                                      std::int8_t const* a, std::int8_t const* b, std::span<float> c) {
-  return onednn_share_product(cpu, n > m, {m, n, k, k, n, n, false, false, factors::int8}, a, b, c.data());
+  return onednn_share_product(cpu, n > m, {m, n, k, k, n, n, false, false, factors::int8, false}, a, b,
+                              c.data());
+}
+
+EDL_INLINE std::size_t packed_products::rows_at(std::size_t level) const {
+  // Few kernels, which compute a quarter of the rows too many at most.
+  constexpr std::size_t unit = 8;
+  std::size_t const step = (of_.rows + levels_ * unit - 1) / (levels_ * unit) * unit;
+  return std::min(of_.rows, step * (level + 1));
+}
+
+EDL_INLINE packed_products::packed_products(basic_cpu<float>& cpu, packed_shape const& of)
+    : cpu_(&cpu), of_(of), levels_(of.whole ? 1 : 4) {
+  onednn_store& store = store_of(cpu);
+  auto const parts = std::size_t(of.units.parts);
+  store.of_parts.resize(std::max(levels_ * parts, store.of_parts.size()));
+  for (std::size_t level = levels_; level-- > 0;)
+    for (std::size_t t = 0; t < parts; ++t) {
+      std::size_t const n = of.gates * (of.units.begin(int(t) + 1) - of.units.begin(int(t)));
+      matmul_kernel*& kernel = store.of_parts[level * parts + t];
+      kernel = store.find({rows_at(level), n, of.k, of.k, of.stride > 0 ? of.stride : n, n, false,
+                           of.transposed, of.bfloat16 ? factors::bfloat16 : factors::float32, true},
+                          cpu.threads());
+      // One layout of a part serves the kernels of all levels.
+      matmul_kernel* const all = store.of_parts[(levels_ - 1) * parts + t];
+      if (!all) {
+        levels_ = 0;
+        return;
+      }
+      if (!kernel || kernel->packed != all->packed) kernel = all;
+    }
+}
+
+EDL_INLINE std::size_t packed_products::room(int thread) const {
+  return store_of(*cpu_).of_parts[std::size_t(thread)]->packed_size;
+}
+
+EDL_INLINE std::size_t packed_products::scratch(int thread) const {
+  std::size_t most = 0;
+  for (std::size_t level = 0; level < levels_; ++level)
+    most = std::max(
+        most,
+        store_of(*cpu_).of_parts[level * std::size_t(of_.units.parts) + std::size_t(thread)]->scratch_size);
+  return most;
+}
+
+EDL_INLINE void packed_products::lay_out(int thread, float const* part, float* room) const {
+  store_of(*cpu_).of_parts[std::size_t(thread)]->lay_out(thread, part, room);
+}
+
+EDL_INLINE void packed_products::multiply(int thread, std::size_t rows, void const* a, float const* part,
+                                          float* c, float* scratch) const {
+  std::size_t level = 0;
+  while (rows_at(level) < rows) ++level;
+  store_of(*cpu_).of_parts[level * std::size_t(of_.units.parts) + std::size_t(thread)]->run(thread, a, part,
+                                                                                            c, scratch);
 }
 
 #else
 EDL_INLINE bool has_onednn() { return false; }
+EDL_INLINE packed_products::packed_products(basic_cpu<float>&, packed_shape const&) {}
+EDL_INLINE std::size_t packed_products::room(int) const { return 0; }
+EDL_INLINE std::size_t packed_products::scratch(int) const { return 0; }
+EDL_INLINE void packed_products::lay_out(int, float const*, float*) const {}
+EDL_INLINE void packed_products::multiply(int, std::size_t, void const*, float const*, float*, float*) const {
+}
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>&, bool, std::size_t, std::size_t, std::size_t,
                                          matrix<float>, matrix<float>, float*, std::size_t) {
   return false;

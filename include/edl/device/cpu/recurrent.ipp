@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "edl/device/cpu/basic_cpu.hpp"
-#include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/lanes.hpp"
+#include "edl/device/cpu/recurrent_product.hpp"
 #include "edl/device/cpu/vector_functions.hpp"
 
 namespace edl {
@@ -17,7 +17,7 @@ struct recurrent_share {
   recurrent_geometry const& g;
   kept_places const& kept;
   std::size_t batch, steps, units, columns;  ///< columns: of all gates
-  int parts;
+  product_cut cut;                           ///< the threads' units
 
   template <class T>
   recurrent_share(basic_cpu<T>& cpu, recurrent_geometry const& of, kept_places const& places, int samples)
@@ -26,15 +26,13 @@ struct recurrent_share {
         batch(std::size_t(samples)),
         steps(std::size_t(of.steps)),
         units(std::size_t(of.units)),
-        columns(of.gate_columns()) {
+        columns(of.gate_columns()),
+        cut{.extent = units} {
     constexpr std::size_t worthwhile = 32 * 1024;  // multiplications of a step that are worth a thread
-    parts = std::min(cpu.parts((units + 15) / 16, 1), cpu.parts(batch * units * columns, worthwhile));
+    cut.parts = std::min(cpu.parts(cut.units(), 1), cpu.parts(batch * units * columns, worthwhile));
   }
   /// A thread's units: [first(t), first(t + 1)).
-  std::size_t first(int thread) const {
-    std::size_t const blocks = (units + 15) / 16;
-    return std::min(units, blocks * std::size_t(thread) / std::size_t(parts) * 16);
-  }
+  std::size_t first(int thread) const { return cut.begin(thread); }
   /// The sample that comes as number `at`, and how many steps it has.
   std::size_t sample(std::size_t at) const { return kept.all() ? at : std::size_t(kept.longest[at]); }
   std::size_t steps_of(std::size_t at) const {
@@ -62,10 +60,6 @@ struct recurrent_share {
       });
   }
 };
-
-/// Of a thread's rooms: its part of the kernel, and what the product gives. The first thread has results that
-/// all read. Each has gradients that go from step to step.
-enum recurrent_room : std::size_t { kernel_room, product_room, shared_room, carried_room };
 
 /// One unit's gates in the forward pass. `g` holds what the inputs contribute and takes the gates; `z` is
 /// what the step before contributes. Returns the result.
@@ -157,23 +151,20 @@ void basic_cpu<T>::masked_recurrent_forward(recurrent_geometry const& g, int bat
   std::size_t const n = s.units, rows = s.batch;
   s.clear(states, n);
   s.clear(y, n);
-  // A step's results side by side: the next product reads them while its own are written.
-  T* const results = this->room(0, shared_room, 2 * rows * n).data();
+  recurrent_product<T> products(*this, rows, n, s.cut, g.gates(), {nullptr, 0}, places.all());
   for (std::size_t turn = 0; turn < s.turns(); ++turn) {
     std::size_t const active = s.active(turn);
-    this->team().run(s.parts, [&](int t) {
+    this->team().run(s.cut.parts, [&](int t) {
       std::size_t const first = s.first(t), own = s.first(t + 1) - first, wide = g.gates() * own;
-      T* const part = this->room(t, kernel_room, n * wide).data();
-      T* const product = this->room(t, product_room, rows * wide).data();
       if (turn == 0) {  // the columns of the thread's units, side by side
+        T* const part = products.part(t);
         for (std::size_t k = 0; k < n; ++k)
           for (std::size_t gate = 0; gate < g.gates(); ++gate)
             std::copy_n(kernel.data() + k * s.columns + gate * n + first, own, part + k * wide + gate * own);
-      } else {
-        multiply_here<T>(*this, t, active, wide, n, {results + (turn - 1) % 2 * rows * n, n}, {part, wide},
-                         product, wide);
+        products.take(t, {part, wide});
       }
-      T* const now = results + turn % 2 * rows * n;
+      T const* const product = turn > 0 ? products.multiply(t, turn - 1, active) : nullptr;
+      T* const now = products.rows_of(turn);
       for (std::size_t at = 0; at < active; ++at) {
         std::size_t const row = s.row(at, turn), past = turn > 0 ? s.row(at, turn - 1) : 0;
         T* const of_row = gates.data() + row * s.columns + first;
@@ -189,6 +180,7 @@ void basic_cpu<T>::masked_recurrent_forward(recurrent_geometry const& g, int bat
           detail::store<V>(now + at * n + first + i, out);
           detail::store<V>(y.data() + row * n + first + i, out);
         });
+        products.written(turn, at, first, own);
       }
     });
   }
@@ -204,24 +196,18 @@ void basic_cpu<T>::masked_recurrent_backward(recurrent_geometry const& g, int ba
   std::size_t const n = s.units, rows = s.batch, wide = s.columns, turns = s.turns();
   s.clear(gates, wide);
   if (!drecurrent.empty()) s.clear(drecurrent, wide);
-  T* const slopes = this->room(0, shared_room, 2 * rows * wide).data();
+  recurrent_product<T> products(*this, rows, wide, s.cut, 1, {nullptr, wide, true}, places.all());
   for (std::size_t turn = turns; turn-- > 0;) {
     // Those that have a step behind this one; for the others it is the last.
     std::size_t const active = s.active(turn), going_on = s.active(turn + 1);
-    this->team().run(s.parts, [&](int t) {
+    this->team().run(s.cut.parts, [&](int t) {
       std::size_t const first = s.first(t), own = s.first(t + 1) - first;
-      T* const part = this->room(t, kernel_room, wide * own).data();
-      T* const product = this->room(t, product_room, rows * own).data();
-      T* const carried = this->room(t, carried_room, rows * own).data();
-      if (turn + 1 == turns)
-        for (std::size_t k = 0; k < own; ++k)
-          for (std::size_t c = 0; c < wide; ++c) part[c * own + k] = kernel[(first + k) * wide + c];
-      if (going_on > 0)
-        multiply_here<T>(*this, t, going_on, own, wide, {slopes + (turn + 1) % 2 * rows * wide, wide},
-                         {part, own}, product, own);
+      T* const carried = this->room(t, products.free_room, rows * own).data();
+      if (turn + 1 == turns) products.take(t, {kernel.data() + first * wide, wide, true});
+      T* const product = products.multiply(t, turn + 1, going_on);
       std::fill(carried + going_on * own, carried + active * own, T(0));
       std::fill(product + going_on * own, product + active * own, T(0));
-      T* const now = slopes + turn % 2 * rows * wide;
+      T* const now = products.rows_of(turn);
       for (std::size_t at = 0; at < active; ++at) {
         std::size_t const row = s.row(at, turn), past = turn > 0 ? s.row(at, turn - 1) : 0;
         T* const of_row = gates.data() + row * wide + first;
@@ -245,6 +231,8 @@ void basic_cpu<T>::masked_recurrent_backward(recurrent_geometry const& g, int ba
         if (!drecurrent.empty())
           for (std::size_t gate = 0; gate < g.gates(); ++gate)
             std::copy_n(dz + gate * n, own, drecurrent.data() + row * wide + gate * n + first);
+        for (std::size_t gate = 0; gate < g.gates(); ++gate)
+          products.written(turn, at, gate * n + first, own);
       }
     });
   }
