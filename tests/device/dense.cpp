@@ -52,25 +52,30 @@ TEST_CASE("a dense layer and its gradients, by the definition") {
   CHECK(greatest_difference(gw, is.dw) < 1e-14);
 }
 
-TEST_CASE("with bfloat16 the factors of a dense layer are rounded, and nothing else is") {
+TEST_CASE("a dense layer by every kernel: with bfloat16 its factors are rounded, and nothing else is") {
+  using enum edl::precision;
+  edl::precision precision = float32;
+  SUBCASE("float32") {}
+  SUBCASE("bfloat16") { precision = bfloat16; }
   struct {
     std::size_t rows, inputs, outputs;
   } const cases[] = {{5, 7, 3}, {64, 100, 10}, {33, 129, 65}, {256, 64, 48}};
   std::vector<edl::kernels> kernels{edl::kernels::own};
-  if (edl::multiplies(edl::precision::bfloat16))
+  if (precision == float32 || edl::multiplies(bfloat16))
     kernels.insert(kernels.end(), {edl::kernels::fixed, edl::kernels::measured});
   else
     MESSAGE("left out: this processor, or this build, has no products of bfloat16");
   for (auto const [rows, inputs, outputs] : cases) {
     auto const x = numbers<float>(rows * inputs, 1), w = numbers<float>(inputs * outputs, 2),
                b = numbers<float>(outputs, 3), dy = numbers<float>(rows * outputs, 4);
-    by_definition const is(rows, inputs, outputs, x, w, b, dy,
-                           [](float v) { return double(edl::from_bfloat16(edl::to_bfloat16(v))); });
+    by_definition const is(rows, inputs, outputs, x, w, b, dy, [&](float v) {
+      return double(precision == bfloat16 ? edl::from_bfloat16(edl::to_bfloat16(v)) : v);
+    });
     for (auto const k : kernels)
       for (int threads : {1, 2, 3}) {
         CAPTURE(rows);
         CAPTURE(int(k));
-        edl::cpu cpu({.threads = threads, .kernels = k, .precision = edl::precision::bfloat16});
+        edl::cpu cpu({.threads = threads, .kernels = k, .precision = precision});
         std::vector<float> out(is.y.size(), 9), gx(x.size(), 9), gw(w.size(), 9), gb(outputs, 9);
         cpu.dense_forward(rows, inputs, outputs, edl::activation::none, x, w, b, out);
         cpu.dense_backward(rows, inputs, outputs, x, w, dy, gx, gw, gb);

@@ -94,12 +94,16 @@ inline matrix<float> rounded(basic_cpu<float>& cpu, std::size_t room, matrix<flo
 template <class T>
 void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
                  matrix<T> b, T* c, std::size_t c_stride) {
+  // dnnl_sgemm is slow where the second factor is turned, and dnnl::matmul where rows are few.
+  constexpr std::size_t fewest_rows = 16;
   bool const library = way >= 2, by_columns = way % 2;
   if constexpr (std::same_as<T, float>)
     if (cpu.rounds()) {
       if (library && onednn_multiply_bfloat16(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
       a = rounded(cpu, 1, a, m, k);
       b = rounded(cpu, 2, b, k, n);
+    } else if (library && b.transposed && m >= fewest_rows) {
+      if (onednn_multiply_float32(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
     }
   share_product(cpu, cut_product(cpu, by_columns, m, n, k), [&](std::size_t begin, std::size_t end, int t) {
     if (by_columns)

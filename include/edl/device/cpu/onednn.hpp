@@ -28,8 +28,11 @@ class onednn_alone {
 bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b, float* c,
                      std::size_t c_stride, bool add = false);
 
-/// c = a · b on all of the device's threads, with factors rounded to bfloat16 and sums in float32. The
-/// threads share columns of c, or rows. False: not done.
+/// c = a · b on all of the device's threads, which share columns of c, or rows. False: not done.
+bool onednn_multiply_float32(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
+                             std::size_t k, matrix<float> a, matrix<float> b, float* c, std::size_t c_stride);
+
+/// The same with factors rounded to bfloat16, and sums in float32.
 bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                               std::size_t k, matrix<float> a, matrix<float> b, float* c,
                               std::size_t c_stride);

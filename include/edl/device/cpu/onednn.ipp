@@ -70,6 +70,14 @@ bool onednn_share_product(basic_cpu<float>& cpu, bool by_columns, matmul_key con
   return true;
 }
 
+EDL_INLINE bool onednn_multiply_float32(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
+                                        std::size_t k, matrix<float> a, matrix<float> b, float* c,
+                                        std::size_t c_stride) {
+  matmul_key const all{m,    n, k, a.stride, b.stride, c_stride, a.transposed, b.transposed, factors::float32,
+                       false};
+  return onednn_share_product(cpu, by_columns, all, a.data, b.data, c);
+}
+
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                                          std::size_t k, matrix<float> a, matrix<float> b, float* c,
                                          std::size_t c_stride) {
@@ -154,6 +162,10 @@ EDL_INLINE std::size_t packed_products::room(int) const { return 0; }
 EDL_INLINE std::size_t packed_products::scratch(int) const { return 0; }
 EDL_INLINE void packed_products::lay_out(int, float const*, float*) const {}
 EDL_INLINE void packed_products::multiply(int, std::size_t, void const*, float const*, float*, float*) const {
+}
+EDL_INLINE bool onednn_multiply_float32(basic_cpu<float>&, bool, std::size_t, std::size_t, std::size_t,
+                                        matrix<float>, matrix<float>, float*, std::size_t) {
+  return false;
 }
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>&, bool, std::size_t, std::size_t, std::size_t,
                                          matrix<float>, matrix<float>, float*, std::size_t) {
