@@ -124,8 +124,8 @@ std::vector<flag> flags() {
            .repeats = true},
           {.name = "precision",
            .fallback = "float32",
-           .help = "of edl, likewise: float32 or bfloat16",
-           .choices = {"float32", "bfloat16"},
+           .help = "of edl, likewise; int8 with --forward alone",
+           .choices = {"float32", "bfloat16", "int8"},
            .repeats = true},
           {.name = "batch",
            .fallback = "64",
@@ -133,6 +133,9 @@ std::vector<flag> flags() {
            .what = whole,
            .least = 1,
            .most = 1 << 20},
+          {.name = "forward",
+           .help = "measure the forward pass of an evaluation; peers are given --forward",
+           .what = truth},
           {.name = "profile",
            .help = "of `serve`: print where the time goes, layer by layer, and end",
            .what = truth}};
@@ -147,7 +150,8 @@ int run(edl::cli::command_line const& l) {
     bench::contest const how{.device = {.threads = threads.front(),
                                         .kernels = *edl::value_of<edl::kernels>(kernels.front()),
                                         .precision = *edl::value_of<edl::precision>(precisions.front())},
-                             .keep = *edl::value_of<edl::nn::storage>(activations.front())};
+                             .keep = *edl::value_of<edl::nn::storage>(activations.front()),
+                             .forward = l.truth("forward")};
     return serve(only.at(0), int(l.number("batch")), how, l.truth("profile"));
   }
   auto const rounds = l.number("rounds");
@@ -160,10 +164,12 @@ int run(edl::cli::command_line const& l) {
   std::printf("|---|---|---|---|---|---|---|---|---|---|\n");
   for (auto const& w : bench::workloads()) {
     if (!only.empty() && std::ranges::find(only, w.name) == only.end()) continue;
+    if (l.truth("forward") && w.forward == 0) continue;
     for (int const b : w.batches)
       for (int const n : threads) {
-        std::vector<std::string> const rest{"--workload",      w.name,      "--batch",
-                                            std::to_string(b), "--threads", std::to_string(n)};
+        std::vector<std::string> rest{"--workload",      w.name,      "--batch",
+                                      std::to_string(b), "--threads", std::to_string(n)};
+        if (l.truth("forward")) rest.push_back("--forward");
         std::vector<std::unique_ptr<bench::contestant>> all;
         auto const add = [&](std::string const& name, std::vector<std::string> command) {
           command.insert(command.end(), rest.begin(), rest.end());
@@ -192,7 +198,8 @@ int run(edl::cli::command_line const& l) {
           }
         double const ours = all.front()->quantile(0.5);
         for (auto& c : all) {
-          double const ms = c->quantile(0.5), rate = 2 * w.multiplications * b / (ms * 1e6);
+          double const ms = c->quantile(0.5),
+                       rate = 2 * (l.truth("forward") ? w.forward : w.multiplications) * b / (ms * 1e6);
           double const mb = std::stod("0" + c->ask("memory")) / 1e6;
           std::printf("| %s | %d | %d | %s | %.3f (%.3f to %.3f) | %.0f | %.0f | %.0f %% | %.0f | %.2f x |\n",
                       w.name.c_str(), b, n, c->name.c_str(), ms, c->quantile(0.1), c->quantile(0.9),

@@ -9,7 +9,8 @@
 
 namespace bench {
 
-/// A training step of this project: forward, loss, backward and SGD with momentum.
+/// A training step of this project: forward, loss, backward and SGD with momentum. Or the forward pass of an
+/// evaluation.
 class trainer {
  public:
   virtual ~trainer() = default;
@@ -22,12 +23,14 @@ class trainer {
 struct contest {
   edl::cpu_options device{};
   edl::nn::storage keep = edl::nn::storage::recomputed;
+  bool forward = false;  ///< the forward pass of an evaluation, and nothing else
 };
 
 struct workload {
   std::string name;
   std::vector<int> batches;
   double multiplications;  ///< of a step, per sample: what products and convolutions must compute
+  double forward;          ///< and of an evaluation
   std::unique_ptr<trainer> (*make)(int batch, contest const& how);
 };
 

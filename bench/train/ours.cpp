@@ -20,6 +20,7 @@ class step_of final : public trainer {
  public:
   step_of(int batch, contest const& c)
       : batch_(batch),
+        forward_(c.forward),
         cpu_(std::make_shared<edl::cpu>(c.device)),
         model_({.max_batch = batch, .device = cpu_, .keep = c.keep}),
         x_(std::size_t(batch) * Net.input.size()),
@@ -32,6 +33,7 @@ class step_of final : public trainer {
   }
 
   void step() override {
+    if (forward_) return void(model_.forward(x_, batch_, edl::mode::evaluation, 0));
     auto const y = model_.forward(x_, batch_, edl::mode::training, step_);
     loss_(model_.output, batch_, y, edl::view<std::int32_t>(labels_), model_.output_gradient());
     model_.backward(x_, batch_);
@@ -54,6 +56,7 @@ class step_of final : public trainer {
 
  private:
   int batch_;
+  bool forward_;
   std::shared_ptr<edl::cpu> cpu_;
   edl::model<Net, edl::any_device> model_;  // as programs compute
   std::vector<float> x_;
@@ -149,7 +152,8 @@ workload one(std::string name, std::vector<int> batches) {
     first = Net.of_ids ? 0 : forward_of(child, s);  // an embedding multiplies nothing
     return first == 0;
   });
-  return {std::move(name), std::move(batches), 3 * forward_of(Net.body, Net.input) - first,
+  double const forward = forward_of(Net.body, Net.input);
+  return {std::move(name), std::move(batches), 3 * forward - first, forward,
           [](int batch, contest const& c) -> std::unique_ptr<trainer> {
             return std::make_unique<step_of<Net, Loss>>(batch, c);
           }};
@@ -168,6 +172,7 @@ std::vector<workload> const& workloads() {
                                          {"deepfm",
                                           {512},
                                           3 * forward_of(deepfm.body, deepfm.input),
+                                          0,
                                           [](int batch, contest const& c) -> std::unique_ptr<trainer> {
                                             return std::make_unique<deepfm_step>(batch, c);
                                           }}};

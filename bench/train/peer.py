@@ -22,6 +22,7 @@ parser.add_argument("--precision", default="float32")
 parser.add_argument("--workload", required=True)
 parser.add_argument("--batch", type=int, required=True)
 parser.add_argument("--threads", type=int, required=True)
+parser.add_argument("--forward", action="store_true", help="the forward pass of an evaluation, and nothing else")
 options = parser.parse_args()
 torch.set_num_threads(options.threads)
 torch.manual_seed(1)
@@ -61,8 +62,18 @@ if options.mode.startswith("compile"):
     loss_of = torch.compile(loss_of)
 
 
+if options.forward:
+    network.eval()
+    evaluated = torch.compile(network) if options.mode.startswith("compile") else network
+
+
 def step():
     global turn
+    if options.forward:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+            evaluated(batches[turn % len(batches)])
+        turn += 1
+        return
     for optimizer in optimizers:
         optimizer.zero_grad(set_to_none=True)
     loss_of(batches[turn % len(batches)], labels).backward()

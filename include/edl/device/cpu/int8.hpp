@@ -31,7 +31,7 @@ struct quantised {
 };
 
 /// Of x (samples × width) and kernel (depth × outputs). A scale is the greatest magnitude over 127, and 1 for
-/// zeros alone. A sample or an output with a number that is not finite has such a scale, and such results.
+/// zeros alone. A sample or an output with a number that is not finite has a NaN, and such results.
 template <class Q>
 quantised<Q> quantise(basic_cpu<float>& cpu, std::size_t samples, std::size_t width, view<float> x,
                       std::size_t depth, std::size_t outputs, view<float> kernel);

@@ -3,44 +3,83 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <concepts>
 
 #include "edl/core/inline.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/int8.hpp"
+#include "edl/device/cpu/lanes.hpp"
 
 namespace edl::detail {
 
 constexpr float most_of_int8 = 127;
 
-inline float scale_of(float greatest) { return greatest == 0 ? 1 : greatest / most_of_int8; }
+/// The greatest magnitude of numbers; a NaN if one of them is not finite.
+template <class V>
+struct magnitude {
+  V most{}, flaw{};
 
-/// A NaN counts as more than any number.
-inline float greater_magnitude(float most, float x) {
-  float const a = std::fabs(x);
-  return a <= most || std::isnan(most) ? most : a;
-}
+  void add(V const& x) {
+    V const a = x < V{} ? -x : x;
+    most = a > most ? a : most;
+    flaw += x * 0;
+  }
+  V scale() const {
+    V const s = most / most_of_int8 + flaw;
+    return s == 0 ? V{} + 1 : s;
+  }
+};
 
-template <class Q>
-Q quantised_number(float x, float inverse) {
+/// to[0 …] = x · inverse, as whole numbers from −127 to 127; 0 for a NaN.
+template <class V, class Q>
+void store_quantised(Q* to, V const& x, V const& inverse) {
   // Added and taken away, this leaves the nearest whole number, ties to even.
   constexpr float shift = 0x1.8p23f;
-  float const whole = std::clamp(x * inverse, -most_of_int8, most_of_int8) + shift - shift;
-  return whole == whole ? Q(whole) : Q(0);
+  V const most = V{} + most_of_int8;
+  V v = x * inverse;
+  v = v < -most ? -most : v;
+  v = v > most ? most : v;
+  v = v + shift - shift;
+  v = v == v ? v : V{};
+  if constexpr (std::same_as<Q, float>) {
+    store<V>(to, v);
+  } else if constexpr (std::same_as<V, float>) {
+    *to = Q(v);
+  } else {
+    // The lowest byte of each whole number. A plain conversion to bytes would take them out one by one.
+    typedef std::int32_t whole __attribute__((vector_size(32)));
+    typedef std::int8_t bytes __attribute__((vector_size(32)));
+    typedef std::int8_t narrow __attribute__((vector_size(8), aligned(1), may_alias));
+    bytes const all = std::bit_cast<bytes>(__builtin_convertvector(v, whole));
+    store<narrow>(to, narrow(__builtin_shufflevector(all, all, 0, 4, 8, 12, 16, 20, 24, 28)));
+  }
 }
 
 template <class Q>
 void quantise_rows(basic_cpu<float>& cpu, std::size_t rows, std::size_t columns, float const* x, Q* q,
                    std::span<float> scales) {
-  cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+  cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
+    using vector = lanes<float>::type;
     for (std::size_t i = begin; i < end; ++i) {
       float const* const from = x + i * columns;
-      Q* __restrict const to = q + i * columns;
-      float most = 0;
-      for (std::size_t k = 0; k < columns; ++k) most = greater_magnitude(most, from[k]);
-      scales[i] = scale_of(most);
+      Q* const to = q + i * columns;
+      magnitude<float> of_row;
+      magnitude<vector> of_lanes;
+      by_lanes<float>(columns, [&]<class V>(std::size_t k) {
+        if constexpr (std::same_as<V, float>)
+          of_row.add(from[k]);
+        else
+          of_lanes.add(load<V>(from + k));
+      });
+      for (std::size_t lane = 0; lane < lanes<float>::count; ++lane) {
+        of_row.add(of_lanes.most[lane]);
+        of_row.flaw += of_lanes.flaw[lane];
+      }
+      scales[i] = of_row.scale();
       float const inverse = 1 / scales[i];
-      for (std::size_t k = 0; k < columns; ++k) to[k] = quantised_number<Q>(from[k], inverse);
+      by_lanes<float>(columns, [&]<class V>(std::size_t k) {
+        store_quantised<V>(to + k, load<V>(from + k), V{} + inverse);
+      });
     }
   });
 }
@@ -48,16 +87,31 @@ void quantise_rows(basic_cpu<float>& cpu, std::size_t rows, std::size_t columns,
 template <class Q>
 void quantise_columns(basic_cpu<float>& cpu, std::size_t rows, std::size_t columns, float const* x, Q* q,
                       std::span<float> scales) {
-  cpu.share(columns, cpu.parts(rows * columns, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    float* const of = scales.data();
-    std::fill(of + begin, of + end, 0.0f);
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t k = begin; k < end; ++k) of[k] = greater_magnitude(of[k], x[i * columns + k]);
-    for (std::size_t k = begin; k < end; ++k) of[k] = scale_of(of[k]);
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t k = begin; k < end; ++k)
-        q[i * columns + k] = quantised_number<Q>(x[i * columns + k], 1 / of[k]);
-  });
+  constexpr std::size_t unit = 64;  // columns: some whole cache lines of each row
+  cpu.share((columns + unit - 1) / unit, cpu.parts(rows * columns, 16 * 1024),
+            [=](std::size_t begin, std::size_t end, int) {
+              for (std::size_t first = begin * unit; first < std::min(end * unit, columns); first += unit) {
+                std::size_t const n = std::min(unit, columns - first);
+                float most[unit] = {}, flaw[unit] = {}, inverse[unit];
+                for (std::size_t i = 0; i < rows; ++i)
+                  by_lanes<float>(n, [&]<class V>(std::size_t k) {
+                    magnitude<V> so_far{load<V>(most + k), load<V>(flaw + k)};
+                    so_far.add(load<V>(x + i * columns + first + k));
+                    store<V>(most + k, so_far.most);
+                    store<V>(flaw + k, so_far.flaw);
+                  });
+                by_lanes<float>(n, [&]<class V>(std::size_t k) {
+                  V const scale = magnitude<V>{load<V>(most + k), load<V>(flaw + k)}.scale();
+                  store<V>(scales.data() + first + k, scale);
+                  store<V>(inverse + k, V(1 / scale));
+                });
+                for (std::size_t i = 0; i < rows; ++i)
+                  by_lanes<float>(n, [&]<class V>(std::size_t k) {
+                    std::size_t const at = i * columns + first + k;
+                    store_quantised<V>(q + at, load<V>(x + at), load<V>(inverse + k));
+                  });
+              }
+            });
 }
 
 template <class Q>
