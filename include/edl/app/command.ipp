@@ -126,6 +126,21 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
   return code == 0 || asked == 0 ? code : 128 + asked;
 }
 
+/// Makes the program the one that a model was trained with, as far as the user has not set something else.
+inline std::vector<train::trained_note> take_trained(train::program& p, job const& j, surroundings const& s) {
+  if (j.what == command::train || j.checkpoint_dir_for_init.empty()) return {};
+  // What one command starts on this machine takes what the command has found: the directory may change.
+  static constexpr char const* variable = "EDL_TRAINED_WITH";
+  char const* const told = is_of_a_command(s) ? std::getenv(variable) : nullptr;
+  std::string const trained = told ? told : train::trained_hyperparameters(j.checkpoint_dir_for_init);
+  if (s.role.empty()) ::setenv(variable, trained.c_str(), 1);
+  train::hyperparameters all = p.set;
+  auto notes = train::set_trained(all, train::read_settings(trained), train::read_settings(j.set),
+                                  j.checkpoint_dir_for_init);
+  if (train::values_of(all) != train::values_of(p.set)) p = p.with(all);
+  return notes;
+}
+
 inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
   parsed const command = parse(name, line, p.set);
   if (!command.run) {
@@ -149,7 +164,6 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     train::set(all, given);
     p = p.with(all);
   }
-  a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   if (a.job.explain_plan) {
     p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     return 0;
@@ -158,6 +172,8 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   surroundings s = read_environment();
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
+  auto const trained = take_trained(p, a.job, s);
+  a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   // A terminal's Ctrl-C reaches all its processes: what one command has started leaves it to the command.
   signals const stop = is_of_a_command(s) ? signals{SIGTERM} : signals{SIGTERM, SIGINT};
   ::signal(SIGPIPE, SIG_IGN);
@@ -165,8 +181,10 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   auto const terminal = is_of_a_command(s) ? nullptr : cli::screen::open(2);
   logger const log = open_log(a.job, s, terminal);
   // What this command started has read them above its own lines.
-  if (s.role.empty() || (s.role == "master" && s.platform != "process"))
+  if (s.role.empty() || (s.role == "master" && s.platform != "process")) {
     for (std::string const& note : a.notes) log.warning(note);
+    for (auto const& note : trained) log.log(note.taken ? severity::info : severity::warning, note.text);
+  }
   if (s.role == "master") return run_master(p, a, s, log, stop, status_sink_of(s, terminal));
   try {
     if (s.role == "ps") return run_server(p, a, s, log, stop);
