@@ -142,7 +142,7 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
 }
 
 inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
-  parsed const command = parse(name, line, p.set);
+  parsed const command = parse(name, line, p.set, p.metric_names);
   if (!command.run) {
     fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
     return command.code;

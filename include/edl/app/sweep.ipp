@@ -41,9 +41,8 @@ class sweep_runs {
         list_(of.output + "/sweep.json"),
         trials_(trials_of(of.what, p.set)),
         rounds_(rounds_of(of.what)) {
-    if (std::ranges::find(p.metric_names, of.by.metric) == p.metric_names.end())
-      throw usage_error(
-          fmt::format("--by={}: the model's metrics are {}", of.by.metric, fmt::join(p.metric_names, ", ")));
+    if (std::string const why = train::unknown_metric("by", of.by.metric, p.metric_names); !why.empty())
+      throw usage_error(why);
     make_directory(of.output);
     lock_.emplace(
         checkpoint::lock_options{.directory = of.output, .what = "--output=" + of.output, .job = "sweep"});

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "edl/cli/nearest.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -23,9 +24,7 @@ namespace detail {
 inline constexpr std::uint64_t longest_history = 256u << 20;  // bytes
 
 inline void check_metric(char const* flag, monitor const& m, std::vector<std::string> const& known) {
-  if (std::ranges::find(known, m.metric) == known.end())
-    throw usage_error(
-        fmt::format("--{}={}: the model's metrics are {}", flag, m.metric, fmt::join(known, ", ")));
+  if (std::string const why = unknown_metric(flag, m.metric, known); !why.empty()) throw usage_error(why);
 }
 
 inline nlohmann::json to_json(metric_history::entry const& e) {
@@ -136,6 +135,17 @@ EDL_INLINE void metric_history::write() const {
     all["best"]["metric"] = monitor_->metric;
   }
   replace_file(path_, all.dump(1) + "\n");
+}
+
+EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& metric,
+                                      std::vector<std::string> const& known) {
+  if (std::ranges::find(known, metric) != known.end()) return {};
+  std::string const near = cli::nearest(metric, known);
+  std::vector<std::string> names = known;
+  std::ranges::stable_partition(names, [&](std::string const& name) { return name == near; });
+  return fmt::format("--{}={}: the model's metrics are {}{}", flag, metric,
+                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
 EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
