@@ -184,7 +184,8 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   }();
   train::write_profile(j, trainer, fmt::format("worker-{}", id), log);
   if (!complete && self.lost()) self.explain_loss("worker");
-  log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");
+  // Finished or stopped: the master tells which.
+  log.info(complete ? "the job is over" : "told to stop: what was leased has been handed back");
   return 0;
 }
 
