@@ -114,7 +114,7 @@ struct wide : tiny {
                      nn::relu{}, nn::batch_norm{}, nn::dense{.units = 3});
 };
 
-/// With TINY_SLOPE: a model whose evaluation depends on a hyperparameter.
+/// With TINY_SLOPE: a model whose evaluation depends on a hyperparameter, and tells the loss.
 struct sloped : tiny {
   struct hyperparameters {
     edl::hyperparameter<float> rate{0.05f, "learning rate", 0, 1};
@@ -124,6 +124,7 @@ struct sloped : tiny {
       nn::sequential(nn::features{.count = 8}, nn::dense{.units = 16},
                      nn::leaky_relu{.slope = edl::set_by<&hyperparameters::slope>}, nn::dense{.units = 3});
   static auto optimizer(hyperparameters const& set) { return edl::sgd{.learning_rate = set.rate}; }
+  using metrics = edl::metrics<edl::accuracy, edl::mean_loss>;
 };
 
 /// With TINY_OPTIMIZER: one that needs whole variables.

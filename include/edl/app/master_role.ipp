@@ -508,7 +508,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   journal_.remove();
   if (std::string const line = train::outcome(job_, program_); !line.empty()) log_.info(line);
   log_.info(fmt::format("job '{}' is finished", around_.job_name));
-  train::tell({job_, server_.decisions(), view_, users_command()}, std::chrono::steady_clock::now(), log_);
+  train::tell({job_, server_.decisions(), view_, users_command(), history_ && history_->stopped()},
+              std::chrono::steady_clock::now(), log_);
   return 0;
 }
 
