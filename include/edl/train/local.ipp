@@ -311,6 +311,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_surr
   tell_of(r, j, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   checkpoint::permission const allowed = [&] {
     if (lock) lock->check();
