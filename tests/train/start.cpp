@@ -414,3 +414,13 @@ TEST_CASE("evaluation and prediction take the hyperparameters of the training, i
                            ": --set slope=VALUE changes it") == 1);
     }
 }
+
+TEST_CASE("the plan lists the names of variables, by which a user freezes them") {
+  job::run j(train({"--explain_plan"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "variables\n  dense/kernel "));
+  for (char const* line : {"  batch_normalization/gamma ", "  dense_1/bias "})
+    CHECK(count(j.log(), line) == 1);
+  CHECK(count(j.log(), ", not trained\n") == 2);
+}

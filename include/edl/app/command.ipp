@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -142,6 +144,18 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
 }
 
 inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
+/// The names that --freeze, --rates and weight_names go by.
+inline void print_variables(std::ostream& to, parameter_layout const& of) {
+  fmt::print(to, "variables\n");
+  for (std::size_t i = 0; i < of.variables.size(); ++i) {
+    variable const& v = of.variables[i];
+    fmt::print(to, "  {:<44} ({}){}\n", v.name,
+               fmt::join(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank, ", "),
+               v.offset < of.parameters ? "" : ", not trained");
+  }
+  for (table_shape const& t : of.tables) fmt::print(to, "  {:<44} rows of {}\n", t.name, t.width);
+}
+
   parsed const command = parse(name, line, p.set, p.metric_names);
   if (!command.run) {
     fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
@@ -166,6 +180,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   }
   if (a.job.explain_plan) {
     p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
+    print_variables(std::cout, p.layout);
     return 0;
   }
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
