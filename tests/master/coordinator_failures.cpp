@@ -118,7 +118,7 @@ TEST_CASE("a worker that lives and gets no further is given up, and its task goe
   live(2, 5, 4);
   CHECK_FALSE(m.it.workers().known(0, 1));
   CHECK(m.it.workers().known(1, 1));
-  CHECK(m.said("worker 0 is lost: it lives, but has been at one minibatch for 61 s; 1 tasks go to others"));
+  CHECK(m.said("worker 0 is lost: it lives, but has been at one minibatch for 61 s; 1 task goes to others"));
   CHECK(m.ask(1).key == t.key);
   live(11, 5, 4);
   CHECK(m.take<replace_process>()->id == 0);

@@ -37,6 +37,7 @@
 #include "edl/app/sweep.hpp"
 #include "edl/cli/screen.hpp"
 #include "edl/cli/status_line.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
@@ -63,7 +64,7 @@ inline int run_conversion(train::program const& p, conversion const& c) {
       fmt::print(stderr, "\r{}/{} records{}", done, of, done == of ? "\n" : "");
     };
   data::converted const made = data::convert(*from, c.to, options);
-  fmt::print("{} records in {} files: {}\n", made.records, made.files, c.to);
+  fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), c.to);
   return 0;
 }
 
@@ -143,7 +144,6 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
   return notes;
 }
 
-inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
 /// The names that --freeze, --rates and weight_names go by.
 inline void print_variables(std::ostream& to, parameter_layout const& of) {
   fmt::print(to, "variables\n");
@@ -156,6 +156,7 @@ inline void print_variables(std::ostream& to, parameter_layout const& of) {
   for (table_shape const& t : of.tables) fmt::print(to, "  {:<44} rows of {}\n", t.name, t.width);
 }
 
+inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
   parsed const command = parse(name, line, p.set, p.metric_names);
   if (!command.run) {
     fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
@@ -179,8 +180,8 @@ inline void print_variables(std::ostream& to, parameter_layout const& of) {
     p = p.with(all);
   }
   if (a.job.explain_plan) {
-    p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     print_variables(std::cout, p.layout);
+    p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     return 0;
   }
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "edl/cli/nearest.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -158,9 +159,9 @@ EDL_INLINE std::string best_path(job const& j) { return j.checkpoint_dir + "/bes
 EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history const& h) {
   std::vector<std::string> lines;
   if (auto const at = h.stopped_at())
-    lines.push_back(
-        fmt::format("Early stopping: {} has made no progress in the {} evaluations up to version {}",
-                    j.early_stopping->of.metric, j.early_stopping->patience, *at));
+    lines.push_back(fmt::format("Early stopping: {} has made no progress in the {} up to version {}",
+                                j.early_stopping->of.metric,
+                                counted(j.early_stopping->patience, "evaluation"), *at));
   if (auto const& best = h.best())
     lines.push_back(fmt::format("Best {}: {:.6g} at version {}, in {}", j.save_best->metric,
                                 metric_history::value_of(best->values, j.save_best->metric), best->version,

@@ -13,6 +13,7 @@
 #include "edl/checkpoint/directory.hpp"
 #include "edl/checkpoint/model_file.hpp"
 #include "edl/checkpoint/other_model.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
@@ -38,11 +39,12 @@ inline master::restore_point point_of(job const& j, std::string const& path) {
 inline std::string other_shards(std::vector<checkpoint::manifest::shard> const& theirs,
                                 std::vector<checkpoint::manifest::shard> const& ours) {
   if (theirs.size() != ours.size())
-    return fmt::format("--training_data with {} files, and this command has {}", theirs.size(), ours.size());
+    return fmt::format("--training_data with {}, and this command has {}", counted(theirs.size(), "file"),
+                       ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (theirs[i].name != ours[i].name || theirs[i].records != ours[i].records)
-      return fmt::format("--training_data with {} records in {}, and this command has {} in {}",
-                         theirs[i].records, theirs[i].name, ours[i].records, ours[i].name);
+      return fmt::format("--training_data with {} in {}, and this command has {} in {}",
+                         counted(theirs[i].records, "record"), theirs[i].name, ours[i].records, ours[i].name);
   return "other --training_data";
 }
 
