@@ -24,7 +24,7 @@ TEST_CASE("a killed worker with a copy: the others go on as the processes that t
     std::string const log = j.log();
     CAPTURE(log);
     CHECK(count(log, "worker " + std::to_string(victim) + " is lost: ") == 1);
-    CHECK(count(log, " tasks go to others") == 1);
+    CHECK(count(log, " to others") == 1);
     CHECK(has(log, "] took version "));
     CHECK(has(last_world(log), "3 workers ("));
     CHECK(has(last_world(log), "3 (new)"));
@@ -66,7 +66,7 @@ TEST_CASE("two workers killed at once: the third goes on") {
   CHECK(j.find("worker", 1) == survivor);
   check_end(j, dir / "checkpoints", 3);
   CAPTURE(j.log());
-  CHECK(count(j.log(), " tasks go to others") == 2);
+  CHECK(count(j.log(), " to others") == 2);
   CHECK_FALSE(has(j.log(), "Going back to version 0"));
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("all workers with a copy killed at once: back to the newest checkpoint
     CHECK(world.ends_with("from version 0") == !checkpoints);
     CHECK((checkpoints || has(j.log(), "Going back to version 0, 0 records done")));
     check_end(j, dir / "checkpoints", 2);
-    CHECK(count(j.log(), " tasks go to others") == 2);
+    CHECK(count(j.log(), " to others") == 2);
   }
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("a worker that stands still for too long is given up, and replaced at 
   CAPTURE(j.log());
   check_account(j.log(), 4);
   check_ledgers(dir / "checkpoints", 4);
-  CHECK(count(j.log(), " tasks go to others") == 1);
+  CHECK(count(j.log(), " to others") == 1);
 }
 
 TEST_CASE("evaluations go on while workers with a copy are killed and come") {
@@ -145,7 +145,7 @@ TEST_CASE("evaluations go on while workers with a copy are killed and come") {
   std::string const log = j.log();
   CAPTURE(log);
   check_account(log, 4);
-  CHECK(count(log, " tasks go to others") == 3);
+  CHECK(count(log, " to others") == 3);
   CHECK(last_accuracy(log) > 0.8);  // whatever the number of steps, as above
   // Each version once, and the last one among them.
   auto const m = edl::checkpoint::read_manifest(*edl::checkpoint::newest_valid(dir / "checkpoints"));

@@ -112,3 +112,31 @@ TEST_CASE("a number out of bounds is refused with bounds that can be read") {
   }
   CHECK(contains(refusal({"scale", "--num_workers=0"}), "from 1 to 10000"));
 }
+
+TEST_CASE("a misspelt metric is answered with those of the model, the nearest first") {
+  auto const told = [](std::vector<std::string> line) {
+    try {
+      parse("mnist", line, {}, {"loss", "accuracy", "auc"});
+    } catch (edl::usage_error const& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  std::vector<std::string> const base{"train", "--training_data=d", "--validation_data=v",
+                                      "--evaluation_steps=5", "--checkpoint_dir=c"};
+  auto const with = [&](std::string const& flag) {
+    auto line = base;
+    line.push_back(flag);
+    return told(line);
+  };
+  CHECK(with("--save_best=acuracy") ==
+        "--save_best=acuracy: the model's metrics are accuracy, loss, auc; did you mean accuracy?");
+  CHECK(with("--early_stopping=acuracy:max,patience=2") ==
+        "--early_stopping=acuracy: the model's metrics are accuracy, loss, auc; did you mean accuracy?");
+  CHECK(with("--early_stopping=something,patience=2") ==
+        "--early_stopping=something: the model's metrics are loss, accuracy, auc");
+  CHECK(with("--save_best=auc") == "accepted");
+  CHECK(told({"sweep", "--training_data=d", "--validation_data=v", "--by=los", "--grid=a=1", "--max_step=4",
+              "--output=o"}) == "--by=los: the model's metrics are loss, accuracy, auc; did you mean loss?");
+  CHECK(told({"evaluate", "--validation_data=v", "--checkpoint_dir_for_init=c"}) == "accepted");
+}

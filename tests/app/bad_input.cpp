@@ -176,6 +176,20 @@ TEST_CASE("records that are cut off or damaged") {
   CHECK_FALSE(has(j.log(), ", 0 skipped as damaged"));
 }
 
+TEST_CASE("a damaged record that is left out is told once, with file, record and reason") {
+  job::scratch const dir;
+  job::write_shard(dir / "d/part-0", 256, 1, [](std::uint64_t i, edl::example& e) {
+    if (i == 200 || i == 201) edl::example_builder(e).integer("label", 3);
+  });
+  job::run j(train({"--training_data=" + dir / "d", "--skip_damaged", "--num_epochs=3"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  for (char const* record : {"200", "201"})
+    CHECK(job::count(j.log(), "part-0: record " + std::string(record) + ": ") == 1);
+  CHECK(job::count(j.log(), "; it is left out") == 2);
+  CHECK(has(j.log(), "Epoch 2: 256 records in the data set, 254 counted once, 2 skipped as damaged, 0 left"));
+}
+
 TEST_CASE("records that are not what the model expects") {
   job::scratch const dir;
   check_refused_both_ways({spoilt(dir, [](edl::example& e) { edl::example_builder(e).integer("label", 1); })},

@@ -27,7 +27,7 @@ TEST_CASE("the best model is kept by servers and by all-reduce, and a job ends e
     job::run j(how);
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
-    CHECK(has(j.log(), "Early stopping: accuracy has made no progress in the 1 evaluations up to version "));
+    CHECK(has(j.log(), "Early stopping: accuracy has made no progress in the 1 evaluation up to version "));
     CHECK(has(j.log(), "Best accuracy: "));
     CHECK(j.nothing_left());
     std::string const best = dir / (n++ == 0 ? "servers" : "copies") + "/best";

@@ -31,7 +31,7 @@ TEST_CASE("a signal to the command ends the whole job") {
     CHECK(j.wait(20s) == 128 + signal);
     CHECK(j.nothing_left());
     CAPTURE(j.log());
-    CHECK(has(j.log(), "stopped by "));
+    CHECK(has(j.log(), "stopped; nothing was kept, because there is no --checkpoint_dir"));
   }
 }
 

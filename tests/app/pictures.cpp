@@ -88,7 +88,7 @@ TEST_CASE("the page's commands go from a folder of pictures to a model that know
   std::vector<std::string> said;
   for (std::string const& command : all) said.push_back(d.run(command));
   CAPTURE(said[0]);
-  CHECK(has(said[0], "200 records in 1 shards, 200 of them read"));
+  CHECK(has(said[0], "200 records in 1 shard, 200 of them read"));
   CHECK(has(said[0], "daisy"));
   CHECK(has(said[0],
             "sheet.png: 100 pictures, 10 in a row; by label: daisy from picture 1, rose from picture "));

@@ -187,7 +187,9 @@ TEST_CASE("Ctrl-C writes a checkpoint and says how to go on, in every strategy; 
       CHECK(s.at.count("stopping: a checkpoint is written first") == 1);
       auto const newest = edl::checkpoint::newest_valid(dir / "c");
       REQUIRE(newest);
-      CHECK(s.at.count("the same command goes on from " + *newest) == 1);
+      CHECK(s.at.count("stopped; the same command goes on from " + *newest) == 1);
+      for (char const* wrong : {"Going on at version", "is finished", "Terminated"})
+        CHECK(s.at.count(wrong) == 0);
       lines const commands = commands_below(s.at, "go on with:");
       REQUIRE(commands.size() == 1);
       go_on = commands.front();

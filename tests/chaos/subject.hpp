@@ -154,7 +154,7 @@ class crew final : public subject {
     int const code = w.run->wait(0ms);
     std::string const log = w.run->log();
     bool const late = job::has(log, "the job is over");
-    over_ = over_ || late || job::has(log, "the job is finished");
+    over_ = over_ || late || job::has(log, "the job is over");
     if (code != 0 && !late)
       failed_["worker-" + std::to_string(w.id)] =
           "ended with " + std::to_string(code) + ": " + last_line(log);

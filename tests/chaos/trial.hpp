@@ -408,7 +408,7 @@ class trial {
     std::size_t given_up = 0, loose = 0;
     for (line const& l : lines) {
       bool const worker = l.process.starts_with("worker-");
-      if (worker && l.text == "the job is finished") ++finished[l.process];
+      if (worker && l.text == "the job is over") ++finished[l.process];
       if (worker && !hit_.contains(l.process) && (l.level == "ERROR" || l.level == "CRITICAL"))
         fail(l.process + " was not hit and printed: " + l.text);
       if (l.process.empty() && (l.text.starts_with("tiny: ") || l.level.empty())) {

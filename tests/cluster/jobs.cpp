@@ -200,7 +200,7 @@ TEST_CASE("a worker that comes when the job is over has ended well, and its pod 
   laboratory it(std::move(slow));
   auto const gate = std::filesystem::path(job::data().training).parent_path() / "late";
   REQUIRE(it.train(servers_and_workers(1, 2, {"--envs=TINY_LATE=/data/late"})).code == 0);
-  CHECK(it.says("worker-0", "the job is finished"));
+  CHECK(it.says("worker-0", "the job is over"));
   std::ofstream(gate) << "";
   CHECK(it.says("worker-1", "the job is over: it takes nobody any more"));
   it.check_exact();

@@ -155,7 +155,9 @@ TEST_CASE("skipping, a damaged record is counted and left out") {
     CHECK(b->error == "");
     rows.push_back(b->rows);
     skipped.push_back(b->skipped);
+    CHECK(b->damage.size() == std::size_t(b->skipped));
     if (rows.size() == 2) {
+      CHECK(b->damage.front() == "shard-0: record 8 is damaged");
       CHECK(labels(*b) == std::vector<std::int64_t>{9, 10, 12, 13, 14});
       CHECK(b->records == std::vector<std::uint64_t>{9, 10, 12, 13, 14});
     }
@@ -266,6 +268,7 @@ TEST_CASE("records that the feed refuses are left out one by one, as those that 
     CHECK(b->error == "");
     CHECK(b->rows == rows[i]);
     CHECK(b->skipped == skipped[i]);
+    if (i == 0) CHECK(b->damage.front() == "shard-0: record 3: label is out of range");
     l.recycle(b);
   }
   work resumed = all;

@@ -195,7 +195,7 @@ TEST_CASE("what a job waits for is told in words, and every step is another mark
   m.it.server_configured(1, 1, 1, {}, m.now);
   CHECK(m.it.waits_for(m.now) == "a worker to join");
   CHECK(m.join(role::worker, 0));
-  CHECK(m.it.waits_for(m.now) == "1 workers, of which none asks for a task");
+  CHECK(m.it.waits_for(m.now) == "1 worker, of which none asks for a task");
   auto const idle = m.it.steps();
   auto const t = m.ask();
   CHECK(m.it.steps() == idle);  // nothing has been trained

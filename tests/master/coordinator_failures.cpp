@@ -59,7 +59,8 @@ TEST_CASE("a task that fails too often ends the job, in training and in evaluati
     CHECK(m.it.failed());
     CHECK(m.it.reason() == std::string(evaluation ? "evaluation of version 1: " : "") +
                                "task 0 of epoch 0 ('" + (evaluation ? "v" : "t") +
-                               "', records [0, 4)) failed 1 of 1 times, now on worker 0: torn");
+                               "', records [0, 4)) failed on worker 0: torn; mend that and give the command "
+                               "again, or leave damaged records out with --skip_damaged");
   }
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("a worker that lives and gets no further is given up, and its task goe
   live(2, 5, 4);
   CHECK_FALSE(m.it.workers().known(0, 1));
   CHECK(m.it.workers().known(1, 1));
-  CHECK(m.said("worker 0 is lost: it lives, but has been at one minibatch for 61 s; 1 tasks go to others"));
+  CHECK(m.said("worker 0 is lost: it lives, but has been at one minibatch for 61 s; 1 task goes to others"));
   CHECK(m.ask(1).key == t.key);
   live(11, 5, 4);
   CHECK(m.take<replace_process>()->id == 0);

@@ -166,17 +166,20 @@ TEST_CASE("errors count on the task, and the job learns why it cannot be complet
   auto q = two_files({.shuffle = false, .max_retries = 3});
   auto const first = q.lease(0, 1, start);
   CHECK(q.fail(first->id, 1, "torn") == task_fate::again);
+  CHECK(q.reason() == "task 0 of epoch 0 ('f1', records [0, 3)) failed on worker 0, try 1 of 3: torn");
   CHECK(q.fail(first->id, 1, "torn") == task_fate::unknown);
   auto rest = lease_all(q);
   REQUIRE(rest.size() == 8);
   CHECK(rest.back().key == first->key);  // others first
   CHECK(rest.back().applied == 1);
   CHECK(q.fail(rest.back().id, 0, "torn") == task_fate::again);
+  CHECK(q.reason() == "task 0 of epoch 0 failed again on worker 0, try 2 of 3: for the same reason");
   auto const last = q.lease(1, 1, start);
   CHECK(last->applied == 1);
   CHECK(q.fail(last->id, 0, "torn at byte 7") == task_fate::exhausted);
   CHECK(q.reason() ==
-        "task 0 of epoch 0 ('f1', records [0, 3)) failed 3 of 3 times, now on worker 1: torn at byte 7");
+        "task 0 of epoch 0 ('f1', records [0, 3)) failed 3 times, at last on worker 1: torn at byte 7; mend "
+        "that and give the command again, or leave damaged records out with --skip_damaged");
   CHECK(!q.finished());  // never dropped
 }
 

@@ -114,6 +114,19 @@ struct wide : tiny {
                      nn::relu{}, nn::batch_norm{}, nn::dense{.units = 3});
 };
 
+/// With TINY_SLOPE: a model whose evaluation depends on a hyperparameter, and tells the loss.
+struct sloped : tiny {
+  struct hyperparameters {
+    edl::hyperparameter<float> rate{0.05f, "learning rate", 0, 1};
+    edl::hyperparameter<float> slope{0, "slope below 0", 0, 4};
+  };
+  static constexpr auto network =
+      nn::sequential(nn::features{.count = 8}, nn::dense{.units = 16},
+                     nn::leaky_relu{.slope = edl::set_by<&hyperparameters::slope>}, nn::dense{.units = 3});
+  static auto optimizer(hyperparameters const& set) { return edl::sgd{.learning_rate = set.rate}; }
+  using metrics = edl::metrics<edl::accuracy, edl::mean_loss>;
+};
+
 /// With TINY_OPTIMIZER: one that needs whole variables.
 struct by_lamb : tiny {
   static constexpr edl::lamb optimizer{.learning_rate = 0.02f, .weight_decay = 0.01f, .decay_biases = false};
@@ -184,6 +197,7 @@ int main(int argc, char** argv) {
   if (std::getenv("TINY_TABLES")) return edl::run<tabled>(argc, argv);
   if (char const* by = std::getenv("TINY_OPTIMIZER"))
     return by == std::string_view("lamb") ? edl::run<by_lamb>(argc, argv) : edl::run<by_muon>(argc, argv);
+  if (std::getenv("TINY_SLOPE")) return edl::run<sloped>(argc, argv);
   if (std::getenv("TINY_PREPARED")) return edl::run<prepared>(argc, argv);
   return std::getenv("TINY_WIDE") ? edl::run<wide>(argc, argv) : edl::run<tiny>(argc, argv);
 }

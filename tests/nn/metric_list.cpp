@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "edl/nn/metric/list.hpp"
 #include "edl/nn/metrics.hpp"
 #include "nn/loss_check.hpp"
@@ -36,4 +41,35 @@ TEST_CASE("a list may mix metrics of many and of few totals, and may be empty") 
         edl::metric_values{{"mse", 0}, {"auc", 0}, {"accuracy", 0}});
   CHECK(edl::metrics<>::values({}).empty());
   edl::metrics<>::update({}, {}, 80, edl::view<float>(x), edl::view<float>(y), 0);
+}
+
+namespace {
+
+struct strict {
+  static constexpr std::string_view name = "strict";
+  static constexpr std::size_t totals = 1;
+  static void update(std::span<double>, edl::shape, int, edl::view<float>, edl::view<std::int32_t> labels,
+                     double) {
+    for (std::int32_t const label : labels)
+      if (label > 2) throw std::out_of_range("label " + std::to_string(label) + " is above 2");
+  }
+  static double value(edl::view<double> sums) {
+    if (sums[0] < 0) throw std::domain_error("a sum of -1 is below 0");
+    return sums[0];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a metric throws names the metric") {
+  using list = edl::metrics<edl::accuracy, strict>;
+  std::vector<double> sums(list::totals);
+  std::vector<float> const x(8);
+  classes const y{1, 7};
+  CHECK_THROWS_WITH_AS(
+      list::update(sums, {.channels = 4}, 2, edl::view<float>(x), edl::view<std::int32_t>(y), 0.0),
+      "metric 'strict' of the model: label 7 is above 2", edl::error);
+  sums.back() = -1;
+  CHECK_THROWS_WITH_AS(list::values(sums), "metric 'strict' of the model: a sum of -1 is below 0",
+                       edl::error);
 }

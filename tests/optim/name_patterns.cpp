@@ -26,3 +26,27 @@ TEST_CASE("each pattern matches something, or the error says what is near") {
   refused("*,zzz*", "--x: 'zzz*' matches no part; these are conv2d/kernel, conv2d/bias, dense/kernel");
   CHECK_THROWS_AS(matching("dense*,"), edl::error);
 }
+
+TEST_CASE("of many names the error tells the near ones, or the first, and how to list all") {
+  std::vector<std::string> many;
+  for (int i = 1; i < 30; ++i)
+    for (char const* variable : {"gamma", "beta"})
+      many.push_back("residual/batch_normalization_" + std::to_string(i) + "/" + variable);
+  auto const refused = [&](std::string const& pattern) {
+    try {
+      edl::matching_names(many, pattern, "--x", "part");
+    } catch (edl::error const& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(
+      refused("batch_norm/*") ==
+      "--x: 'batch_norm/*' matches no part; did you mean residual/batch_normalization_1/gamma or "
+      "residual/batch_normalization_1/beta or residual/batch_normalization_2/gamma? --explain_plan lists all "
+      "names");
+  CHECK(refused("zzz*") ==
+        "--x: 'zzz*' matches no part; there are 58, the first are residual/batch_normalization_1/gamma, "
+        "residual/batch_normalization_1/beta, residual/batch_normalization_2/gamma; --explain_plan lists all "
+        "names");
+}

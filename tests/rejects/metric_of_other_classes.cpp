@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: edl: a metric of the model's .metrics. is for another number of classes than its .network. has
+// rejects: edl: this metric of the model's .metrics. is for another number of classes than its .network. has
+// facts: metric_of_classes<edl::confusion<4>, 3
 #include "edl/author/model_traits.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"

@@ -96,7 +96,7 @@ TEST_CASE("data is inspected, converted and made") {
   raw.close();
   auto const bytes = s.edl({"data", "inspect", out / "raw"});
   CHECK(bytes.code == 0);
-  CHECK(has(bytes.text, "1 records in 1 shards"));
+  CHECK(has(bytes.text, "1 record in 1 shard"));
   CHECK(has(bytes.text, "the features are not known"));
   auto const converted = s.edl({"data", "convert", "--from=" + job::data().training, "--to=" + (out / "c"),
                                 "--records_per_shard=1000", "--compressor=gzip", "--fraction=0.5"});

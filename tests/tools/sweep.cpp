@@ -360,7 +360,7 @@ TEST_CASE("whole jobs: halving goes on from the checkpoints of the best, and lea
       s.with());
   CHECK(sweep.wait(240s) == 0);
   CAPTURE(sweep.log());
-  CHECK(has(sweep.log(), "round 2 of 2: 1 jobs up to step 48"));
+  CHECK(has(sweep.log(), "round 2 of 2: 1 job up to step 48"));
   CHECK(has(sweep.log(), "job s-1 is submitted"));
   CHECK(has(sweep.log(), "the best is trial 1: --set \"rate=0.05\""));
   CHECK(has(sweep.log(), "its model: /out/s/trial-1/best"));

@@ -87,3 +87,27 @@ TEST_CASE("the help lists name, description and value") {
   CHECK(text.find("the learning rate [0.1]") != std::string::npos);
   CHECK(text.find("epochs without progress [3]") != std::string::npos);
 }
+
+TEST_CASE("a model's values are taken where the user has set none, and differences are told") {
+  auto all = example();
+  auto const notes = train::set_trained(
+      all, {{"rate", "0.2"}, {"patience", "3"}, {"flip", "false"}, {"gone", "7"}}, {{"flip", "true"}}, "m");
+  CHECK(train::write_settings(train::values_of(all)) == "rate=0.2;patience=3;flip=true");
+  REQUIRE(notes.size() == 3);
+  CHECK(notes[0].taken);
+  CHECK(notes[0].text == "hyperparameter rate is 0.2, as in the training of m: --set rate=VALUE changes it");
+  CHECK_FALSE(notes[1].taken);
+  CHECK(notes[1].text ==
+        "hyperparameter flip is true here, and was false in the training of m: --set flip=false takes that");
+  CHECK_FALSE(notes[2].taken);
+  CHECK(notes[2].text == "m was trained with gone=7, and this program has no such hyperparameter");
+  try {
+    train::set_trained(all, {{"rate", "2"}}, {}, "m");
+    FAIL("accepted");
+  } catch (edl::error const& e) {
+    std::string const why = e.what();
+    CAPTURE(why);
+    CHECK(why.starts_with("m was trained with a value that this program does not take: --set rate=2: "));
+    CHECK(why.ends_with("; --set rate=VALUE gives another"));
+  }
+}

@@ -39,3 +39,16 @@ TEST_CASE("memory that is not to be had is told in bytes, with the way out") {
   CHECK(has(j.log(), "lower --minibatch_size"));
 }
 #endif
+
+TEST_CASE("a precision of GPUs that a processor does not have is told once") {
+  for (job::lines const& how : {job::lines{}, job::lines{"--num_workers=2", "--num_ps_pods=1"}}) {
+    job::run j(job::train(job::with({"--precision=tf32"}, how)));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    bool const gpu = job::has(j.log(), "computes on ") && !job::has(j.log(), "computes on the processor");
+    CHECK(job::count(j.log(), "--precision=tf32 does nothing: it is of a GPU") == (gpu ? 0 : 1));
+    job::run exact(job::train(how));
+    CHECK(exact.wait() == 0);
+    CHECK_FALSE(job::has(exact.log(), "tf32"));
+  }
+}

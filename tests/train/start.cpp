@@ -382,3 +382,45 @@ TEST_CASE("rows of tables come from an exported model, and a line says where the
               "table 'coarse' begins without rows"));
   }
 }
+
+TEST_CASE("evaluation and prediction take the hyperparameters of the training, in every strategy") {
+  job::scratch const dir;
+  job::options const sloped{.env = {{"TINY_SLOPE", "1"}}};
+  CHECK(job::run(train({"--checkpoint_dir=" + dir / "c", "--output=" + dir / "m", "--set=slope=4"}), sloped)
+            .wait() == 0);
+  auto const evaluated = [&](lines const& more) {
+    job::run j(with({"evaluate", "--validation_data=" + job::data().validation}, more), sloped);
+    CHECK(j.wait() == 0);
+    return j.log();
+  };
+  auto const metrics_in = [](std::string const& log) {
+    auto const at = log.find("{'accuracy': ");
+    REQUIRE(at != log.npos);
+    return log.substr(at, log.find_first_of(",}", at) - at);
+  };
+  std::string const newest = "--checkpoint_dir_for_init=" + dir / "c",
+                    zero = evaluated({newest, "--set=slope=0"}), same = evaluated({newest, "--set=slope=4"});
+  CHECK(has(zero, "WARNING"));
+  CHECK(has(zero, "hyperparameter slope is 0 here, and was 4 in the training of " + dir / "c" +
+                      ": --set slope=4 takes that"));
+  CHECK_FALSE(has(same, "hyperparameter slope"));
+  REQUIRE(metrics_in(zero) != metrics_in(same));
+  for (lines const& how : {lines{}, several, lines{"--num_workers=2"}})
+    for (std::string const& model : {dir / "c", dir / "c/version-64", dir / "m"}) {
+      std::string const log = evaluated(with(how, {"--checkpoint_dir_for_init=" + model}));
+      CAPTURE(log);
+      CHECK(metrics_in(log) == metrics_in(same));
+      CHECK(count(log, "hyperparameter slope is 4, as in the training of " + model +
+                           ": --set slope=VALUE changes it") == 1);
+    }
+}
+
+TEST_CASE("the plan lists the names of variables, by which a user freezes them") {
+  job::run j(train({"--explain_plan"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "variables\n  dense/kernel "));
+  for (char const* line : {"  batch_normalization/gamma ", "  dense_1/bias "})
+    CHECK(count(j.log(), line) == 1);
+  CHECK(count(j.log(), ", not trained\n") == 2);
+}

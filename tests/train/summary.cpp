@@ -76,3 +76,40 @@ TEST_CASE("what comes next is of the model and the records that the summary spea
                                        " --checkpoint_dir_for_init=" + average + "/model.safetensors"));
   }
 }
+
+TEST_CASE("after an early end no command comes next that would end at once") {
+  job::scratch const dir;
+  for (lines const& how : {lines{}, job::several})
+    for (bool const early : {false, true}) {
+      std::string const checkpoints = dir / "c" + std::to_string(how.size()) + (early ? "-early" : "");
+      // Accuracy rises, so that the lowest is an early one.
+      job::run j(job::train(job::with(
+          {"--validation_data=" + job::data().validation, "--evaluation_steps=16", "--num_epochs=2",
+           "--checkpoint_dir=" + checkpoints,
+           early ? "--early_stopping=accuracy:min,patience=1" : "--early_stopping=accuracy:min,patience=100"},
+          how)));
+      CHECK(j.wait() == 0);
+      CAPTURE(j.log());
+      CHECK(job::has(j.log(), "Early stopping: ") == early);
+      for (char const* command : {" evaluate ", " predict "})
+        CHECK(job::count(j.log(), EDL_TINY + std::string(command)) == 1);
+      CHECK(job::count(j.log(), EDL_TINY + std::string(" train ")) == (early ? 0 : 1));
+    }
+}
+
+TEST_CASE("the loss of training and that of an evaluation are told apart") {
+  for (bool const measured : {false, true}) {
+    job::run j(job::train({"--validation_data=" + job::data().validation}),
+               {.env = measured ? job::environment{{"TINY_SLOPE", "1"}} : job::environment{}});
+    CHECK(j.wait() == 0);
+    std::string const log = j.log(), begin = "model: version 64, loss ";
+    CAPTURE(log);
+    auto const at = log.find(begin);
+    REQUIRE(at != log.npos);
+    std::string const line = log.substr(at, log.find('\n', at) - at);
+    CAPTURE(line);
+    CHECK(line.starts_with(begin + "in training ") == measured);
+    CHECK(job::has(line, ", accuracy "));
+    CHECK(job::count(line, ", loss ") == (measured ? 2 : 1));
+  }
+}

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 
+#include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "edl/app/arguments.hpp"
 #include "edl/core/error.hpp"
@@ -30,6 +32,24 @@ TEST_CASE("each command, and each group of commands, has a help that ends well")
     CHECK(edl::tool::run({"help", group}) == 0);
     CHECK(edl::tool::run({group}) == 2);
     CHECK(edl::tool::run({group, "nothing", "--help"}) == 2);
+  }
+}
+
+TEST_CASE("the table of docs/edl.md has each command") {
+  std::istringstream page(support::read(std::string(EDL_MANIFESTS) + "/../docs/edl.md"));
+  words rows;
+  for (std::string line; std::getline(page, line) && !line.starts_with("A flag is written");)
+    if (line.starts_with("| ")) rows.push_back(line);
+  REQUIRE(rows.size() > 10);
+  for (edl::tool::command const& c : edl::tool::commands()) {
+    CAPTURE(c.name);
+    auto const space = c.name.find(' ');
+    // A group's name stands before the first of a row: `zoo init`, `build`, `push`.
+    CHECK(std::ranges::any_of(rows, [&](std::string const& row) {
+      return support::has(row, "`" + c.name + "`") || support::has(row, "`" + c.name + " ") ||
+             (space != c.name.npos && support::has(row, "`" + c.name.substr(0, space) + " ") &&
+              support::has(row, "`" + c.name.substr(space + 1) + "`"));
+    }));
   }
 }
 

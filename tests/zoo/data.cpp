@@ -47,7 +47,7 @@ TEST_CASE("inspect --columns shows what a file of columns makes of the first rec
   CHECK(code == 0);
   CHECK(support::has(out, "record 0 becomes numbers [-1.0] ids [1.0] list [3,4]"));
   CHECK(support::has(out, "record 1 becomes numbers [1.0] ids [0.0] list [5]"));
-  CHECK(support::has(out, "1 numbers and 1 ids, of a vocabulary of 7"));
+  CHECK(support::has(out, "1 number and 1 id, of a vocabulary of 7"));
   support::write(columns, "age | normalization subtract=40\nheight | to_number\n");
   auto const wrong = tool_test::run({"data", "inspect", table, "--columns=" + columns});
   CHECK(wrong.code == 1);

@@ -23,7 +23,7 @@ TEST_CASE(
   auto const told = tool_test::run({"data", "inspect", path});
   CAPTURE(told.out);
   CHECK(told.code == 0);
-  CHECK(has(told.out, "40 records in 1 shards"));
+  CHECK(has(told.out, "40 records in 1 shard"));
   CHECK(has(told.out, "record 0 of a.csv\n"));
   CHECK(has(told.out, "job    \"clerk\"\n"));
   CHECK(has(told.err, "a.csv:9: '?' makes column 'x' a text; 39 of its cells are numbers, 1 are not"));

@@ -53,6 +53,11 @@ TEST_CASE("init makes every file of a zoo, and a Dockerfile in the folder where 
   CHECK(has(w.file("Dockerfile"), "\nCOPY model_zoo /model_zoo\n"));
   CHECK(has(w.file(".dockerignore"), "*\n!model_zoo\n"));
   CHECK(has(w.said, "made    model_zoo/mnist/mnist_functional_api.cpp\n"));
+  // The table of a whole zoo has each of its models.
+  std::string const readme = w.file("model_zoo/README.md");
+  for (auto const& t : tool::zoo_template())
+    if (t.path.ends_with(".cpp")) CHECK(has(readme, "| `" + std::string(t.path) + "` |"));
+  CHECK(has(readme, "build/zoo/mnist_functional_api train --training_data=synthetic:train"));
 }
 
 TEST_CASE("a new zoo has the models that are asked for") {
@@ -61,6 +66,13 @@ TEST_CASE("a new zoo has the models that are asked for") {
   CHECK(w.exists("iris/iris_dnn.cpp"));
   CHECK(w.exists("frappe/frappe_deepfm_test.sh"));
   CHECK_FALSE(w.exists("mnist/mnist_functional_api.cpp"));
+  // Its README speaks of these, and of no other.
+  std::string const readme = w.file("README.md");
+  for (char const* there : {"| `frappe/frappe_deepfm.cpp` |", "| `iris/iris_dnn.cpp` |",
+                            "build/zoo/frappe_deepfm train --training_data=data/train ",
+                            "--model_def=frappe.frappe_deepfm.custom_model"})
+    CHECK(has(readme, there));
+  for (char const* other : {"mnist", "census", "cifar10", "synthetic:"}) CHECK_FALSE(has(readme, other));
   CHECK(
       has(refusal(w, {"init", "--models=iris,rose"}), "'rose' is none of census, cifar10, criteo, frappe,"));
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "report.hpp"
@@ -121,7 +122,7 @@ int simulate(words const& line) {
   std::vector<std::pair<std::string, simulate::scenario>> what;
   if (!l.text("generate").empty()) {
     int const jobs = int(l.number("generate")), nodes = int(l.number("nodes"));
-    what.emplace_back(fmt::format("{} jobs on {} nodes", jobs, nodes),
+    what.emplace_back(fmt::format("{} on {}", counted(jobs, "job"), counted(nodes, "node")),
                       simulate::generated(nodes, jobs, unsigned(l.number("seed"))));
   }
   for (std::string const& path : l.arguments()) what.emplace_back(path, read(l, path));

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cluster.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
@@ -150,7 +151,7 @@ void write_records(std::string const& from, std::string const& to, data::convert
                    data::source_options const& as = {}) {
   auto const source = data::open_source(from, as);
   data::converted const made = data::convert(*source, to, o);
-  fmt::print("{} records in {} files: {}\n", made.records, made.files, to);
+  fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), to);
   std::fflush(stdout);
 }
 
@@ -228,7 +229,8 @@ void write_sheet(data::source const& of, std::string const& path) {
                       named ? printable(of.classes()[std::size_t(label)], 64) : fmt::format("{}", label),
                       i + 1);
   }
-  fmt::print(stderr, "edl: {}: {} pictures, {} in a row{}\n", path, sheet.pictures, sheet.columns, by);
+  fmt::print(stderr, "edl: {}: {}, {} in a row{}\n", path, counted(sheet.pictures, "picture"), sheet.columns,
+             by);
 }
 
 }  // namespace
@@ -326,10 +328,12 @@ int inspect(words const& line) {
     for (json const& r : c["records"])
       shown += fmt::format("record {} becomes numbers {} ids {} list {}\n", r["record"].dump(),
                            r["numbers"].dump(), r["ids"].dump(), r["list"].dump());
-    shown += fmt::format("{} numbers and {} ids, of a vocabulary of {}: {}\n\n", c["numbers"].dump(),
-                         c["ids"].dump(), c["vocabulary"].dump(), l.text("columns"));
+    shown += fmt::format(
+        "{} and {}, of a vocabulary of {}: {}\n\n", counted(c["numbers"].get<std::uint64_t>(), "number"),
+        counted(c["ids"].get<std::uint64_t>(), "id"), c["vocabulary"].dump(), l.text("columns"));
   }
-  fmt::print("{}{} records in {} shards", shown, text_at(all, "/records"), all["shards"].size());
+  fmt::print("{}{} in {}", shown, counted(all.at("records").get<std::uint64_t>(), "record"),
+             counted(all["shards"].size(), "shard"));
   if (seen.records + seen.unreadable < data::records(*source))
     fmt::print(", the features of {} of them", seen.records);
   fmt::print("{}\n",

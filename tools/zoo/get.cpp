@@ -7,6 +7,7 @@
 
 #include "advice.hpp"
 #include "cluster.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "events.hpp"
 #include "pods.hpp"
@@ -100,8 +101,9 @@ void add_training_job(controller::training_job const& job, rows& head) {
   head.push_back({"Model:", fmt::format("{} ({}, {})", job.spec.model, job.spec.command, job.spec.strategy)});
   head.push_back({"Flags:", flags});
   if (s.attempts > 0)
-    head.push_back({"Attempt:", fmt::format("{}, of {} that may fail; its master was started again {} times",
-                                            s.attempts, job.spec.backoff_limit, s.restarts)});
+    head.push_back(
+        {"Attempt:", fmt::format("{}, of {} that may fail; its master was started again {}", s.attempts,
+                                 job.spec.backoff_limit, counted(s.restarts, "time"))});
   if (!s.start_time.empty()) head.push_back({"Started:", s.start_time});
   if (!s.completion_time.empty()) head.push_back({"Ended:", s.completion_time});
 }

@@ -17,6 +17,7 @@
 #include "change.hpp"
 #include "convert.hpp"
 #include "edl/checkpoint/directory_lock.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/input_file.hpp"
@@ -69,8 +70,8 @@ class sweep_run {
     for (std::size_t round = 0; round < sweep_.rounds.size(); ++round) {
       std::uint64_t const steps = sweep_.rounds[round];
       auto left = app::runs_of(round, trials_, sweep_.what, sweep_.by);
-      fmt::print("round {} of {}: {} jobs up to step {}\n", round + 1, sweep_.rounds.size(), left.size(),
-                 steps);
+      fmt::print("round {} of {}: {} up to step {}\n", round + 1, sweep_.rounds.size(),
+                 counted(left.size(), "job"), steps);
       std::fflush(stdout);
       std::erase_if(left, [&](std::size_t i) { return trials_[i].steps >= steps; });
       std::ranges::reverse(left);
@@ -277,7 +278,8 @@ class sweep_run {
                             : now.is == failed || now.is == unread
                                 ? fmt::format("failed ({}); `edl logs {}` tells more", why, t.job)
                                 : fmt::format("failed ({})", why);
-    fmt::print("trial {} ({}), {} steps: {}\n", i, train::write_settings(trial.values), trial.steps, how);
+    fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(trial.values),
+               counted(trial.steps, "step"), how);
     std::fflush(stdout);
     if (now.is == hopeless || (now.is == trial_state::kind::done && !sweep_.keep_jobs)) remove(t.job);
     return true;
@@ -313,7 +315,7 @@ class sweep_run {
       fmt::print(stderr, "edl: every trial failed; `edl logs {}` tells more\n", job_name(sweep_, 0));
       return failed;
     }
-    fmt::print("{} trials; the best is trial {}: --set \"{}\"\n", trials_.size(), *best,
+    fmt::print("{}; the best is trial {}: --set \"{}\"\n", counted(trials_.size(), "trial"), *best,
                train::write_settings(trials_[*best].values));
     if (std::string const base = sweep_.line.text("checkpoint_dir"); !base.empty())
       fmt::print("its model: {}/trial-{}/best, in the jobs' volume\n", base, *best);
@@ -332,9 +334,8 @@ class sweep_run {
 };
 
 void print_jobs(cluster_sweep const& s) {
-  std::string text =
-      fmt::format("# Sweep {}: {} trials, {} jobs at once. `edl sweep` submits them in turn.\n", s.name,
-                  s.all.size(), s.parallel);
+  std::string text = fmt::format("# Sweep {}: {}, {} at once. `edl sweep` submits them in turn.\n", s.name,
+                                 counted(s.all.size(), "trial"), counted(s.parallel, "job"));
   for (std::size_t i = 0; i < s.all.size(); ++i) {
     submission job = job_of(s, i, 0);
     job.spec.space = namespace_of(s.line);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl::tool {
@@ -139,8 +140,9 @@ std::string hindrance_of(ct::training_job const& job) {
 std::string progress_of(ct::training_job const& job) {
   ct::job_progress const& p = job.status.progress;
   if (p.observed_time.empty() && p.records == 0) return "";
-  std::string text = p.total_records > 0 ? fmt::format("{} of {} records", p.records, p.total_records)
-                                         : fmt::format("{} records", p.records);
+  std::string text = p.total_records > 0
+                         ? fmt::format("{} of {}", p.records, counted(p.total_records, "record"))
+                         : counted(p.records, "record");
   if (p.epochs > 0) text += fmt::format(", epoch {} of {}", p.epoch, p.epochs);
   if (p.records_per_second > 0) text += fmt::format(", {} records/s", p.records_per_second);
   if (!p.estimated_end.empty() && !job.finished()) text += fmt::format(", ends {}", p.estimated_end);

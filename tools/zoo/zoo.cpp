@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <set>
 #include <sstream>
@@ -103,6 +104,42 @@ std::set<std::string> model_folders() {
   return all;
 }
 
+/// The folder and the name of the program in a row of the README's table; empty for any other line.
+std::pair<std::string, std::string> model_in(std::string_view row) {
+  auto const slash = row.find('/'), end = row.find(".cpp`");
+  if (!row.starts_with("| `") || slash == row.npos || end == row.npos || end < slash) return {};
+  return {std::string(row.substr(3, slash - 3)), std::string(row.substr(slash + 1, end - slash - 1))};
+}
+
+/// Drawn records of a folder's models, or where a user has his own.
+std::pair<char const*, char const*> data_of(std::string const& folder) {
+  if (folder == "mnist") return {"synthetic:train", "synthetic:test"};
+  if (folder == "cifar10") return {"synthetic:pictures", "synthetic:pictures-test"};
+  if (folder == "criteo") return {"synthetic:clicks", "synthetic:clicks-test"};
+  return {"data/train", "data/test"};
+}
+
+/// The README of a zoo with these models: its table has no others, and its commands are of the first one.
+std::string readme_of(std::string const& text, std::function<bool(std::string const&)> const& wanted) {
+  std::string all, folder, program;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    auto const [of, name] = model_in(line);
+    if (!of.empty() && !wanted(of)) continue;
+    if (folder.empty()) folder = of, program = name;
+    all += line + "\n";
+  }
+  auto const [train, test] = data_of(folder);
+  return filled(all, {{"folder", folder},
+                      {"program", program},
+                      {"training_data", train},
+                      {"validation_data", test},
+                      {"about_data", std::string_view(train).starts_with("synthetic:")
+                                         ? fmt::format("`{}` are drawn records, which need no file.", train)
+                                         : "Put records of your own in the place of `data/train` and "
+                                           "`data/test`."}});
+}
+
 std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here, std::ostream& out) {
   std::string const zoo = inside("model_zoo", flags.text("model_zoo"), here);
   check_word("base_image", flags.text("base_image"));
@@ -154,12 +191,14 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
                                     fmt::join(model_folders(), ", ")));
   bool const has_one = fs::exists(here / zoo / "CMakeLists.txt");
   if (has_one) fmt::print(out, "kept    {}: there is a zoo in it\n", zoo);
+  auto const asked_for = [&](std::string const& folder) {
+    return std::ranges::find(models, folder) != models.end() ||
+           std::ranges::find(models, "all") != models.end();
+  };
   for (template_file const& t : zoo_template()) {
-    if (std::string const model = folder_of(t); !model.empty() &&
-                                                std::ranges::find(models, model) == models.end() &&
-                                                std::ranges::find(models, "all") == models.end())
-      continue;
+    if (std::string const folder = folder_of(t); !folder.empty() && !asked_for(folder)) continue;
     std::string text = filled(std::string(t.content), values);
+    if (t.path == "README.md") text = readme_of(text, asked_for);
     if (t.path == "Dockerfile")
       files.push_back({"Dockerfile", signed_text(std::move(text)), true});
     else if (!has_one)

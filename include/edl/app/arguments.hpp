@@ -45,10 +45,11 @@ struct parsed {
 };
 
 /// Reads a command line. `program` is the binary's name, in the help and as the default job name.
-/// `set`: what the model declares, for the help. Throws usage_error: an unknown flag (with the nearest known
-/// name), a value out of range, a flag that is missing or contradicts another.
+/// `set`: what the model declares, for the help. `metrics`: those that flags may name; empty where they are
+/// not known. Throws usage_error: an unknown flag (with the nearest known name), a value out of range, a flag
+/// that is missing or contradicts another.
 parsed parse(std::string const& program, std::vector<std::string> const& line,
-             train::hyperparameters const& set = {});
+             train::hyperparameters const& set = {}, std::vector<std::string> const& metrics = {});
 
 }  // namespace edl::app
 

@@ -16,6 +16,7 @@
 #include "edl/job/flags.hpp"
 #include "edl/job/foreign_flags.hpp"
 #include "edl/job/settle.hpp"
+#include "edl/train/metric_history.hpp"
 #include "edl/version.hpp"
 
 namespace edl::app {
@@ -191,10 +192,22 @@ inline described_command const& command_of(std::string const& program, cli::word
                                 near.empty() ? ": expected " + all : "; did you mean " + near + "?"));
 }
 
+/// A misspelt metric is told as such, before its direction is asked for.
+inline void check_metrics(cli::command_line const& l, std::vector<cli::flag> const& flags,
+                          std::vector<std::string> const& known) {
+  for (char const* const name : {"save_best", "early_stopping", "by"}) {
+    if (known.empty() || std::ranges::find(flags, name, &cli::flag::name) == flags.end()) continue;
+    std::string const text = l.text(name), metric = text.substr(0, text.find_first_of(":,"));
+    if (metric.empty()) continue;
+    if (std::string const why = train::unknown_metric(name, metric, known); !why.empty())
+      throw usage_error(why);
+  }
+}
+
 }  // namespace detail
 
 EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> const& line,
-                        train::hyperparameters const& set) {
+                        train::hyperparameters const& set, std::vector<std::string> const& metrics) {
   if (!line.empty() && line.front() == "--version")
     return {.run = {}, .text = fmt::format("edl {}\n", package_version)};
   if (!line.empty() && (line.front() == "--help" || line.front() == "-h"))
@@ -220,6 +233,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
                                                           : why_not_here(flag);
                                  }},
                             rest);
+  detail::check_metrics(l, detail::flags_of(name, program), metrics);
   arguments a;
   if (name == "data") {
     a.data = detail::conversion_of(l);

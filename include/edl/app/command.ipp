@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -35,6 +37,7 @@
 #include "edl/app/sweep.hpp"
 #include "edl/cli/screen.hpp"
 #include "edl/cli/status_line.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
@@ -61,7 +64,7 @@ inline int run_conversion(train::program const& p, conversion const& c) {
       fmt::print(stderr, "\r{}/{} records{}", done, of, done == of ? "\n" : "");
     };
   data::converted const made = data::convert(*from, c.to, options);
-  fmt::print("{} records in {} files: {}\n", made.records, made.files, c.to);
+  fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), c.to);
   return 0;
 }
 
@@ -126,8 +129,35 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
   return code == 0 || asked == 0 ? code : 128 + asked;
 }
 
+/// Makes the program the one that a model was trained with, as far as the user has not set something else.
+inline std::vector<train::trained_note> take_trained(train::program& p, job const& j, surroundings const& s) {
+  if (j.what == command::train || j.checkpoint_dir_for_init.empty()) return {};
+  // What one command starts on this machine takes what the command has found: the directory may change.
+  static constexpr char const* variable = "EDL_TRAINED_WITH";
+  char const* const told = is_of_a_command(s) ? std::getenv(variable) : nullptr;
+  std::string const trained = told ? told : train::trained_hyperparameters(j.checkpoint_dir_for_init);
+  if (s.role.empty()) ::setenv(variable, trained.c_str(), 1);
+  train::hyperparameters all = p.set;
+  auto notes = train::set_trained(all, train::read_settings(trained), train::read_settings(j.set),
+                                  j.checkpoint_dir_for_init);
+  if (train::values_of(all) != train::values_of(p.set)) p = p.with(all);
+  return notes;
+}
+
+/// The names that --freeze, --rates and weight_names go by.
+inline void print_variables(std::ostream& to, parameter_layout const& of) {
+  fmt::print(to, "variables\n");
+  for (std::size_t i = 0; i < of.variables.size(); ++i) {
+    variable const& v = of.variables[i];
+    fmt::print(to, "  {:<44} ({}){}\n", v.name,
+               fmt::join(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank, ", "),
+               v.offset < of.parameters ? "" : ", not trained");
+  }
+  for (table_shape const& t : of.tables) fmt::print(to, "  {:<44} rows of {}\n", t.name, t.width);
+}
+
 inline int run_role(train::program& p, std::string const& name, std::vector<std::string> const& line) {
-  parsed const command = parse(name, line, p.set);
+  parsed const command = parse(name, line, p.set, p.metric_names);
   if (!command.run) {
     fmt::print(command.code == 0 ? stdout : stderr, "{}", command.text);
     return command.code;
@@ -149,8 +179,8 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     train::set(all, given);
     p = p.with(all);
   }
-  a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   if (a.job.explain_plan) {
+    print_variables(std::cout, p.layout);
     p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     return 0;
   }
@@ -158,6 +188,8 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   surroundings s = read_environment();
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
+  auto const trained = take_trained(p, a.job, s);
+  a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   // A terminal's Ctrl-C reaches all its processes: what one command has started leaves it to the command.
   signals const stop = is_of_a_command(s) ? signals{SIGTERM} : signals{SIGTERM, SIGINT};
   ::signal(SIGPIPE, SIG_IGN);
@@ -165,8 +197,10 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   auto const terminal = is_of_a_command(s) ? nullptr : cli::screen::open(2);
   logger const log = open_log(a.job, s, terminal);
   // What this command started has read them above its own lines.
-  if (s.role.empty() || (s.role == "master" && s.platform != "process"))
+  if (s.role.empty() || (s.role == "master" && s.platform != "process")) {
     for (std::string const& note : a.notes) log.warning(note);
+    for (auto const& note : trained) log.log(note.taken ? severity::info : severity::warning, note.text);
+  }
   if (s.role == "master") return run_master(p, a, s, log, stop, status_sink_of(s, terminal));
   try {
     if (s.role == "ps") return run_server(p, a, s, log, stop);

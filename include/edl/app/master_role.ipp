@@ -135,6 +135,10 @@ inline std::optional<master::memory> read_journal(master::journal& from, logger 
     }
 }
 
+inline std::string text_of_signal(int signal) {
+  return signal == SIGINT ? "Ctrl-C" : signal == SIGTERM ? "SIGTERM" : ::strsignal(signal);
+}
+
 inline platform::instance sender_of(auto const& request) {
   bool const server = request.role() == wire::JoinRequest::SERVER;
   return {server ? platform::role::server : platform::role::worker, request.id()};
@@ -453,9 +457,10 @@ EDL_INLINE int master_role::run(signals const& stop) {
   // What a controller goes by is that the job has ended, though a signal came in the same moment.
   int const signal = over_ && owned() ? 0 : came.value_or(0);  // 0: none
   if ((signal && owned()) || replaced) {
-    log_.warning(fmt::format("this master leaves: {}{}",
-                             signal ? fmt::format("it was stopped by {}", ::strsignal(signal)) : superseded_,
-                             owned() ? "; the others go on with the next" : ""));
+    log_.warning(fmt::format(
+        "this master leaves: {}{}",
+        signal ? fmt::format("it was stopped by {}", detail::text_of_signal(signal)) : superseded_,
+        owned() ? "; the others go on with the next" : ""));
     node_.stop();
     return signal ? 128 + signal : platform::gave_up_waiting;
   }
@@ -475,8 +480,10 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (signal) {
     // Who gives the same command again goes on from the checkpoint, by all that this master knows.
     if (server_.decisions().suspended()) journal_.remove();
-    train::tell_stopped(fmt::format("stopped by {}", ::strsignal(signal)), job_, view_, users_command(),
-                        log_);
+    // What stopped the command, which tells a master of its own only to stop, its user knows.
+    train::tell_stopped(
+        is_of_a_command(around_) ? "stopped" : fmt::format("stopped by {}", detail::text_of_signal(signal)),
+        job_, view_, users_command(), log_);
     return 128 + signal;
   }
   // Whoever shows the job's progress later has this one's last word.
@@ -501,7 +508,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   journal_.remove();
   if (std::string const line = train::outcome(job_, program_); !line.empty()) log_.info(line);
   log_.info(fmt::format("job '{}' is finished", around_.job_name));
-  train::tell({job_, server_.decisions(), view_, users_command()}, std::chrono::steady_clock::now(), log_);
+  train::tell({job_, server_.decisions(), view_, users_command(), history_ && history_->stopped()},
+              std::chrono::steady_clock::now(), log_);
   return 0;
 }
 

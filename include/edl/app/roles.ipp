@@ -184,7 +184,8 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   }();
   train::write_profile(j, trainer, fmt::format("worker-{}", id), log);
   if (!complete && self.lost()) self.explain_loss("worker");
-  log.info(complete ? "the job is finished" : "told to stop: what was leased has been handed back");
+  // Finished or stopped: the master tells which.
+  log.info(complete ? "the job is over" : "told to stop: what was leased has been handed back");
   return 0;
 }
 
@@ -246,6 +247,10 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   options.cuda.alone = side_by_side;
   auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  // Once for all workers of one machine.
+  if (std::string const note = train::precision_note(j, *trainer);
+      !note.empty() && (!side_by_side || s.id == 0))
+    log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");

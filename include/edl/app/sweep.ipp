@@ -18,6 +18,7 @@
 #include "edl/app/sweep.hpp"
 #include "edl/checkpoint/directory_lock.hpp"
 #include "edl/core/cores.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -41,9 +42,8 @@ class sweep_runs {
         list_(of.output + "/sweep.json"),
         trials_(trials_of(of.what, p.set)),
         rounds_(rounds_of(of.what)) {
-    if (std::ranges::find(p.metric_names, of.by.metric) == p.metric_names.end())
-      throw usage_error(
-          fmt::format("--by={}: the model's metrics are {}", of.by.metric, fmt::join(p.metric_names, ", ")));
+    if (std::string const why = train::unknown_metric("by", of.by.metric, p.metric_names); !why.empty())
+      throw usage_error(why);
     make_directory(of.output);
     lock_.emplace(
         checkpoint::lock_options{.directory = of.output, .what = "--output=" + of.output, .job = "sweep"});
@@ -58,7 +58,7 @@ class sweep_runs {
     };
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
       std::vector<std::size_t> left = runs_of(round, trials_, sweep_.what, sweep_.by);
-      fmt::print("round {} of {}: {} runs up to step {}\n", round + 1, rounds_.size(), left.size(),
+      fmt::print("round {} of {}: {} up to step {}\n", round + 1, rounds_.size(), counted(left.size(), "run"),
                  rounds_[round]);
       std::erase_if(left, [&](std::size_t i) { return trials_[i].steps >= rounds_[round]; });
       std::ranges::reverse(left);
@@ -73,9 +73,9 @@ class sweep_runs {
       fmt::print(stderr, "every run failed; {}/log says why\n", directory(0));
       return 1;
     }
-    fmt::print("{} trials in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best\n",
-               trials_.size(), seconds(), *best, train::write_settings(trials_[*best].values),
-               directory(*best));
+    fmt::print("{} in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best\n",
+               counted(trials_.size(), "trial"), seconds(), *best,
+               train::write_settings(trials_[*best].values), directory(*best));
     return 0;
   }
 
@@ -220,7 +220,7 @@ class sweep_runs {
     replace_file(list_, to_json({identity(), trials_}));
     std::string const what = t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
                                      : fmt::format("failed ({}); {}/log says why", t.failure, directory(i));
-    fmt::print("trial {} ({}), {} steps: {}\n", i, train::write_settings(t.values), steps, what);
+    fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(t.values), counted(steps, "step"), what);
     std::fflush(stdout);
   }
 

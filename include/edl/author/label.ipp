@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "edl/author/label.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
@@ -11,7 +12,7 @@ namespace edl::detail {
 
 EDL_INLINE void refuse_labels(std::size_t got, std::size_t wanted) {
   throw data_error(
-      fmt::format("the model's feed made {} labels of a record, the loss takes {}", got, wanted));
+      fmt::format("the model's feed made {} of a record, the loss takes {}", counted(got, "label"), wanted));
 }
 
 }  // namespace edl::detail

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "edl/author/model_learner.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/device/geometry.hpp"
@@ -37,8 +38,8 @@ EDL_INLINE void refuse_weight(float weight) {
 }
 
 EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
-  throw data_error(
-      fmt::format("the model's feed made {} features of a record, the network takes {}", got, wanted));
+  throw data_error(fmt::format("the model's feed made {} of a record, the network takes {}",
+                               counted(got, "feature"), wanted));
 }
 
 EDL_INLINE void refuse_options(char const* member) {

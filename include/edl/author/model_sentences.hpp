@@ -69,6 +69,20 @@ constexpr bool explain_metric() {
   return true;
 }
 
+// Instantiated for a metric of other classes, so that the diagnostic names both.
+template <class Metric, std::size_t Classes>
+struct metric_of_classes {
+  static_assert(
+      metric_fits<Metric>(Classes),
+      "edl: this metric of the model's `metrics` is for another number of classes than its `network` "
+      "has: `metric_of_classes<METRIC, CLASSES>` names both");
+};
+template <class Metrics, std::size_t Classes>
+inline constexpr bool explain_classes = true;
+template <class... M, std::size_t Classes>
+inline constexpr bool explain_classes<metrics<M...>, Classes> =
+    ((sizeof(metric_of_classes<M, Classes>) > 0) && ...);
+
 template <class Metrics, class Label>
 struct metrics_take;
 template <class... M, class Label>
@@ -191,11 +205,8 @@ constexpr bool explains_options() {
           "its classes");
       if constexpr (good_metrics<Model>)
         if constexpr (all_measure<typename Model::metrics, read_labels<loss>>) {
-          constexpr bool classes =
-              Model::metrics::fit(output.size() / nn::unweighted_loss<loss>::labels(output));
-          static_assert(classes,
-                        "edl: a metric of the model's `metrics` is for another number of classes than its "
-                        "`network` has");
+          constexpr std::size_t classes = output.size() / nn::unweighted_loss<loss>::labels(output);
+          static_assert(explain_classes<typename Model::metrics, classes>);
         }
     }
   return true;

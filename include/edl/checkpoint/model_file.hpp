@@ -56,6 +56,9 @@ std::uint64_t model_version(safetensors_file const& file);
 /// The seed of the job that trained it, if it stands there.
 std::optional<std::uint64_t> model_seed(std::string const& path);
 
+/// The hyperparameters that it was trained with, as `--set` takes them; empty where none stand there.
+std::string model_hyperparameters(std::string const& path);
+
 }  // namespace edl::checkpoint
 
 #ifdef EDL_HEADER_ONLY

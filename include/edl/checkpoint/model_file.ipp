@@ -142,4 +142,10 @@ EDL_INLINE std::optional<std::uint64_t> model_seed(std::string const& path) {
   return detail::number_in(safetensors_file(path), "seed");
 }
 
+EDL_INLINE std::string model_hyperparameters(std::string const& path) {
+  safetensors_file const file(path);
+  auto const it = file.metadata().find("hyperparameters");
+  return it == file.metadata().end() ? std::string() : it->second;
+}
+
 }  // namespace edl::checkpoint

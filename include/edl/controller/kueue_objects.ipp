@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "edl/controller/kueue_objects.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
@@ -158,7 +159,7 @@ EDL_INLINE request create(training_job const& job, std::uint32_t n, worker_ask a
   if (!priority.name.empty()) spec["priorityClassRef"] = priority_ref(priority);
   json const object{{"apiVersion", api_version}, {"kind", "Workload"}, {"metadata", meta}, {"spec", spec}};
   return {request::verb::create, job.space, name, dump(object),
-          replaces ? fmt::format("Workload {} asks for {} workers.", name, ask.count)
+          replaces ? fmt::format("Workload {} asks for {}.", name, counted(ask.count, "worker"))
                    : fmt::format("Workload {} waits in queue {}.", name, queue_of(job))};
 }
 

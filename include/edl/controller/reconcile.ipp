@@ -12,6 +12,7 @@
 #include "edl/controller/job_status.hpp"
 #include "edl/controller/podgroup.hpp"
 #include "edl/controller/reconcile.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 
@@ -320,7 +321,7 @@ class reconciler {
     memo_.leave.clear();
     if (want < next_.workers.desired && is_.plan) memo_.leave = leaving_workers();
     out_.events.push_back(
-        {false, "Scaled", fmt::format("{} -> {} workers: {}", next_.workers.desired, want, why)});
+        {false, "Scaled", fmt::format("{} -> {}: {}", next_.workers.desired, counted(want, "worker"), why)});
     next_.workers.desired = want;
   }
 
@@ -426,10 +427,10 @@ class reconciler {
     bool const there = is_true(next_, ct::running) && running == next_.workers.desired && m.wish.empty() &&
                        (!m.size || m.size->workers == next_.workers.desired);
     if (there)
-      set(ct::resizing, false, "AtSize", fmt::format("{} workers run.", running));
+      set(ct::resizing, false, "AtSize", fmt::format("{}.", counted(running, "worker runs", "workers run")));
     else if (refused)
       set(ct::resizing, true, "Refused",
-          fmt::format("The master does not take {} workers: {}", want, m.scaled));
+          fmt::format("The master does not take {}: {}", counted(next_.workers.desired, "worker"), m.scaled));
     else
       set(ct::resizing, true, "Resizing", fmt::format("{} of {} workers run.", running, want));
   }

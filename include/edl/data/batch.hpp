@@ -41,6 +41,7 @@ struct batch {
   std::vector<std::uint64_t> records;  ///< the record of each row, ascending
   bool kept = false;                   ///< whoever computes has the records' features: none are here
   int skipped = 0;                     ///< records left out because they are damaged
+  std::vector<std::string> damage;     ///< why, for each of them
   std::string error;  ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted
 
   std::shared_ptr<void> guard;  ///< of whoever made it: let go before the memory is

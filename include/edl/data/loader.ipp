@@ -106,6 +106,7 @@ struct loader::state {
     std::sort(b.records.begin(), b.records.end());
     b.rows = b.skipped = 0;
     b.error.clear();
+    b.damage.clear();
     b.kept = kept && kept(b);
     if (b.kept) {
       b.rows = int(b.records.size());
@@ -117,8 +118,9 @@ struct loader::state {
 
   void read(batch& b, reader& in, example& record) {
     std::string refused;  // by the feed
-    auto const leave_out = [&] {
+    auto const leave_out = [&](std::string why) {
       ++b.skipped;
+      b.damage.push_back(std::move(why));
       b.records.erase(b.records.begin() + b.rows);
     };
     while (b.error.empty() && std::size_t(b.rows) < b.records.size()) {
@@ -127,7 +129,7 @@ struct loader::state {
         in.read(b.shard_number, number, record);
       } catch (data_error const& e) {
         if (options.skip_damaged) {
-          leave_out();
+          leave_out(e.what());
           continue;
         }
         b.error = e.what();
@@ -143,8 +145,8 @@ struct loader::state {
       } catch (data_error const& e) {
         b.error = fmt::format("{}: record {}: {}", b.shard, number, e.what());
         if (options.skip_damaged) {
-          refused = std::exchange(b.error, {});
-          leave_out();
+          refused = b.error;
+          leave_out(std::exchange(b.error, {}));
           continue;
         }
       } catch (std::exception const& e) {

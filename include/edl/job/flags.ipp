@@ -243,7 +243,7 @@ inline void computing(table& t) {
          "--precision=bfloat16, else recomputed; float32 keeps samples between layers in float32 for any "
          "--precision of a processor");
   t.flag("explain_plan", &job::explain_plan, "the command itself",
-         "print how the network is computed (steps, memory, kernels), and end");
+         "print how the network is computed (variables, steps, memory, kernels), and end");
   t.flag("dry_run", &job::dry_run, "all",
          "try data, a step, an evaluation, a checkpoint and the exported model with one minibatch for each "
          "worker, say what was done, and keep nothing")

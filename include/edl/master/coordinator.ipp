@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
@@ -135,8 +136,8 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   };
   if (over()) return refuse("the job is over");
   if (r.of == role::server && r.id >= generations_.wanted())
-    return refuse(fmt::format("the job has {} servers, give --num_ps_pods={}", generations_.wanted(),
-                              r.id + std::uint64_t{1}));
+    return refuse(fmt::format("the job has {}, give --num_ps_pods={}",
+                              counted(generations_.wanted(), "server"), r.id + std::uint64_t{1}));
   if (r.of == role::worker && r.id >= most_workers) return refuse("its id is out of range");
   if (r.heard > newest_generation) return refuse("the generation that it knows of is out of range");
   if (layout_ && *layout_ != r.layout)
@@ -202,7 +203,8 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   speeds_.gone(id);
   std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
   say(left ? severity::info : severity::warning,
-      fmt::format("worker {} {}; {} tasks go to others", id, left ? "has left" : "is lost: " + how, n));
+      fmt::format("worker {} {}; {} to others", id, left ? "has left" : "is lost: " + how,
+                  counted(n, "task goes", "tasks go")));
   if (keeps_model(of)) {
     worlds_.left(id);
     regroup(now);

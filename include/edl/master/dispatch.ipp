@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
@@ -72,8 +73,8 @@ EDL_INLINE std::optional<task_reply> coordinator::lease_work(std::uint32_t worke
   if (trains() && tasks_->epochs_opened() > epochs_said_) {
     epochs_said_ = tasks_->epochs_opened();
     say(severity::info, fmt::format("Starting epoch {}", epochs_said_ - 1));
-    say(severity::info, fmt::format("{} tasks created with total of {} records.", tasks_->plan().tasks(),
-                                    tasks_->plan().records()));
+    say(severity::info, fmt::format("{} created with total of {}.", counted(tasks_->plan().tasks(), "task"),
+                                    counted(tasks_->plan().records(), "record")));
   }
   return detail::reply_of(trains() ? task_kind::training : task_kind::prediction, *l, generation_);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
@@ -125,8 +126,8 @@ EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
   checkpoints_.go_back_to(point.version);
   if (bool const lossless = options_.replicas && (!tasks_ || tasks_->done().records_done >= before);
       !lossless)
-    say(severity::warning,
-        fmt::format("Going back to version {}, {} records done", point.version, tasks_->done().records_done));
+    say(severity::warning, fmt::format("Going back to version {}, {} done", point.version,
+                                       counted(tasks_->done().records_done, "record")));
   point_ = std::move(point);
   options_.replicas ? begin_world(now) : configure_if_complete();
 }
@@ -166,8 +167,8 @@ EDL_INLINE void coordinator::go_on_from(copy_position kept) {
     }
   version_ = kept.version;
   point_ = restore_point{"", kept.version, std::move(kept.applied)};
-  say(severity::info, fmt::format("Going on at version {}, {} records done", version_,
-                                  tasks_ ? tasks_->done().records_done : 0));
+  say(severity::info, fmt::format("{} at version {}, {} done", suspending_ ? "Stopping" : "Going on",
+                                  version_, counted(tasks_ ? tasks_->done().records_done : 0, "record")));
 }
 
 EDL_INLINE void coordinator::server_ahead(std::uint32_t id, std::uint64_t incarnation,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
 
@@ -36,7 +37,7 @@ EDL_INLINE void coordinator::scale_workers(std::uint32_t wanted, std::vector<std
   while (worker_lines_.size() > wanted)
     commands_.emplace_back(stop_process{role::worker, worker_lines_.drop_newest()});
   worlds_.expect(wanted);
-  say(severity::info, fmt::format("Scaling from {} to {} workers", before, wanted));
+  say(severity::info, fmt::format("Scaling from {} to {}", before, counted(wanted, "worker")));
 }
 
 EDL_INLINE void coordinator::adopt(found_processes const& those, time_point now) {
@@ -62,14 +63,13 @@ EDL_INLINE void coordinator::adopt(found_processes const& those, time_point now)
       if (std::ranges::find(those.servers, id) == those.servers.end()) server_lines_.joined(id);
   }
   say(severity::info,
-      fmt::format("this master has no journal: it goes on with {} workers and {} servers that it "
-                  "finds running",
-                  those.workers.size(), those.servers.size()));
+      fmt::format("this master has no journal: it goes on with {} and {} that it finds running",
+                  counted(those.workers.size(), "worker"), counted(those.servers.size(), "server")));
 }
 
 // Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.
 EDL_INLINE void coordinator::scale_servers(std::uint32_t wanted, time_point now) {
-  say(severity::info, fmt::format("Scaling from {} to {} servers", generations_.wanted(), wanted));
+  say(severity::info, fmt::format("Scaling from {} to {}", generations_.wanted(), counted(wanted, "server")));
   bool const less = wanted < generations_.wanted();
   while (server_lines_.size() < wanted)
     commands_.emplace_back(start_process{role::server, server_lines_.add()});

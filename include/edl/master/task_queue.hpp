@@ -204,7 +204,11 @@ class task_queue {
   ledger restored_;
   lease_map leases_;  // by id, so by age
   std::unordered_map<std::uint32_t, holder> holders_;
-  std::map<task_key, std::uint32_t> failures_;
+  struct failures {
+    std::uint32_t times = 0;
+    std::string why;  // of the last one
+  };
+  std::map<task_key, failures> failures_;
   std::uint64_t next_lease_;
   std::uint64_t begun_ = 0;  // minibatches of the tasks that are leased or have been and wait again
   // Tasks that were restored with a part applied, and are not leased yet; what is applied of them.

@@ -213,13 +213,27 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
   task.applied = std::min(std::max(task.applied, applied), task.until);
   task.resumed = true;
   ++history_.failed;
-  std::uint32_t const times = ++failures_[task.key];
+  failures& before = failures_[task.key];
+  ++before.times;
   task_range const range = plan_.range(task.key.index);
-  reason_ =
-      fmt::format("task {} of epoch {} ('{}', records [{}, {})) failed {} of {} times, now on worker {}: {}",
-                  task.key.index, task.key.epoch, plan_.shards()[range.shard].name, range.begin, range.end,
-                  times, std::max(options_.max_retries, 1u), worker, why);
-  bool const again = times < options_.max_retries;
+  bool const again = before.times < options_.max_retries;
+  std::string const name = fmt::format("task {} of epoch {}", task.key.index, task.key.epoch),
+                    whole = fmt::format("{} ('{}', records [{}, {}))", name, plan_.shards()[range.shard].name,
+                                        range.begin, range.end);
+  if (again && before.why == why)
+    reason_ = fmt::format("{} failed again on worker {}, try {} of {}: for the same reason", name, worker,
+                          before.times, options_.max_retries);
+  else if (again)
+    reason_ = fmt::format("{} failed on worker {}, try {} of {}: {}", whole, worker, before.times,
+                          options_.max_retries, why);
+  else
+    reason_ =
+        fmt::format("{} failed {}on worker {}: {}{}", whole,
+                    before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker, why,
+                    options_.skip_damaged ? ""
+                                          : "; mend that and give the command again, or leave damaged "
+                                            "records out with --skip_damaged");
+  before.why = why;
   if (again || !options_.skip_damaged) {
     if (halted_)
       leave(task);

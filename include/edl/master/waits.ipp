@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
 
@@ -65,7 +66,8 @@ EDL_INLINE std::string coordinator::waits_for(time_point now) const {
       if (phase_ == phase::closing && !last_version_) add("the last version to be told");
       if (auto const& c = checkpoints_.current())
         add(fmt::format("the checkpoint of version {} to be written", c->version));
-      if (all.empty()) add(fmt::format("{} workers, of which none asks for a task", workers_.all().size()));
+      if (all.empty())
+        add(fmt::format("{}, of which none asks for a task", counted(workers_.all().size(), "worker")));
       break;
     case phase::finished:
       add("the trained model to be taken from where it is");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
 
@@ -66,8 +67,8 @@ EDL_INLINE void coordinator::begin_world(time_point now) {
   std::string ids;
   for (auto const& m : w.members)
     ids += fmt::format("{}{}{}", ids.empty() ? "" : ", ", m.id, m.current || w.version == 0 ? "" : " (new)");
-  say(severity::info,
-      fmt::format("World {}: {} workers ({}) from version {}", w.number, w.members.size(), ids, w.version));
+  say(severity::info, fmt::format("World {}: {} ({}) from version {}", w.number,
+                                  counted(w.members.size(), "worker"), ids, w.version));
   begin(now);
 }
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/ps/store.hpp"
@@ -62,9 +63,12 @@ EDL_INLINE std::string store::describe_tables() const {
   std::string all;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     sparse::table_counts const n = tables_[t]->counts();
-    all += fmt::format("{}table '{}': {} rows", t == 0 ? "" : "; ", options_.layout.tables[t].name, n.rows);
-    if (n.candidates > 0) all += fmt::format(", {} ids wait for theirs", n.candidates);
-    if (n.evicted > 0) all += fmt::format(", {} are gone since this process began", n.evicted);
+    all += fmt::format("{}table '{}': {}", t == 0 ? "" : "; ", options_.layout.tables[t].name,
+                       edl::counted(n.rows, "row"));
+    if (n.candidates > 0)
+      all += fmt::format(", {} for theirs", edl::counted(n.candidates, "id waits", "ids wait"));
+    if (n.evicted > 0)
+      all += fmt::format(", {} gone since this process began", edl::counted(n.evicted, "is", "are"));
   }
   return all;
 }

@@ -37,6 +37,18 @@ settings values_of(hyperparameters const& all);
 /// value is of another type or out of bounds.
 void set(hyperparameters& all, settings const& values);
 
+/// A line for a log about a value that a model was trained with.
+struct trained_note {
+  bool taken;  ///< false: another value holds, or none
+  std::string text;
+};
+
+/// Sets what a model was trained with, except for names that a user has set. Returns a note for each value
+/// that is not the one before, that the user overrides, or whose name `all` lacks. Throws error where a value
+/// is refused. `model` names the model in these lines.
+std::vector<trained_note> set_trained(hyperparameters& all, settings const& trained, settings const& given,
+                                      std::string const& model);
+
 /// Lines for `--help`; empty where there are none.
 std::string help_text(hyperparameters const& all);
 

@@ -79,6 +79,40 @@ EDL_INLINE void set(hyperparameters& all, settings const& values) {
   }
 }
 
+EDL_INLINE std::vector<trained_note> set_trained(hyperparameters& all, settings const& trained,
+                                                 settings const& given, std::string const& model) {
+  std::vector<trained_note> notes;
+  for (auto const& [name, value] : trained) {
+    auto const found = std::ranges::find(all, name, &cli::flag::name);
+    if (found == all.end()) {
+      notes.push_back({false, fmt::format("{} was trained with {}={}, and this program has no such "
+                                          "hyperparameter",
+                                          model, name, value)});
+      continue;
+    }
+    std::string const now = found->fallback;
+    if (now == value) continue;
+    if (std::ranges::find(given, name, &settings::value_type::first) != given.end()) {
+      notes.push_back({false, fmt::format("hyperparameter {} is {} here, and was {} in the training of {}: "
+                                          "--set {}={} takes that",
+                                          name, now, value, model, name, value)});
+      continue;
+    }
+    try {
+      set(all, {{name, value}});
+    } catch (usage_error const& e) {
+      throw error(
+          fmt::format("{} was trained with a value that this program does not take: {}; --set "
+                      "{}=VALUE gives another",
+                      model, e.what(), name));
+    }
+    notes.push_back({true, fmt::format("hyperparameter {} is {}, as in the training of {}: --set {}=VALUE "
+                                       "changes it",
+                                       name, value, model, name)});
+  }
+  return notes;
+}
+
 EDL_INLINE std::string help_text(hyperparameters const& all) {
   std::vector<cli::flag> lines;
   for (cli::flag const& f : all) {

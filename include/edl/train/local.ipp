@@ -152,7 +152,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
       for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
     if (!complete) tell_stopped("stopped", job_, view_, around_.command, log_);
     if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
-    if (complete) tell({job_, master_, view_, around_.command}, now(), log_);
+    if (complete) tell({job_, master_, view_, around_.command, history_ && history_->stopped()}, now(), log_);
   }
 
   void watch(worker::progress const& of) { seen_ = &of; }
@@ -311,6 +311,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_surr
   tell_of(r, j, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   checkpoint::permission const allowed = [&] {
     if (lock) lock->check();

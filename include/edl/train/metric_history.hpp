@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,11 @@ class metric_history {
   std::optional<entry> best_;
   std::string others_best_;  // JSON, of a run that kept the best, where this one does not
 };
+
+/// Why a flag cannot name this metric: the model's metrics are others, which it tells, the nearest first.
+/// Empty where `known` has it.
+std::string unknown_metric(std::string_view flag, std::string const& metric,
+                           std::vector<std::string> const& known);
 
 /// The history of a job as it asks for it; nothing where it decides by no metric.
 std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from);

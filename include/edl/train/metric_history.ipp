@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "edl/cli/nearest.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -23,9 +25,7 @@ namespace detail {
 inline constexpr std::uint64_t longest_history = 256u << 20;  // bytes
 
 inline void check_metric(char const* flag, monitor const& m, std::vector<std::string> const& known) {
-  if (std::ranges::find(known, m.metric) == known.end())
-    throw usage_error(
-        fmt::format("--{}={}: the model's metrics are {}", flag, m.metric, fmt::join(known, ", ")));
+  if (std::string const why = unknown_metric(flag, m.metric, known); !why.empty()) throw usage_error(why);
 }
 
 inline nlohmann::json to_json(metric_history::entry const& e) {
@@ -138,6 +138,17 @@ EDL_INLINE void metric_history::write() const {
   replace_file(path_, all.dump(1) + "\n");
 }
 
+EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& metric,
+                                      std::vector<std::string> const& known) {
+  if (std::ranges::find(known, metric) != known.end()) return {};
+  std::string const near = cli::nearest(metric, known);
+  std::vector<std::string> names = known;
+  std::ranges::stable_partition(names, [&](std::string const& name) { return name == near; });
+  return fmt::format("--{}={}: the model's metrics are {}{}", flag, metric,
+                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
 EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
   if (j.what != command::train || (!j.save_best && !j.early_stopping)) return std::nullopt;
   return metric_history(j.checkpoint_dir, from, j.save_best, j.early_stopping, p.metric_names);
@@ -148,9 +159,9 @@ EDL_INLINE std::string best_path(job const& j) { return j.checkpoint_dir + "/bes
 EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history const& h) {
   std::vector<std::string> lines;
   if (auto const at = h.stopped_at())
-    lines.push_back(
-        fmt::format("Early stopping: {} has made no progress in the {} evaluations up to version {}",
-                    j.early_stopping->of.metric, j.early_stopping->patience, *at));
+    lines.push_back(fmt::format("Early stopping: {} has made no progress in the {} up to version {}",
+                                j.early_stopping->of.metric,
+                                counted(j.early_stopping->patience, "evaluation"), *at));
   if (auto const& best = h.best())
     lines.push_back(fmt::format("Best {}: {:.6g} at version {}, in {}", j.save_best->metric,
                                 metric_history::value_of(best->values, j.save_best->metric), best->version,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "edl/checkpoint/directory.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -50,7 +51,7 @@ inline void remove_earlier(std::string const& flag, std::string const& directory
     throw error(fmt::format("{}={} holds files of an earlier run, which cannot be removed: {}", flag,
                             directory, code.message()));
   if (!found.empty())
-    log.info(fmt::format("removed {} files of an earlier run from {}", found.size(), directory));
+    log.info(fmt::format("removed {} of an earlier run from {}", counted(found.size(), "file"), directory));
 }
 
 }  // namespace detail

@@ -28,6 +28,10 @@ master::job_options master_options(job const& j, program const& p, records const
 /// granted to it and to `processes` − 1 others.
 int threads_of(job const& j, int processes);
 
+/// What a user has asked of the precision and does not get from this trainer, as a line for a log; empty:
+/// all.
+std::string precision_note(job const& j, worker::trainer const& from);
+
 /// How worker number `id` of `workers` that share a machine computes. They take the GPUs that they see in
 /// turn.
 worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id);

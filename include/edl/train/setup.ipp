@@ -116,6 +116,14 @@ EDL_INLINE int threads_of(job const& j, int processes) {
   return j.num_threads > 0 ? j.num_threads : std::max(1, granted_cores() / std::max(1, processes));
 }
 
+EDL_INLINE std::string precision_note(job const& j, worker::trainer const& from) {
+  std::string const device = from.device();
+  bool const processor = device.empty() || device.starts_with("the processor");
+  // --device=cpu is told of before there is a trainer.
+  if (j.precision != precision::tf32 || j.device != worker::device_kind::any || !processor) return {};
+  return "--precision=tf32 does nothing: it is of a GPU, and the processor computes in float32 here";
+}
+
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,

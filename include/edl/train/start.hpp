@@ -18,6 +18,10 @@ namespace edl::train {
 /// model.safetensors. Throws error for anything else.
 std::string find_model(std::string const& given, logger const& log);
 
+/// The hyperparameters that such a model was trained with, as `--set` takes them; empty where it does not
+/// say. Files are not checked, only found. Throws error as `find_model` does.
+std::string trained_hyperparameters(std::string const& given);
+
 /// The part of a manifest that says which job a checkpoint is of.
 checkpoint::manifest describe(job const& j, records const& r);
 

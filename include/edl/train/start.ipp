@@ -13,6 +13,7 @@
 #include "edl/checkpoint/directory.hpp"
 #include "edl/checkpoint/model_file.hpp"
 #include "edl/checkpoint/other_model.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
@@ -38,11 +39,12 @@ inline master::restore_point point_of(job const& j, std::string const& path) {
 inline std::string other_shards(std::vector<checkpoint::manifest::shard> const& theirs,
                                 std::vector<checkpoint::manifest::shard> const& ours) {
   if (theirs.size() != ours.size())
-    return fmt::format("--training_data with {} files, and this command has {}", theirs.size(), ours.size());
+    return fmt::format("--training_data with {}, and this command has {}", counted(theirs.size(), "file"),
+                       ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (theirs[i].name != ours[i].name || theirs[i].records != ours[i].records)
-      return fmt::format("--training_data with {} records in {}, and this command has {} in {}",
-                         theirs[i].records, theirs[i].name, ours[i].records, ours[i].name);
+      return fmt::format("--training_data with {} in {}, and this command has {} in {}",
+                         counted(theirs[i].records, "record"), theirs[i].name, ours[i].records, ours[i].name);
   return "other --training_data";
 }
 
@@ -179,9 +181,7 @@ inline initial_variables prepared(job const& j, program const& p) {
   return all;
 }
 
-}  // namespace detail
-
-EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
+inline std::string model_at(std::string const& given, checkpoint::check how, logger const& log) {
   namespace fs = std::filesystem;
   std::string path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -196,11 +196,11 @@ EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
   if (!fs::is_directory(status)) {
     if (checkpoint::is_part(fs::path(path).filename().native()))
       refuse("is one server's part of a checkpoint; name the directory that it lies in");
-    if (!detail::is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors");
+    if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors");
     return path;
   }
   if (fs::exists(path + "/manifest.json", code)) return path;
-  auto const found = checkpoint::find_checkpoint(path);
+  auto const found = checkpoint::find_checkpoint(path, how);
   std::string const model = path + "/model.safetensors";
   if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
   if (found.newest) {
@@ -211,6 +211,19 @@ EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
   if (fs::exists(model, code)) return model;
   refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
   return {};
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
+  return detail::model_at(given, checkpoint::check::checksums, log);
+}
+
+EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
+  // Each process of a job asks: one of them reads the whole model later, and tells what it finds.
+  std::string const path = detail::model_at(given, checkpoint::check::sizes, logger(severity::critical));
+  return detail::is_model_file(path) ? checkpoint::model_hyperparameters(path)
+                                     : checkpoint::read_manifest(path).hyperparameters;
 }
 
 EDL_INLINE checkpoint::manifest describe(job const& j, records const& r) {

@@ -13,6 +13,7 @@
 
 #include "edl/checkpoint/directory.hpp"
 #include "edl/checkpoint/model_file.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/train/metric_history.hpp"
@@ -50,10 +51,13 @@ inline std::string account(master::coordinator const& c) {
 inline std::string model_line(ended_job const& j) {
   master::job_progress const p = j.decisions.progress();
   std::string text = fmt::format("model: version {}", p.version);
-  if (j.of.what == command::train && j.seen.loss() != 0) text += fmt::format(", loss {:.4g}", j.seen.loss());
   auto const& e = j.seen.last_evaluation();
+  bool const measured =
+      std::ranges::find(e.metrics, "loss", &metric_values::value_type::first) != e.metrics.end();
+  if (j.of.what == command::train && j.seen.loss() != 0)
+    text += fmt::format(", loss {}{:.4g}", measured ? "in training " : "", j.seen.loss());
   if (e.records == 0) return text;
-  return text + fmt::format(", {} over {} records{}", numbers(e.metrics), e.records,
+  return text + fmt::format(", {} over {}{}", numbers(e.metrics), counted(e.records, "record"),
                             e.version == p.version ? "" : fmt::format(" at version {}", e.version));
 }
 
@@ -94,7 +98,8 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
     for (std::string const& word : settings_of(j.command)) words.push_back(word);
     lines.push_back(shell_line(words));
   }
-  if (j.of.checkpoint_dir.empty()) return lines;
+  // An early end stands in the checkpoints, and would be decided again at once.
+  if (j.of.checkpoint_dir.empty() || j.early) return lines;
   auto more = j.command;
   if (j.of.num_epochs > 0)
     more = with_flag(more, "num_epochs", std::to_string(std::int64_t{2} * j.of.num_epochs));
@@ -149,7 +154,7 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, progress_view::t
                            : of.what == command::evaluate ? "evaluated"
                                                           : "predicted";
   std::vector<std::string> lines{
-      fmt::format("{} {} records in {}{}", what, done, clock_text(seconds),
+      fmt::format("{} {} in {}{}", what, counted(done, "record"), clock_text(seconds),
                   seconds >= 0.001 ? fmt::format(", {:.0f} records/s", double(done) / seconds) : "")};
   if (std::string const account = detail::account(j.decisions); !account.empty()) lines.push_back(account);
   lines.push_back(detail::model_line(j));
@@ -176,14 +181,15 @@ EDL_INLINE std::vector<std::string> dry_run_report(ended_job const& j) {
   std::uint64_t const version = checkpoint::model_version(exported);
   std::error_code unknown;
   auto const& e = j.seen.last_evaluation();
-  std::vector<std::string> lines{"dry run: everything works, and nothing is kept",
-                                 fmt::format("  data: {} records read of {}",
-                                             j.decisions.progress().done.records_done, of.training_data),
-                                 fmt::format("  step: {} made, in minibatches of at most {}",
-                                             j.decisions.progress().version, of.minibatch_size)};
+  std::vector<std::string> lines{
+      "dry run: everything works, and nothing is kept",
+      fmt::format("  data: {} read of {}", counted(j.decisions.progress().done.records_done, "record"),
+                  of.training_data),
+      fmt::format("  step: {} made, in minibatches of at most {}", j.decisions.progress().version,
+                  of.minibatch_size)};
   if (j.seen.loss() != 0) lines.back() += fmt::format(", loss {:.4g}", j.seen.loss());
-  lines.push_back(fmt::format("  evaluation: {} over {} records of {}", detail::numbers(e.metrics), e.records,
-                              of.validation_data));
+  lines.push_back(fmt::format("  evaluation: {} over {} of {}", detail::numbers(e.metrics),
+                              counted(e.records, "record"), of.validation_data));
   lines.push_back(fmt::format("  checkpoint: version {} written and read",
                               std::filesystem::path(*found.newest).filename().native().substr(8)));
   lines.push_back(fmt::format("  exported model: version {}, {} bytes", version,

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,7 @@ class session {
     std::map<data::source const*, std::unique_ptr<data::loader>> loaders;
   };
 
+  void tell_damage(data::batch const& b);
   lane& here() { return lanes_[turn_]; }
   int loader_threads() const;
   data::loader& loader_of(lane& in, assignment const& a);
@@ -155,6 +157,7 @@ class session {
 
   progress seen_;
   std::function<bool()> stopping_;
+  std::set<std::string> told_damage_;
 };
 
 }  // namespace edl::worker

@@ -20,6 +20,8 @@ inline constexpr int most_stale_retries = 64;  // ElasticDL's DEFAULT_MAX_MINIBA
 inline constexpr auto poll_interval = std::chrono::milliseconds(100),
                       first_pause = std::chrono::milliseconds(5);
 
+inline constexpr std::size_t most_told = 100;  // damaged records, with a line for each
+
 /// A pass over a minibatch, for others to see.
 struct seen_pass {
   explicit seen_pass(progress& of) : shown(of) { ++shown.position; }
@@ -251,10 +253,19 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
   ++l.next;
   if (b.skipped > 0) {
     l.skipped += std::uint64_t(b.skipped);
-    log_.warning(fmt::format("{}: {} damaged records among {} to {} are left out", l.task.shard_name,
-                             b.skipped, l.task.begin, l.task.end));
+    tell_damage(b);
   }
   if (l.next >= l.until) end({});
+}
+
+// Each once: the same record comes in every epoch.
+EDL_INLINE void session::tell_damage(data::batch const& b) {
+  for (std::string const& why : b.damage) {
+    if (told_damage_.size() > detail::most_told || !told_damage_.insert(why).second) continue;
+    log_.warning(told_damage_.size() > detail::most_told
+                     ? "more damaged records are left out: the account at the end counts them"
+                     : why + "; it is left out");
+  }
 }
 
 // The newest variables, and with them the rows that the minibatch needs.

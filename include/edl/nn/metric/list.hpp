@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "edl/core/error.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/nn/metric/metric.hpp"
@@ -15,7 +17,7 @@ namespace edl {
 
 /// The metrics of a model, `using metrics = edl::metrics<edl::accuracy, edl::top_k<5>>`, as one: their totals
 /// stand one after the other and merge by addition. May be empty. Whether they are metrics is checked where
-/// they are a model's, so that what one lacks is said.
+/// they are a model's, so that what one lacks is said. What one throws becomes an error that names it.
 template <class... M>
 struct metrics {
   static constexpr std::size_t totals = (std::size_t(M::totals) + ... + std::size_t(0));
@@ -33,7 +35,7 @@ struct metrics {
                      std::span<Label const> labels, double loss) {
     std::size_t at = 0;
     [[maybe_unused]] auto const add = [&]<class One>() {
-      One::update(sums.subspan(at, One::totals), output, batch, outputs, labels, loss);
+      named<One>([&] { One::update(sums.subspan(at, One::totals), output, batch, outputs, labels, loss); });
       at += One::totals;
     };
     (add.template operator()<M>(), ...);
@@ -45,14 +47,25 @@ struct metrics {
     std::size_t at = 0;
     [[maybe_unused]] auto const add = [&]<class One>() {
       auto const own = sums.subspan(at, One::totals);
-      if constexpr (requires { One::values(own); })
-        for (auto& each : One::values(own)) all.push_back(std::move(each));
-      else
-        all.emplace_back(std::string(One::name), double(One::value(own)));
+      named<One>([&] {
+        if constexpr (requires { One::values(own); })
+          for (auto& each : One::values(own)) all.push_back(std::move(each));
+        else
+          all.emplace_back(std::string(One::name), double(One::value(own)));
+      });
       at += One::totals;
     };
     (add.template operator()<M>(), ...);
     return all;
+  }
+
+ private:
+  /// What a metric throws tells which one it is.
+  template <class One>
+  static void named(auto const& call) try {
+    call();
+  } catch (std::exception const& e) {
+    throw error("metric '" + std::string(One::name) + "' of the model: " + e.what());
   }
 };
 
