@@ -254,3 +254,24 @@ TEST_CASE(
     CHECK(e.version_reached({50}, start) == judged);
   }
 }
+
+TEST_CASE("a version that is held is evaluated once, also when those before it and behind it are dropped") {
+  auto e = service({.judged = true});
+  for (std::uint64_t version : {50, 60, 70}) CHECK(e.version_reached({version}, start));
+  CHECK(e.lease(0, 1, start)->of.version == 50);
+  e.forget_unless([](std::uint64_t version) { return version == 60; });
+  CHECK(e.pending() == 1);
+  CHECK_FALSE(e.version_reached({60}, start));  // the next world begins with it, and tells it again
+  CHECK_FALSE(e.version_reached({50}, start));
+  CHECK(e.version_reached({70}, start));
+  for (std::uint64_t version : {60, 70}) {
+    CHECK(work(e) == 3);
+    REQUIRE(e.take_result()->of.version == version);
+    // While it is judged it is held as well.
+    e.forget_unless([&](std::uint64_t held) { return held == version; });
+    CHECK_FALSE(e.version_reached({version}, start));
+    CHECK(e.judged(version));
+    if (version == 60) CHECK(e.version_reached({70}, start));  // nobody had it any more
+  }
+  CHECK(e.idle());
+}
