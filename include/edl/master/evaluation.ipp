@@ -71,9 +71,10 @@ EDL_INLINE bool evaluation::holds(std::uint64_t lease, std::uint32_t worker,
 EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> const& sums, time_point now) {
   if (!active_) return false;
   if (active_->reported && sums.size() != active_->totals.size())
-    throw data_error(
-        fmt::format("{} sums of metrics where other tasks report {}: all workers must run one program",
-                    sums.size(), active_->totals.size()));
+    throw data_error(fmt::format(
+        "{} sums of metrics where other tasks report {}: all workers must run one program, and in "
+        "a lower --precision all compute on processors or all on GPUs (--device=cpu, cuda)",
+        sums.size(), active_->totals.size()));
   auto const key = active_->queue.key_of(lease);
   if (!key || !active_->queue.complete(lease, now)) return false;
   active_->reported = true;
