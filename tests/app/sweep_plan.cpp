@@ -114,6 +114,10 @@ TEST_CASE("what cannot be searched is refused") {
     CHECK(refusal({.random = {r}, .trials = 2, .steps = 8}) != "accepted");
   for (char const* g : {"rate=,", "rate=0.1,,0.2", "rate=,0.1", "rate=0.1,"})
     CHECK(refusal({.grid = {g}, .steps = 8}).find("a value is empty") != std::string::npos);
+  CHECK(refusal({.grid = {"rate=0.1;0.2"}, .steps = 8}) ==
+        "--grid=rate=0.1;0.2: no name and no value may have a ';'; give --grid once for each hyperparameter");
+  CHECK(refusal({.random = {"rate;x=0:1"}, .trials = 2, .steps = 8}).find("may have a ';'") !=
+        std::string::npos);
   CHECK(refusal({.random = {"rate=0:1"}, .trials = 10'001, .steps = 8}).find("at most") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}}).find("--max_step") != std::string::npos);
   CHECK(refusal({.grid = {"rate=0.1"}, .steps = 8, .halving = 1}).find("--halving=1") != std::string::npos);
@@ -156,7 +160,7 @@ TEST_CASE("each round goes on with the best, ties with the first, and never with
 TEST_CASE("the best is one of the longest runs, and the table begins with it") {
   auto all = after(100, {0.5, 0.99, 0.7});
   all[2].steps = 400;
-  all.push_back({{{"rate", "0.5"}}, 400, {}, "it ran\nout of memory"});
+  all.push_back({{{"rate", "0.5"}}, 400, {}, "it ran\nout of memory", 3});
   CHECK(best_of(all, by) == 2);
   CHECK(table_of(all, by).find("    2       400") != std::string::npos);
   CHECK(table_of(all, by).find("failed") != std::string::npos);
@@ -172,9 +176,13 @@ TEST_CASE("the best is one of the longest runs, and the table begins with it") {
   CHECK(again[3].values == all[3].values);
   CHECK(again[3].failure == "it ran out of memory");
   CHECK(again[1].failure.empty());
+  CHECK(again[3].attempt == 3);
+  CHECK(again[1].attempt == 0);
   for (char const* text :
        {"", "{}", "[]", R"({"trials": [{}]})", R"({"trials": [{"hyperparameters": 1}]})",
         R"({"sweep": "", "trials": [{"hyperparameters": "x", "steps": 1, "value": 1}]})",
-        R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": -1, "value": 1}]})"})
+        R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": -1, "value": 1}]})",
+        R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": 1, "value": 1, "attempt": -1}]})",
+        R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": 1, "value": 1, "attempt": 10001}]})"})
     CHECK_THROWS_WITH_AS(list_from_json(text, "list"), doctest::Contains("list"), error);
 }

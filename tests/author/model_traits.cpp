@@ -81,6 +81,25 @@ struct schedule_is_a_function {
   static void feed(edl::example const&, edl::sample<schedule_is_a_function>&, edl::mode) {}
 };
 
+/// Names that others misspell members as are its helpers'.
+struct has_helpers {
+  static constexpr float learning_rate = 0.1f, lr = 0.2f;
+  static constexpr auto network = some_network;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static constexpr edl::sgd optimizer{.learning_rate = learning_rate};
+  static int init() { return 0; }
+  static float predict(float x) { return x; }
+  static void feed(edl::example const&, edl::sample<has_helpers>&, edl::mode) {}
+};
+
+struct scheduled_by_helper {
+  static constexpr double learning_rate = 0.1;
+  static constexpr auto network = some_network;
+  static constexpr edl::nn::softmax_cross_entropy loss{};
+  static float schedule(std::uint64_t) { return float(learning_rate); }
+  static void feed(edl::example const&, edl::sample<scheduled_by_helper>&, edl::mode) {}
+};
+
 // A user's own metric and loss, as plain as they can be.
 struct count_samples {
   static constexpr char const* name = "samples";
@@ -123,6 +142,7 @@ static_assert(std::same_as<traits<own_parts>::loss_type, own_loss>);
 
 static_assert(edl::is_whole<smallest> && edl::is_whole<regression> && edl::is_whole<everything>);
 static_assert(edl::is_whole<schedule_is_a_function> && edl::is_whole<own_parts>);
+static_assert(edl::is_whole<has_helpers> && edl::is_whole<scheduled_by_helper>);
 
 // Members are found by name, whatever they are; what they are is another question.
 struct wrong {

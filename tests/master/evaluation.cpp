@@ -120,7 +120,13 @@ TEST_CASE("sums of another number are an error, and the task stays leased") {
   e.version_reached({1}, start);
   auto const a = e.lease(1, 1, start), b = e.lease(1, 1, start);
   CHECK(e.complete(a->task.id, {1, 2}, start));
-  CHECK_THROWS_AS(e.complete(b->task.id, {1}, start), edl::data_error);
+  // As of a processor, which measures twice in a lower precision, and of a GPU.
+  CHECK_THROWS_WITH_AS(
+      e.complete(b->task.id, {1}, start),
+      doctest::Contains("1 sums of metrics where other tasks report 2: all workers must run one "
+                        "program, and in a lower --precision all compute on processors or all on "
+                        "GPUs"),
+      edl::data_error);
   CHECK(e.holds(b->task.id, 1, 1));
   CHECK(e.complete(b->task.id, {1, 2}, start));
 }
@@ -254,4 +260,25 @@ TEST_CASE(
     CHECK(e.idle());
     CHECK(e.version_reached({50}, start) == judged);
   }
+}
+
+TEST_CASE("a version that is held is evaluated once, also when those before it and behind it are dropped") {
+  auto e = service({.judged = true});
+  for (std::uint64_t version : {50, 60, 70}) CHECK(e.version_reached({version}, start));
+  CHECK(e.lease(0, 1, start)->of.version == 50);
+  e.forget_unless([](std::uint64_t version) { return version == 60; });
+  CHECK(e.pending() == 1);
+  CHECK_FALSE(e.version_reached({60}, start));  // the next world begins with it, and tells it again
+  CHECK_FALSE(e.version_reached({50}, start));
+  CHECK(e.version_reached({70}, start));
+  for (std::uint64_t version : {60, 70}) {
+    CHECK(work(e) == 3);
+    REQUIRE(e.take_result()->of.version == version);
+    // While it is judged it is held as well.
+    e.forget_unless([&](std::uint64_t held) { return held == version; });
+    CHECK_FALSE(e.version_reached({version}, start));
+    CHECK(e.judged(version));
+    if (version == 60) CHECK(e.version_reached({70}, start));  // nobody had it any more
+  }
+  CHECK(e.idle());
 }

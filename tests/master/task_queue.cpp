@@ -449,3 +449,13 @@ TEST_CASE("halted: nothing is leased any more, and what has been begun stays as 
     CHECK(again->applied == 1);
   }
 }
+
+TEST_CASE("counters of epochs are added up") {
+  auto const all = sum_of({{0, {1, 2, 30, 4, 5}}, {7, {10, 20, 300, 40, 50}}});
+  CHECK(all.tasks_done == 11);
+  CHECK(all.tasks_skipped == 22);
+  CHECK(all.records_done == 330);
+  CHECK(all.records_skipped == 44);
+  CHECK(all.minibatches_done == 55);
+  CHECK(sum_of({}).records_done == 0);
+}

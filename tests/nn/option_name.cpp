@@ -18,6 +18,7 @@ static_assert(sizeof(nn::called<nn::option::kernel>) == 1);
 static_assert(nn::conv2d{.filters = 2, .stride = 3}.kernel == edl::extent(1) &&
               nn::conv2d{.filters = 2, .kernel = {1, 3}, .use_bias = false}.kernel == edl::extent(1, 3));
 static_assert(nn::max_pool{}.window == edl::extent(2) && nn::dropout{.rate = 0.25f}.rate.is_in(0.25f, 0.26f));
+static_assert(sizeof(nn::no_activation) == 1 && nn::dense{.units = 3, .float32 = true}.float32);
 static_assert(nn::batch_norm{.scale = false}.epsilon == 1e-3f);
 static_assert(edl::sgd{.momentum = 0.9f}.learning_rate == 0.01f && edl::optimizer<edl::sgd>);
 static_assert(edl::adamw{.learning_rate = 2}.as_adam().learning_rate == 2);

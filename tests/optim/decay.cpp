@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "edl/core/error.hpp"
+#include "edl/optim/moving_average.hpp"
 #include "edl/optim/optimizers.hpp"
+#include "edl/optim/rated_rule.hpp"
 #include "optim/check.hpp"
 
 namespace {
@@ -47,16 +50,19 @@ struct run {
   }
 };
 
-/// Biases get the bits of an optimiser without decay, all else those of one that decays everything.
+bool is_bias(std::size_t i) { return (i >= 100 && i < 124) || i >= 160; }
+
+/// What is spared gets the bits of an optimiser without decay, all else those of one that decays everything.
 template <class Optimizer>
-void spares(Optimizer decays_all, Optimizer spares_some, Optimizer decays_none) {
+void spares(Optimizer decays_all, Optimizer spares_some, Optimizer decays_none,
+            bool (*spared)(std::size_t) = is_bias) {
   auto const make = [&](Optimizer const& o) { return edl::rule(o, edl::constant_rate{0.03f}, layout()); };
   auto const all = make(decays_all), some = make(spares_some), none = make(decays_none);
   run const with(all, {166}), without(none, {166}), whole(some, {166});
   REQUIRE(!check::same_bits(with.weights, without.weights));
   for (std::size_t i = 0; i < 166; ++i) {
-    bool const bias = (i >= 100 && i < 124) || i >= 160;
-    REQUIRE(whole.weights[i] == (bias ? without : with).weights[i]);
+    CAPTURE(i);
+    REQUIRE(whole.weights[i] == (spared(i) ? without : with).weights[i]);
   }
   for (std::vector<std::size_t> const& ends : std::vector<std::vector<std::size_t>>{
            {16, 96, 112, 166}, {1, 100, 100, 101, 123, 124, 125, 159, 160, 161, 166}, {105, 162, 166}}) {
@@ -86,6 +92,66 @@ TEST_CASE("an optimiser may spare biases, with the same bits for any ranges") {
   spares<edl::adagrad>({.weight_decay = 0.5f}, {.weight_decay = 0.5f, .decay_biases = false}, {});
   spares<edl::lookahead<edl::adamw>>({.every = 3}, {.of = {.decay_biases = false}, .every = 3},
                                      {.of = {.weight_decay = 0}, .every = 3});
+}
+
+TEST_CASE("an optimiser may spare what names say, beside biases or not, with the same bits for any ranges") {
+  auto const norms = [](std::size_t i) { return i >= 110 && i < 124; };
+  spares<edl::sgd>({.weight_decay = 0.5f},
+                   {.weight_decay = 0.5f, .exclude_from_weight_decay = "*/gamma,*/beta"}, {}, norms);
+  auto const kernel = [](std::size_t i) { return i < 100; };
+  spares<edl::sgd>({.momentum = 0.9f, .weight_decay = 0.5f},
+                   {.momentum = 0.9f, .weight_decay = 0.5f, .exclude_from_weight_decay = "dense/kernel"},
+                   {.momentum = 0.9f}, kernel);
+  auto const gru_and_biases = [](std::size_t i) { return i >= 100; };
+  constexpr std::string_view gru = "gru/kernel";
+  spares<edl::adam>({.weight_decay = 0.5f},
+                    {.weight_decay = 0.5f, .decay_biases = false, .exclude_from_weight_decay = gru}, {},
+                    gru_and_biases);
+  spares<edl::adamw>({}, {.exclude_from_weight_decay = "*/gamma,*/beta"}, {.weight_decay = 0}, norms);
+  spares<edl::rmsprop>({.weight_decay = 0.5f},
+                       {.weight_decay = 0.5f, .exclude_from_weight_decay = "dense/k*"}, {}, kernel);
+  spares<edl::lion>({.weight_decay = 0.5f}, {.weight_decay = 0.5f, .exclude_from_weight_decay = "dense/k*"},
+                    {}, kernel);
+  spares<edl::adagrad>({.weight_decay = 0.5f},
+                       {.weight_decay = 0.5f, .exclude_from_weight_decay = "dense/k*"}, {}, kernel);
+  spares<edl::lookahead<edl::adamw>>({.every = 3},
+                                     {.of = {.exclude_from_weight_decay = "layer_norm*"}, .every = 3},
+                                     {.of = {.weight_decay = 0}, .every = 3}, norms);
+}
+
+TEST_CASE("a name that is excluded from decay is one of a variable or table that is trained") {
+  edl::parameter_layout of = layout();
+  of.tables = {{"users", 3}};
+  auto const check = [&](std::string_view names) {
+    edl::rule(edl::lookahead<edl::adamw>{.of = {.exclude_from_weight_decay = names}},
+              edl::constant_rate{0.1f}, of)
+        .check(of);
+  };
+  CHECK_NOTHROW(check(""));
+  CHECK_NOTHROW(check("*/gamma,users"));
+  CHECK_THROWS_WITH_AS(
+      check("users,dense/kernal"),
+      "exclude_from_weight_decay of the model's optimizer: 'dense/kernal' matches no variable or "
+      "table that is trained; did you mean dense/kernel?",
+      edl::error);
+  CHECK_THROWS_AS(check("batch_norm/moving_mean"), edl::error);  // it is carried, and never decays
+}
+
+TEST_CASE("a table that is excluded has a rule without decay, others have the rule itself") {
+  edl::parameter_layout of = layout();
+  of.tables = {{"users", 3}, {"items", 3}};
+  edl::sgd const o{.weight_decay = 0.5f, .exclude_from_weight_decay = "items"};
+  edl::rule const rule(o, edl::constant_rate{0.5f}, of);
+  edl::rated_rule const rated(rule, {});
+  edl::moving_average const averaged(rated, 0.5);
+  CHECK(&averaged.of_table(0) == &rule);
+  std::vector<float> row(3, 4.0f);
+  averaged.of_table(1).apply(row, std::vector<float>(3, 0.0f), {}, 0.5f, 0);
+  CHECK(row == std::vector<float>(3, 4.0f));
+  averaged.of_table(0).apply(row, std::vector<float>(3, 0.0f), {}, 0.5f, 0);
+  CHECK(row == std::vector<float>(3, 3.0f));
+  edl::rule const no_decay(edl::sgd{.exclude_from_weight_decay = "items"}, edl::constant_rate{0.5f}, of);
+  CHECK(&no_decay.of_table(1) == &no_decay);
 }
 
 TEST_CASE("without a gradient a bias stays, and a kernel shrinks") {

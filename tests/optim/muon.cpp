@@ -113,7 +113,9 @@ TEST_CASE("muon: what is no matrix is trained by AdamW, bit by bit") {
 TEST_CASE("muon: matrices are whole in any range, and biases are spared") {
   whole::same_however_cut(muon{.weight_decay = 0.1f});
   whole::same_however_cut(edl::lookahead<muon>{.every = 3});
-  whole::spares_biases<muon>({.weight_decay = 0.1f}, {.weight_decay = 0.1f, .decay_biases = false}, {});
+  whole::spares<muon>({.weight_decay = 0.1f}, {.weight_decay = 0.1f, .decay_biases = false}, {});
+  whole::spares<muon>({.weight_decay = 0.1f}, {.weight_decay = 0.1f, .exclude_from_weight_decay = "dense/k*"},
+                      {}, [](std::size_t i) { return i < 2700; });
 }
 
 TEST_CASE("muon: a name that no variable has is refused") {

@@ -91,16 +91,19 @@ void same_however_cut(Optimizer const& o) {
   CHECK(some[2700] != all[2700]);
 }
 
-/// Biases have the bits of an optimiser without decay, all else those of one that decays everything.
+inline bool is_bias(std::size_t i) { return (i >= 2700 && i < 2737) || i >= 2863; }
+
+/// What is spared has the bits of an optimiser without decay, all else those of one that decays everything.
 template <class Optimizer>
-void spares_biases(Optimizer decays_all, Optimizer spares_some, Optimizer decays_none) {
+void spares(Optimizer decays_all, Optimizer spares_some, Optimizer decays_none,
+            bool (*spared)(std::size_t) = is_bias) {
   auto const run = [](Optimizer const& o) {
     return trained(edl::rule(o, edl::constant_rate{0.03f}, layout()), {2869});
   };
   auto const with = run(decays_all), some = run(spares_some), without = run(decays_none);
   for (std::size_t i = 0; i < 2869; ++i) {
-    bool const bias = (i >= 2700 && i < 2737) || i >= 2863;
-    REQUIRE(some[i] == (bias ? without : with)[i]);
+    CAPTURE(i);
+    REQUIRE(some[i] == (spared(i) ? without : with)[i]);
     REQUIRE(with[i] != without[i]);
   }
 }

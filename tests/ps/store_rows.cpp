@@ -88,6 +88,22 @@ TEST_CASE("rows of a table have the rate that is the table's") {
   }
 }
 
+TEST_CASE("rows of a table that is excluded from weight decay do not shrink") {
+  for (bool const excluded : {false, true}) {
+    edl::rule const rule(edl::sgd{.weight_decay = 0.5f, .exclude_from_weight_decay = excluded ? "words" : ""},
+                         edl::constant_rate{0.5f}, layout);
+    store s({.layout = layout,
+             .elements = {0, 6},
+             .slots = {0, 4096},
+             .tables = {from_zero},
+             .rule = rule,
+             .when = at_once});
+    push(s, of(0), {1}, 2);
+    push(s, of(1), {1}, 0);
+    CHECK(row(s, 1) == (excluded ? -1.0f : -0.75f));
+  }
+}
+
 TEST_CASE("minibatches that are a step together give rows their mean, over those without the row, too") {
   store s = make(pairs);
   CHECK(push(s, of(0), {1, 2}, 1).version == 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// rejects: edl::nn::dense.* has no non-static data member named .activation
+// rejects: edl::nn::dense.* has no non-static data member named .groups
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;
 
 struct net {
   static constexpr auto network =
-      nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2, .activation = 1});
+      nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2, .groups = 1});
   static constexpr nn::softmax_cross_entropy loss{};
   static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
     into.features = record.floats("x");

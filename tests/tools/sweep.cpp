@@ -199,6 +199,48 @@ TEST_CASE("a job that fails, cannot start or is deleted is a row that says so, a
   CHECK_FALSE(has(again.log(), "s-3"));
 }
 
+TEST_CASE("a trial that fails in a later round begins anew in an empty folder, from the first round") {
+  sweeper s;
+  lines const line = s.line({"--grid=rate=0.1,0.2", "--parallel=2", "--halving=2", "--first_steps=24",
+                             "--checkpoint_dir=/out/s", "--volume=claim_name=c,mount_path=/out"});
+  auto const command = [&](char const* name) {
+    return s.cluster.get(s.master(name))["spec"]["containers"][0].dump();
+  };
+  {
+    job::run sweep(line, s.with());
+    REQUIRE(sweep.says("job s-1 is submitted"));
+    s.end_well("s-0", 0.5);
+    s.end_well("s-1", 0.9);
+    REQUIRE(sweep.says("job s-1 is submitted", 2));
+    CHECK(has(command("s-1"), "--checkpoint_dir=/out/s/trial-1\""));
+    s.set_phase("s-1", "Failed", {{"terminated", {{"exitCode", 137}, {"reason", "OOMKilled"}}}});
+    CHECK(sweep.wait() == 0);
+  }
+  job::run again(line, s.with());
+  CAPTURE(again.log());
+  REQUIRE(again.says("job s-1 is submitted"));
+  CHECK(has(command("s-1"), "--max_step=24"));
+  CHECK(has(command("s-1"), "--checkpoint_dir=/out/s/trial-1-attempt-1\""));
+  s.end_well("s-1", 0.8);
+  REQUIRE(again.says("job s-1 is submitted", 2));
+  CHECK(has(command("s-1"), "--max_step=48"));
+  CHECK(has(command("s-1"), "--checkpoint_dir=/out/s/trial-1-attempt-1\""));
+  s.end_well("s-1", 0.95);
+  CHECK(again.wait() == 0);
+  CHECK(has(again.log(), "its model: /out/s/trial-1-attempt-1/best"));
+  CHECK(s.trials()[1].attempt == 1);
+}
+
+TEST_CASE("a directory that cannot be made is told with its flag, before any job is submitted") {
+  sweeper s;
+  std::ofstream(s.dir / "file") << "no directory";
+  auto const refused = s.edl(s.line({three, "--output=" + s.dir / "file/sweep"}));
+  CHECK(refused.code == 2);
+  CHECK(has(refused.text, "--output=" + s.dir / "file/sweep" +
+                              ": this directory cannot be made: Not a directory; name one that can be"));
+  CHECK(s.names("pods").empty());
+}
+
 TEST_CASE("where every trial fails, so does the sweep; a metric that is not the model's is named") {
   sweeper s;
   job::run sweep(s.line({"--grid=rate=0.1", "--by=auc"}), s.with());

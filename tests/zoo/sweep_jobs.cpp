@@ -45,7 +45,7 @@ TEST_CASE("each trial is a job with its values, its folder and a name of its own
   CHECK(s.all.size() == 6);
   CHECK(s.parallel == 7);
   CHECK(s.output == "rates");
-  submission const job = job_of(s, 4, 0);
+  submission const job = job_of(s, 4, {});
   CHECK(job.spec.name == "rates-4");
   CHECK(job.spec.num_workers == 3);
   for (char const* word :
@@ -57,31 +57,47 @@ TEST_CASE("each trial is a job with its values, its folder and a name of its own
     CHECK_FALSE(word.starts_with("--parallel"));
   }
   // How they run is another matter than what they compute.
-  json object{{"metadata", {{"annotations", annotations_of(s, 4, 0)}}}};
-  CHECK(round_of(object, s, 4) == 0);
-  CHECK_FALSE(round_of(object, s, 3));
+  json object{{"metadata", {{"annotations", annotations_of(s, 4, {})}}}};
+  CHECK(turn_of(object, s, 4, 0) == trial_turn{});
+  CHECK_FALSE(turn_of(object, s, 3, 0));
   words const same{"--checkpoint_dir=/d/out/", "--volume=claim_name=c,mount_path=/d", "--set=width=8",
                    "--num_workers=3"};
   auto const with = [&](char const* more) {
     words all = same;
     all.push_back(more);
-    return round_of(object, read_sweep(line(all)), 4).has_value();
+    return turn_of(object, read_sweep(line(all)), 4, 0).has_value();
   };
   CHECK(with("--worker_resource_request=cpu=2,memory=8Gi"));
   CHECK(with("--request_timeout=3"));
   CHECK_FALSE(with("--minibatch_size=7"));
-  CHECK_FALSE(round_of(json{{"metadata", json::object()}}, s, 4));
+  CHECK_FALSE(turn_of(json{{"metadata", json::object()}}, s, 4, 3));
 }
 
 TEST_CASE("each round is a job of its own, which goes on under the trial's name in its folder") {
   cluster_sweep const s = read_sweep(line({"--halving=2", "--checkpoint_dir=/d/out"}));
   CHECK(s.rounds == std::vector<std::uint64_t>{100, 200, 400, 800});
-  submission const job = job_of(s, 5, 2);
+  submission const job = job_of(s, 5, {.round = 2});
   CHECK(job.spec.name == "rates-5");
   CHECK(says(job, "--max_step=400"));
   CHECK(says(job, "--checkpoint_dir=/d/out/trial-5"));
-  for (std::size_t round : {0, 3})
-    CHECK(round_of(json{{"metadata", {{"annotations", annotations_of(s, 5, round)}}}}, s, 5) == round);
+  for (std::size_t round : {0, 3}) {
+    trial_turn const turn{.round = round};
+    CHECK(turn_of(json{{"metadata", {{"annotations", annotations_of(s, 5, turn)}}}}, s, 5, 0) == turn);
+  }
+}
+
+TEST_CASE("a trial that begins anew does so in a folder without the checkpoints of its later rounds") {
+  cluster_sweep const s = read_sweep(line({"--halving=2", "--checkpoint_dir=/d/out"}));
+  CHECK(folder_of(s, 5, 0) == "/d/out/trial-5");
+  submission const job = job_of(s, 5, {.round = 1, .attempt = 2});
+  CHECK(job.spec.name == "rates-5");
+  CHECK(says(job, "--max_step=200"));
+  CHECK(says(job, "--checkpoint_dir=/d/out/trial-5-attempt-2"));
+  trial_turn const turn{.round = 1, .attempt = 2};
+  json const object{{"metadata", {{"annotations", annotations_of(s, 5, turn)}}}};
+  CHECK(turn_of(object, s, 5, 2) == turn);
+  CHECK(turn_of(object, s, 5, 4) == turn);
+  CHECK_FALSE(turn_of(object, s, 5, 1));
 }
 
 TEST_CASE("one image is built for all jobs") {
@@ -90,7 +106,7 @@ TEST_CASE("one image is built for all jobs") {
        "--training_data=/d/a", "--validation_split=0.1", "--by=loss", "--max_step=8", "--grid=rate=1,2"});
   REQUIRE(s.base.build);
   CHECK(s.base.spec.image.starts_with("r.example.com/p/rates:"));
-  submission const job = job_of(s, 1, 0);
+  submission const job = job_of(s, 1, {});
   CHECK(job.spec.image == s.base.spec.image);
   CHECK_FALSE(job.build);
 }
@@ -104,7 +120,7 @@ TEST_CASE("a file may say all of it, also a list of what is searched") {
   CHECK(s.all.size() == 4);
   CHECK(s.parallel == 2);
   CHECK_FALSE(s.by.higher);
-  for (std::string const& word : commanded(job_of(s, 0, 0))) CHECK_FALSE(word.starts_with("--file"));
+  for (std::string const& word : commanded(job_of(s, 0, {}))) CHECK_FALSE(word.starts_with("--file"));
 }
 
 TEST_CASE("whole numbers are drawn where the line asks for them") {
@@ -119,7 +135,18 @@ TEST_CASE("a sweep that cannot be is refused with the way out") {
   auto const refused = [](words const& more) { return refusal([&] { read_sweep(line(more)); }); };
   CHECK(refused({}) == "accepted");
   CHECK(has(refused({"--halving=2"}), "--checkpoint_dir"));
-  CHECK(has(refused({"--save_best=loss"}), "unknown flag"));
+  for (char const* name : {"save_best", "keep_checkpoint_max"}) {
+    std::string const flag = std::string("--") + name;
+    CHECK(refused({flag + "=1"}) == flag + " is set by the sweep, for each trial; leave it out");
+  }
+  CHECK(has(refused({"--early_stopping=loss"}), "--early_stopping is not for a sweep"));
+  CHECK(has(refused({"--yaml=-"}), "--yaml is not for a sweep; --dry_run"));
+  for (char const* flag : {"--wait", "--follow", "--detach", "--start_timeout=3"})
+    CHECK(has(refused({flag}), "is about one job that somebody waits for"));
+  CHECK(has(refused({"--paralel=3"}), "did you mean --parallel?"));
+  support::scratch const dir;
+  std::ofstream(dir / "job.yaml") << "save_best: loss\n";
+  CHECK(has(refused({"--file=" + dir / "job.yaml"}), "--save_best is set by the sweep"));
   CHECK(has(refused({"--halving=1", "--checkpoint_dir=/d"}), "--halving=1"));
   CHECK(has(refused({"--random=x=1:2:odd", "--trials=2"}), ":whole"));
   CHECK(has(refused({"--parallel=0"}), "--parallel=0"));

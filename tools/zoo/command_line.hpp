@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,18 +13,22 @@ namespace edl::tool {
 
 using cli::words, cli::flag, cli::split, cli::describe, cli::parse_truth;
 
+/// Why a command has no flag of this name, behind "--name "; empty: for no reason that is known.
+using reason_of_flag = std::function<std::string(std::string const& name)>;
+
 /// A command line of this tool.
 class command_line : public cli::command_line {
  public:
   /// `command` stands in messages: "train". Arguments that are no flags: at least `least`, at most `most`,
-  /// and `what` they are. Throws usage_error.
+  /// and `what` they are. `why_unknown` as in cli::grammar. Throws usage_error.
   command_line(std::string command, std::vector<flag> known, words const& line, std::size_t least = 0,
-               std::size_t most = 0, std::string what = {})
+               std::size_t most = 0, std::string what = {}, reason_of_flag why_unknown = {})
       : cli::command_line({.command = "edl " + command,
                            .flags = std::move(known),
                            .least = least,
                            .most = most,
-                           .arguments = std::move(what)},
+                           .arguments = std::move(what),
+                           .why_unknown = std::move(why_unknown)},
                           line),
         command_(std::move(command)) {}
 

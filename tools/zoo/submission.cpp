@@ -38,7 +38,8 @@ std::string flag_text(std::string const& where, json const& v, bool in_list = fa
 }
 
 /// The flags of a job's file that the command line does not give, as words. `text`: the file's.
-words of_file(std::vector<flag> const& known, std::string const& text, command_line const& given) {
+words of_file(std::vector<flag> const& known, std::string const& text, command_line const& given,
+              reason_of_flag const& why_unknown = {}) {
   std::string const origin = "--file=" + given.text("file");
   json const content = from_yaml(text, origin);
   if (!content.is_object())
@@ -55,7 +56,7 @@ words of_file(std::vector<flag> const& known, std::string const& text, command_l
       one.push_back("--" + name + "=" + (whole ? v.dump() : flag_text(origin + ": " + name, v)));
     if (one.empty()) continue;
     try {
-      command_line const read(given.command(), known, one);
+      command_line const read(given.command(), known, one, 0, 0, {}, why_unknown);
       for (auto const& [own, text_of_it] : read.in_order()) {
         if (own == "file") throw usage_error("--file: a file names no other file");
         if (!given.given(own)) all.push_back("--" + own + "=" + text_of_it);
@@ -222,10 +223,11 @@ bool relaunches(std::string const& aux_params) {
   return yes;
 }
 
-command_line read_with_file(std::string const& command, std::vector<flag> const& known, words line) {
-  command_line given(command, known, line);
+command_line read_with_file(std::string const& command, std::vector<flag> const& known, words line,
+                            reason_of_flag const& why_unknown) {
+  command_line given(command, known, line, 0, 0, {}, why_unknown);
   if (!given.given("file")) return given;
-  words const more = of_file(known, read_small_file("--file", given.text("file")), given);
+  words const more = of_file(known, read_small_file("--file", given.text("file")), given, why_unknown);
   line.insert(line.end(), more.begin(), more.end());
   return command_line(command, known, line);
 }

@@ -31,8 +31,9 @@ submission read_submission(std::string const& command, words const& line, std::s
 
 /// A command line whose -f may name a YAML or JSON file with more of the flags, as `name: value`; what the
 /// line gives wins. Lists and maps are joined as the flags' texts are: {cpu: 1, memory: 1Gi}. Throws
-/// usage_error.
-command_line read_with_file(std::string const& command, std::vector<flag> const& known, words line);
+/// usage_error, which says `why_unknown` of a flag that the command does not have.
+command_line read_with_file(std::string const& command, std::vector<flag> const& known, words line,
+                            reason_of_flag const& why_unknown = {});
 
 /// "mnist.mnist_functional_api.custom_model", "zoo/mnist_functional_api.py", "dir/mnist_functional_api" and
 /// "mnist_functional_api": mnist_functional_api. Throws usage_error.

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <system_error>
 #include <utility>
 
 #include "change.hpp"
@@ -52,6 +52,15 @@ struct turn {
   std::string told{};  ///< what it waits for, as was said last
 };
 
+void make_directory(std::string const& output) {
+  std::error_code failure;
+  fs::create_directories(output, failure);
+  if (failure)
+    throw usage_error(
+        fmt::format("--output={}: this directory cannot be made: {}; name one that can be written to", output,
+                    failure.message()));
+}
+
 class sweep_run {
  public:
   sweep_run(cluster_sweep const& s, cluster& c, app::signals const& stop)
@@ -60,7 +69,7 @@ class sweep_run {
         stop_(stop),
         list_(s.output + "/sweep.json"),
         trials_(s.all),
-        lock_((fs::create_directories(s.output),
+        lock_((make_directory(s.output),
                checkpoint::lock_options{
                    .directory = s.output, .what = "--output=" + s.output, .job = "sweep " + s.name})) {
     if (fs::exists(list_)) go_on();
@@ -105,8 +114,11 @@ class sweep_run {
     trials_ = std::move(before.trials);
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       if (trials_[i].value || trials_[i].steps == 0) continue;
-      again_.insert(i);
+      // It runs again from the first round. Its folder may have the checkpoint of a later one, and only the
+      // cluster reaches that: so it gets another folder.
+      std::uint32_t const attempt = trials_[i].attempt + 1;
       trials_[i] = sweep_.all[i];
+      trials_[i].attempt = attempt;
     }
   }
 
@@ -174,13 +186,14 @@ class sweep_run {
   void submit(std::size_t i, std::size_t round, turn& t) {
     if (auto const pod = find(master_path(t))) return adopt(i, round, t, *pod);
     if (find_training_job(cluster_, t.job)) refuse_name(t);
-    submission s = job_of(sweep_, i, round);
+    trial_turn const now{round, trials_[i].attempt};
+    submission s = job_of(sweep_, i, now);
     s.spec.space = cluster_.space;
     s.spec.service_account = sweep_.base.spec.service_account;
     try {
       json const master = create_job(
           cluster_.api, s.spec, net::token::random().secret(),
-          {.note = note, .labels = labels_of(sweep_), .annotations = annotations_of(sweep_, i, round)});
+          {.note = note, .labels = labels_of(sweep_), .annotations = annotations_of(sweep_, i, now)});
       t.uid = text_at(master, "/metadata/uid");
     } catch (k8s::api_error const& bad) {
       bool const others =
@@ -197,23 +210,25 @@ class sweep_run {
   /// There is a master of this name. One of another round, and one whose trial has failed before, make room
   /// for another.
   void adopt(std::size_t i, std::size_t round, turn& t, json const& pod) {
-    auto const of = round_of(pod, sweep_, i);
+    std::uint32_t& attempt = trials_[i].attempt;
+    auto const of = turn_of(pod, sweep_, i, attempt);
     if (!of) refuse_name(t);
     using enum trial_state::kind;
     auto const is = state_of_trial(pod, sweep_.by).is;
     if (is == leaving) return await_name(t);
-    if (*of != round) {
+    if (of->round != round) {
       delete_job(cluster_, t.job);
       return;
     }
     // A submission that was broken off may have taken them away again.
     bool const whole =
         is != under_way || find(cluster_.path("secrets", k8s::secret_name(k8s::job_spec{.name = t.job})));
-    if (!whole || (again_.contains(i) && is != under_way && is != trial_state::kind::done)) {
-      again_.erase(i);
+    bool const earlier = of->attempt != attempt;
+    if (!whole || (earlier && is != under_way && is != trial_state::kind::done)) {
       delete_job(cluster_, t.job);
       return;
     }
+    attempt = of->attempt;  // of an earlier one that was given up too soon, too
     t.uid = text_at(pod, "/metadata/uid");
     fmt::print("trial {} ({}): job {} is there, and is waited for\n", i,
                train::write_settings(trials_[i].values), t.job);
@@ -230,7 +245,7 @@ class sweep_run {
           cluster_.path("services", k8s::master_service(spec).at("metadata").at("name"))})
       if (auto const object = find(path)) {
         if (object->at("metadata").contains("ownerReferences")) return await_name(t);
-        if (!round_of(*object, sweep_, i)) refuse_name(t);
+        if (!turn_of(*object, sweep_, i, trials_[i].attempt)) refuse_name(t);
         any = true;
       }
     if (any && !find(master_path(t))) delete_job(cluster_, t.job);
@@ -317,8 +332,9 @@ class sweep_run {
     }
     fmt::print("{}; the best is trial {}: --set \"{}\"\n", counted(trials_.size(), "trial"), *best,
                train::write_settings(trials_[*best].values));
-    if (std::string const base = sweep_.line.text("checkpoint_dir"); !base.empty())
-      fmt::print("its model: {}/trial-{}/best, in the jobs' volume\n", base, *best);
+    if (!sweep_.line.text("checkpoint_dir").empty())
+      fmt::print("its model: {}/best, in the jobs' volume\n",
+                 folder_of(sweep_, *best, trials_[*best].attempt));
     return tool::done;
   }
 
@@ -328,7 +344,6 @@ class sweep_run {
   std::string list_;
   std::vector<app::trial> trials_;
   checkpoint::directory_lock lock_;
-  std::set<std::size_t> again_;  // trials whose last jobs have failed, and may still be there
   std::map<std::size_t, turn> under_way_;
   bool away_ = false;  // the API server, which was said
 };
@@ -337,12 +352,12 @@ void print_jobs(cluster_sweep const& s) {
   std::string text = fmt::format("# Sweep {}: {}, {} at once. `edl sweep` submits them in turn.\n", s.name,
                                  counted(s.all.size(), "trial"), counted(s.parallel, "job"));
   for (std::size_t i = 0; i < s.all.size(); ++i) {
-    submission job = job_of(s, i, 0);
+    submission job = job_of(s, i, {});
     job.spec.space = namespace_of(s.line);
     text +=
         fmt::format("# Trial {} ({}): job {}\n", i, train::write_settings(s.all[i].values), job.spec.name);
     for (json object : objects_of(job.spec, net::token::random().secret())) {
-      mark(object, labels_of(s), annotations_of(s, i, 0));
+      mark(object, labels_of(s), annotations_of(s, i, {}));
       text += "---\n" + to_yaml(object);
     }
   }

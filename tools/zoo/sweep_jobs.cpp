@@ -34,6 +34,17 @@ bool is_told_by_sweep(std::string const& name) {
   return all.contains(name);
 }
 
+std::string why_not_in_sweep(std::string const& name) {
+  if (name == "early_stopping")
+    return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
+  if (name == "yaml") return "is not for a sweep; --dry_run prints the objects of its jobs";
+  if (name == "save_best" || name == "keep_checkpoint_max")
+    return "is set by the sweep, for each trial; leave it out";
+  if (is_told_by_sweep(name))
+    return "is about one job that somebody waits for, and a sweep looks after many; leave it out";
+  return "";
+}
+
 /// What changes where and beside what the jobs run, and no result.
 bool is_about_running(std::string const& name) {
   static std::set<std::string> const all{"output",
@@ -76,21 +87,18 @@ std::vector<flag> own_flags() {
   return all;
 }
 
-/// Where a trial keeps its checkpoints.
-std::string folder_of(cluster_sweep const& s, std::size_t trial) {
-  std::string base = s.line.text("checkpoint_dir");
-  while (base.size() > 1 && base.ends_with('/')) base.pop_back();
-  return fmt::format("{}/trial-{}", base, trial);
+std::string behind_attempt(std::uint32_t attempt, char const* before) {
+  return attempt == 0 ? std::string() : fmt::format("{}attempt-{}", before, attempt);
 }
 
-std::string digest_of(cluster_sweep const& s, std::size_t trial, std::size_t round) {
-  return fmt::format(
-      "{:016x}", features::fingerprint(fmt::format(
-                     "{}\n{}\n{}", s.identity, train::write_settings(s.all[trial].values), s.rounds[round])));
+std::string digest_of(cluster_sweep const& s, std::size_t trial, trial_turn turn) {
+  return fmt::format("{:016x}", features::fingerprint(fmt::format(
+                                    "{}\n{}\n{}{}", s.identity, train::write_settings(s.all[trial].values),
+                                    s.rounds[turn.round], behind_attempt(turn.attempt, "\n"))));
 }
 
 submission submission_of(cluster_sweep const& s, std::string const& name, std::size_t trial,
-                         std::size_t round) {
+                         trial_turn turn) {
   static std::set<std::string> const of_build{"image_name", "image_base", "docker_image_repository",
                                               "model_zoo"};
   bool const built = s.base.build.has_value();  // once, for all
@@ -98,10 +106,10 @@ submission submission_of(cluster_sweep const& s, std::string const& name, std::s
   for (std::string const& word : s.job_flags)
     if (!built || !of_build.contains(word.substr(2, word.find('=') - 2))) line.push_back(word);
   if (built) line.push_back("--image_name=" + s.base.spec.image);
-  line.push_back(fmt::format("--max_step={}", s.rounds[round]));
+  line.push_back(fmt::format("--max_step={}", s.rounds[turn.round]));
   line.push_back(fmt::format("--set={}", train::write_settings(s.all[trial].values)));
   if (!s.line.text("checkpoint_dir").empty()) {
-    line.push_back("--checkpoint_dir=" + folder_of(s, trial));
+    line.push_back("--checkpoint_dir=" + folder_of(s, trial, turn.attempt));
     line.push_back(fmt::format("--save_best={}:{}", s.by.metric, s.by.higher ? "max" : "min"));
     line.push_back("--keep_checkpoint_max=1");
   }
@@ -156,7 +164,7 @@ std::vector<flag> cluster_sweep_flags() {
 }
 
 cluster_sweep read_sweep(words const& line) {
-  command_line const l = read_with_file("sweep", cluster_sweep_flags(), line);
+  command_line const l = read_with_file("sweep", cluster_sweep_flags(), line, why_not_in_sweep);
   auto const own = own_flags();
   cluster_sweep s{.name = l.text("job_name"),
                   .what = app::sweep_options_of(l),
@@ -182,7 +190,7 @@ cluster_sweep read_sweep(words const& line) {
   std::ranges::sort(of_results);
   s.identity = fmt::format("{}", fmt::join(of_results, " "));
   check(s);
-  s.base = submission_of(s, s.name, 0, 0);
+  s.base = submission_of(s, s.name, 0, {});
   return s;
 }
 
@@ -190,22 +198,32 @@ std::string job_name(cluster_sweep const& s, std::size_t trial) {
   return fmt::format("{}-{}", s.name, trial);
 }
 
-submission job_of(cluster_sweep const& s, std::size_t trial, std::size_t round) {
-  return submission_of(s, job_name(s, trial), trial, round);
+std::string folder_of(cluster_sweep const& s, std::size_t trial, std::uint32_t attempt) {
+  std::string base = s.line.text("checkpoint_dir");
+  while (base.size() > 1 && base.ends_with('/')) base.pop_back();
+  return fmt::format("{}/trial-{}{}", base, trial, behind_attempt(attempt, "-"));
+}
+
+submission job_of(cluster_sweep const& s, std::size_t trial, trial_turn turn) {
+  return submission_of(s, job_name(s, trial), trial, turn);
 }
 
 std::map<std::string, std::string> labels_of(cluster_sweep const& s) { return {{sweep_label, s.name}}; }
 
 std::map<std::string, std::string> annotations_of(cluster_sweep const& s, std::size_t trial,
-                                                  std::size_t round) {
-  return {{sweep_annotation, digest_of(s, trial, round)}};
+                                                  trial_turn turn) {
+  return {{sweep_annotation, digest_of(s, trial, turn)}};
 }
 
-std::optional<std::size_t> round_of(json const& object, cluster_sweep const& s, std::size_t trial) {
+std::optional<trial_turn> turn_of(json const& object, cluster_sweep const& s, std::size_t trial,
+                                  std::uint32_t attempt) {
   std::string const digest = text_at(object, "/metadata/annotations/elasticdl~1sweep");
-  for (std::size_t round = 0; round < s.rounds.size(); ++round)
-    if (digest == digest_of(s, trial, round)) return round;
-  return std::nullopt;
+  if (digest.empty()) return std::nullopt;
+  for (trial_turn turn{.attempt = attempt};; --turn.attempt) {  // the latest is the likely one
+    for (turn.round = 0; turn.round < s.rounds.size(); ++turn.round)
+      if (digest == digest_of(s, trial, turn)) return turn;
+    if (turn.attempt == 0) return std::nullopt;
+  }
 }
 
 trial_state state_of_trial(json const& master, monitor const& by) {

@@ -43,18 +43,30 @@ cluster_sweep read_sweep(words const& line);
 /// "rates-3". A trial keeps its name from round to round, because its checkpoints are of a job of that name.
 std::string job_name(cluster_sweep const& s, std::size_t trial);
 
-/// The job of a trial in a round, as `edl train` makes it. It has the values of the trial, and a folder of
-/// its own in --checkpoint_dir. Throws usage_error.
-submission job_of(cluster_sweep const& s, std::size_t trial, std::size_t round);
+/// A job of a trial: the round that it runs, and how often the trial was begun anew before.
+struct trial_turn {
+  std::size_t round = 0;
+  std::uint32_t attempt = 0;
+  bool operator==(trial_turn const&) const = default;
+};
+
+/// Where a trial keeps its checkpoints: "trial-3" in --checkpoint_dir. One that is begun anew has another
+/// folder ("trial-3-attempt-1"), because what is in the first may be of a later round.
+std::string folder_of(cluster_sweep const& s, std::size_t trial, std::uint32_t attempt);
+
+/// The job of a trial, as `edl train` makes it. It has the values of the trial, and its folder. Throws
+/// usage_error.
+submission job_of(cluster_sweep const& s, std::size_t trial, trial_turn turn);
 
 /// What finds the objects of a sweep, and what tells which job of which sweep they are.
 inline constexpr char sweep_label[] = "elasticdl-sweep", sweep_annotation[] = "elasticdl/sweep";
 std::map<std::string, std::string> labels_of(cluster_sweep const& s);
-std::map<std::string, std::string> annotations_of(cluster_sweep const& s, std::size_t trial,
-                                                  std::size_t round);
+std::map<std::string, std::string> annotations_of(cluster_sweep const& s, std::size_t trial, trial_turn turn);
 
-/// The round whose job of this trial an object is of; nothing: it is of no job of this sweep.
-std::optional<std::size_t> round_of(nlohmann::json const& object, cluster_sweep const& s, std::size_t trial);
+/// Which job of this trial an object is of; nothing: it is of no job of this sweep, or of an attempt after
+/// `attempt`.
+std::optional<trial_turn> turn_of(nlohmann::json const& object, cluster_sweep const& s, std::size_t trial,
+                                  std::uint32_t attempt);
 
 /// How a trial's job does, by its master's pod.
 struct trial_state {

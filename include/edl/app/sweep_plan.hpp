@@ -31,6 +31,7 @@ struct trial {
   std::uint64_t steps = 0;      ///< that it has made
   std::optional<double> value;  ///< of the metric, after these; none where its run failed
   std::string failure;          ///< why it did, in words
+  std::uint32_t attempt = 0;    ///< how often a failure has made it begin anew; counted in a cluster only
 };
 
 /// The flags that say what is searched: --by, --grid, --random, --trials, --halving and --first_steps.
@@ -41,7 +42,8 @@ sweep_options sweep_options_of(cli::command_line const& l);
 
 /// All trials of a search, in an order of their own. Every value is checked against what the model declares:
 /// usage_error as `train::set`. So is a search for nothing, for more than 10,000 trials, or for a value that
-/// is set besides. Who does not know the model gives no `known`, and its runs check the values.
+/// is set besides. So is a `;` in a name or a value, because it separates settings. Who does not know the
+/// model gives no `known`, and its runs check the values.
 std::vector<trial> trials_of(sweep_options const& o, std::optional<train::hyperparameters> const& known);
 
 /// Steps after which the runs of each round stop, ascending; the last are `steps`.

@@ -22,6 +22,7 @@ namespace detail {
 
 inline constexpr std::size_t most_trials = 10'000;
 inline constexpr std::size_t longest_failure = 1000;  // characters
+inline constexpr std::uint64_t most_attempts = 10'000;
 
 struct named_text {
   std::string name, text;
@@ -33,6 +34,11 @@ inline named_text split_name(char const* flag, std::string const& given) {
     throw usage_error(fmt::format(
         "--{}={}: expected name={}", flag, given,
         std::string_view(flag) == "grid" ? "value,value,…" : "from:to, with :log or :whole behind"));
+  // The runs get their values as one text, in which it separates them.
+  if (given.find(';') != std::string::npos)
+    throw usage_error(
+        fmt::format("--{}={}: no name and no value may have a ';'; give --{} once for each hyperparameter",
+                    flag, given, flag));
   return {given.substr(0, at), given.substr(at + 1)};
 }
 
@@ -80,13 +86,6 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
     throw usage_error(fmt::format("--random={}: no whole number that can be drawn lies between {} and {}",
                                   given, i.from, i.to));
   return i;
-}
-
-inline std::uint64_t steps_from(nlohmann::json const& number, std::string const& where) {
-  if (!number.is_number_unsigned())
-    throw error(fmt::format("{}: a trial has made {} steps: expected a whole number", where,
-                            printable(number.dump(), longest_failure)));
-  return number.get<std::uint64_t>();
 }
 
 /// A function of the seed, the trial and the name alone, so that more trials begin with the same ones.
@@ -280,9 +279,29 @@ EDL_INLINE std::string to_json(sweep_list const& all) {
                       {"value", t.value ? nlohmann::json(*t.value) : nlohmann::json(nullptr)}});
     // It may quote a log, which may hold anything.
     if (!t.failure.empty()) trials.back()["failure"] = printable(t.failure, detail::longest_failure);
+    if (t.attempt > 0) trials.back()["attempt"] = t.attempt;
   }
   return nlohmann::json{{"sweep", all.sweep}, {"trials", std::move(trials)}}.dump(1) + "\n";
 }
+
+namespace detail {
+
+inline std::uint64_t steps_from(nlohmann::json const& number, std::string const& where) {
+  if (!number.is_number_unsigned())
+    throw error(fmt::format("{}: a trial has made {} steps: expected a whole number", where,
+                            printable(number.dump(), longest_failure)));
+  return number.get<std::uint64_t>();
+}
+
+inline std::uint32_t attempt_from(nlohmann::json const& of_trial, std::string const& where) {
+  nlohmann::json const number = of_trial.value("attempt", nlohmann::json(0u));
+  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > most_attempts)
+    throw error(fmt::format("{}: a trial has the attempt {}: expected a whole number from 0 to {}", where,
+                            printable(number.dump(), longest_failure), most_attempts));
+  return number.get<std::uint32_t>();
+}
+
+}  // namespace detail
 
 EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const& where) try {
   sweep_list all;
@@ -292,7 +311,8 @@ EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const&
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),
             .steps = detail::steps_from(one.at("steps"), where),
             .value = {},
-            .failure = one.value("failure", "")};
+            .failure = one.value("failure", ""),
+            .attempt = detail::attempt_from(one, where)};
     if (!one.at("value").is_null()) t.value = one.at("value").get<double>();
     all.trials.push_back(std::move(t));
   }

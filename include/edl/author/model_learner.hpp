@@ -259,8 +259,7 @@ class model_learner final : public train::learner {
   std::vector<rated_range> rated_;
   typename traits::loss_type loss_ = edl::detail::loss_of<Model>(set_);
   typename traits::optimizer_type optimizer_ = edl::detail::optimizer_of<Model>(set_);
-  std::vector<element_range> spared_ =
-      spares_biases(optimizer_) ? biases_of(network::layout()) : std::vector<element_range>{};
+  std::vector<element_range> spared_ = spared_from_decay(optimizer_, network::layout());
   typename traits::augmentation_type augmentation_ = edl::detail::augmentation_of<Model>(set_);
   network net_;
   in x_;  // where lengths are planned: of the forward pass

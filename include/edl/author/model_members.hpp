@@ -102,6 +102,13 @@ template <class Model>
 concept has_prepare = derivable<Model> && !requires { &beside<Model, names_prepare>::prepare; };
 
 template <class Model>
+concept has_hyperparameters = derivable<Model> && requires { typename Model::hyperparameters; };
+
+// It is then neither a rate of the optimizer nor one of the schedule.
+template <class Model>
+concept loses_rate = names_rate<Model> && !has_optimizer<Model> && !has_schedule<Model>;
+
+template <class Model>
 concept has_open = derivable<Model> && !requires { &beside<Model, names_open>::open; };
 
 /// The object can be copied by the compiler: it is static and constexpr.
@@ -288,7 +295,10 @@ inline constexpr bool no_misspelling = [] {
   bool const rated = has_rates<Model> || !misspells_rates<Model>;
   bool const augmentation = has_augmentation<Model> || !misspells_augmentation<Model>;
   bool const evaluation = has_evaluation<Model> || !misspells_evaluation<Model>;
-  return optimizer && metrics && schedule && rated && augmentation && evaluation;
+  bool const hyperparameters = has_hyperparameters<Model> || !misspells_hyperparameters<Model>;
+  bool const others = names_callbacks<Model> || names_regularizer<Model> || loses_rate<Model>;
+  return optimizer && metrics && schedule && rated && augmentation && evaluation && hyperparameters &&
+         !others;
 }();
 
 template <class Model>
@@ -308,8 +318,9 @@ inline constexpr bool good_functions = [] {
   bool const opens = good_open<Model> || !has_open<Model>;
   bool const takes = good_on_predictions<Model> || !has_on_predictions<Model>;
   bool const prepares = good_prepare<Model> || !has_prepare<Model>;
-  bool const spelt = (has_on_predictions<Model> ||
-                      !misspells_on_predictions<Model>)&&(has_prepare<Model> || !misspells_prepare<Model>);
+  bool const spelt = (has_on_predictions<Model> || !misspells_on_predictions<Model>)&&(
+      has_prepare<Model> || !misspells_prepare<Model>)&&(has_weight_names<Model> ||
+                                                         !misspells_weight_names<Model>);
   return good_feed<Model> && names && opens && takes && prepares && spelt;
 }();
 

@@ -231,18 +231,23 @@ struct checked_members {
       "edl: the members of the model's `struct hyperparameters` should be numbers with a default, or "
       "`edl::hyperparameter<float> rate{0.1f, \"what it is\"}`");
   static_assert(has_network<Model> || !misspells_network<Model>,
-                "edl: the model has no `network`, but `netwrok`, `netwok`, `networks`, `net` or `layers`");
+                "edl: the model has no `network`, but `netwrok`, `netwok`, `networks`, `net`, `layers` or "
+                "`model`");
   static_assert(has_loss<Model> || !misspells_loss<Model>,
-                "edl: the model has no `loss`, but `looss`, `los`, `losses` or `loss_function`");
-  static_assert(
-      has_optimizer<Model> || !misspells_optimizer<Model>,
-      "edl: the model has no `optimizer`, but `optimiser`, `optimzer`, `optimizor`, `optimizers` or "
-      "`optim`");
+                "edl: the model has no `loss`, but `looss`, `los`, `losses`, `loss_function`, `loss_fn` or "
+                "`criterion`");
+  static_assert(has_optimizer<Model> || !misspells_optimizer<Model>,
+                "edl: the model has no `optimizer`, but `optimiser`, `optimzer`, `optimizor`, `optimizers`, "
+                "`optim` or `optimizer_fn`");
   static_assert(has_metrics<Model> || !misspells_metrics<Model>,
-                "edl: the model has no `metrics`, but `metric`, `metircs`, `metrcs` or `metrics_list`");
+                "edl: the model has no `metrics`, but `metric`, `metircs`, `metrcs`, `metrics_list` or "
+                "`eval_metrics_fn`");
   static_assert(has_schedule<Model> || !misspells_schedule<Model>,
-                "edl: the model has no `schedule`, but `schedual`, `shedule`, `schedules`, `scheduler` or "
-                "`learning_rate_schedule`");
+                "edl: the model has no `schedule`, but `schedual`, `shedule`, `schedules`, `scheduler`, "
+                "`learning_rate_schedule`, `lr_schedule`, `lr_scheduler`, `learning_rate` or `lr`");
+  static_assert(!loses_rate<Model>,
+                "edl: nothing reads the model's `learning_rate` or `lr`, which is an option of its "
+                "`optimizer`: `static constexpr edl::adam optimizer{.learning_rate = 0.001f}`");
   static_assert(has_rates<Model> || !misspells_rates<Model>,
                 "edl: the model has no `rates`, but `rate_factors`, `part_rates` or `learning_rates`");
   static_assert(has_augmentation<Model> || !misspells_augmentation<Model>,
@@ -251,6 +256,14 @@ struct checked_members {
   static_assert(has_evaluation<Model> || !misspells_evaluation<Model>,
                 "edl: the model has no `evaluation`, but `evaluations`, `evalution` or "
                 "`test_time_augmentation`");
+  static_assert(has_hyperparameters<Model> || !misspells_hyperparameters<Model>,
+                "edl: the model has no `struct hyperparameters`, but `hyperparams`, `hyper_parameters`, "
+                "`hparams` or `hyperparameter`");
+  static_assert(!names_callbacks<Model>,
+                "edl: a model has no `callbacks`: its `schedule` sets the rate, and the flags "
+                "`--early_stopping`, `--save_best` and `--checkpoint_steps` do the rest");
+  static_assert(!names_regularizer<Model>,
+                "edl: a model has no `regularizer`: the `weight_decay` of its `optimizer` shrinks weights");
 
   static_assert(good_network<Model> || network_said<Model>,
                 "edl: the model needs `static constexpr auto network = edl::nn::sequential(...)`");

@@ -187,18 +187,21 @@ constexpr void check_model() {
   static_assert(feeds || !has_feed || member || copy,
                 "edl: the model's `feed` should be `static void feed(edl::example const& record, "
                 "edl::sample<Model>& into, edl::mode)`, where `Model` is the model's own name");
-  static_assert(
-      detail::has_on_predictions<Model> || !detail::misspells_on_predictions<Model>,
-      "edl: the model has no `on_predictions`, but `on_prediction`, `on_predict` or `on_predicitons`");
+  static_assert(detail::has_on_predictions<Model> || !detail::misspells_on_predictions<Model>,
+                "edl: the model has no `on_predictions`, but `on_prediction`, `on_predict`, "
+                "`on_predicitons`, `predict` "
+                "or `prediction_outputs_processor`");
   static_assert(
       detail::good_on_predictions<Model> || !detail::has_on_predictions<Model>,
       "edl: the model's `on_predictions` should be `static void on_predictions(edl::shape output, int batch, "
       "edl::view<float> outputs, int worker)`");
   static_assert(detail::has_prepare<Model> || !detail::misspells_prepare<Model>,
-                "edl: the model has no `prepare`, but `prepares`, `perpare` or `prepear`");
+                "edl: the model has no `prepare`, but `prepares`, `perpare`, `prepear` or `init`");
   static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
                 "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
                 "edl::initial_variables& into)`");
+  static_assert(detail::has_weight_names<Model> || !detail::misspells_weight_names<Model>,
+                "edl: the model has no `weight_names`, but `weights_names`, `weight_name` or `weightnames`");
   static_assert(
       detail::good_weight_names<Model> || !detail::has_weight_names<Model>,
       "edl: the model's `weight_names` should be `static constexpr edl::weight_name weight_names[] = "

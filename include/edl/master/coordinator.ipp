@@ -470,10 +470,8 @@ EDL_INLINE job_progress coordinator::progress() const {
   // A job that only evaluates has no other tasks.
   if (task_queue const* const of = tasks_ ? &*tasks_ : evaluation_.active()) {
     p.done = of->done();
-    if (over()) {  // with the parts of tasks that nobody goes on with
-      p.done.records_done = 0;
-      for (auto const& [epoch, n] : of->done_by_epoch()) p.done.records_done += n.records_done;
-    }
+    // With the parts of tasks that nobody goes on with.
+    if (over()) p.done.records_done = sum_of(of->done_by_epoch()).records_done;
     p.total_tasks = of->total_tasks();
     p.total_records = of->total_records();
     p.epoch = of->epochs_opened() > 0 ? of->epochs_opened() - 1 : 0;

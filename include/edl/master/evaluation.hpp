@@ -94,7 +94,8 @@ class evaluation {
   /// Whether a frozen version is being evaluated, or is to be.
   bool wants_frozen(std::uint64_t version) const;
 
-  /// Drops the frozen versions that nobody has any more: those of which `held` says so.
+  /// Drops the frozen versions that nobody has any more: those of which `held` denies it. With
+  /// `options::judged` they are taken when they are told again, where no newer version is held.
   void forget_unless(std::function<bool(std::uint64_t version)> const& held);
 
   /// Drops what is newer: no such version has survived.

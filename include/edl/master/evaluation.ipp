@@ -71,9 +71,10 @@ EDL_INLINE bool evaluation::holds(std::uint64_t lease, std::uint32_t worker,
 EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> const& sums, time_point now) {
   if (!active_) return false;
   if (active_->reported && sums.size() != active_->totals.size())
-    throw data_error(
-        fmt::format("{} sums of metrics where other tasks report {}: all workers must run one program",
-                    sums.size(), active_->totals.size()));
+    throw data_error(fmt::format(
+        "{} sums of metrics where other tasks report {}: all workers must run one program, and in "
+        "a lower --precision all compute on processors or all on GPUs (--device=cpu, cuda)",
+        sums.size(), active_->totals.size()));
   auto const key = active_->queue.key_of(lease);
   if (!key || !active_->queue.complete(lease, now)) return false;
   active_->reported = true;
@@ -160,8 +161,17 @@ EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> con
   std::erase_if(waiting_, gone);
   if (active_ && gone(active_->of)) drop_active();
   if (judging_ && gone(*judging_)) judging_.reset();
-  // What decides on something is evaluated when it is told again.
-  if (options_.judged && dropped && *dropped > 0) last_version_ = *dropped - 1;
+  if (options_.judged && dropped) {
+    // What decides on something is evaluated when it is told again. What is held is not, and nothing older
+    // than it: results come in the order of the versions.
+    last_version_ = *dropped > 0 ? std::optional(*dropped - 1) : std::nullopt;
+    auto const keep = [&](evaluated_version const& v) {
+      last_version_ = std::max(last_version_.value_or(v.version), v.version);
+    };
+    std::ranges::for_each(waiting_, keep);
+    if (active_) keep(active_->of);
+    if (judging_) keep(*judging_);
+  }
   begin_next();
 }
 

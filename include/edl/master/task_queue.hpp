@@ -47,6 +47,9 @@ struct task_counters {
   std::uint64_t minibatches_done = 0;
 };
 
+/// The counters of several epochs, added up.
+task_counters sum_of(std::map<std::uint32_t, task_counters> const& by_epoch);
+
 /// What happened to leases since the job began; a rollback does not undo it.
 struct lease_counters {
   std::uint64_t leased = 0, repeated = 0, recovered = 0, returned = 0, failed = 0, expired = 0;

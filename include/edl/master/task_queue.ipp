@@ -355,6 +355,16 @@ EDL_INLINE std::optional<task_queue::lease_age> task_queue::oldest() const {
   return lease_age{first.worker, first.since};
 }
 
+EDL_INLINE task_counters sum_of(std::map<std::uint32_t, task_counters> const& by_epoch) {
+  task_counters all;
+  for (auto const& [epoch, n] : by_epoch) {
+    all.tasks_done += n.tasks_done, all.tasks_skipped += n.tasks_skipped;
+    all.records_done += n.records_done, all.records_skipped += n.records_skipped;
+    all.minibatches_done += n.minibatches_done;
+  }
+  return all;
+}
+
 EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::done_by_epoch() const {
   auto all = by_epoch_;
   for (auto const& [key, mark] : parts_) {

@@ -152,12 +152,12 @@ struct chain {
         if constexpr (before::recomputes)
           if (used && m.between[I].recomputed) {
             std::span<T> room{};
-            view<T> narrow{};
+            view<T> kept_as_bfloat16{};
             if (I > 1 && m.between[I - 1].bfloat16) {
               room = m.below(I, arena_of(p, a.saved, m.live[I]));
-              narrow = kepts[I - 2];
+              kept_as_bfloat16 = kepts[I - 2];
             }
-            again(p, std::get<I - 1>(all), calls[I - 1], results[I - 1], narrow, room);
+            again(p, std::get<I - 1>(all), calls[I - 1], results[I - 1], kept_as_bfloat16, room);
           }
       }
       backward_child(p, child_of{*this, a.in, places[I]}, std::get<I>(all), calls[I],
@@ -168,18 +168,19 @@ struct chain {
     }(std::make_index_sequence<length>{});
   }
 
-  /// Computes the result of a step again, from `narrow`, which is its input kept as bfloat16. Some samples at
-  /// a time are widened in `room`. Where `narrow` is empty, the input is read as it lies.
+  /// Computes the result of a step again, from `kept_as_bfloat16`, which is its input. Some samples at
+  /// a time are widened in `room`. Where `kept_as_bfloat16` is empty, the input is read as it lies.
   template <class D, class Step, class T>
-  void again(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y, view<T> narrow,
+  void again(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y, view<T> kept_as_bfloat16,
              std::span<T> room) const {
-    int const all = of.batch, most = narrow.empty() ? all : samples_again(all);
+    int const all = of.batch, most = kept_as_bfloat16.empty() ? all : samples_again(all);
     for (int first = 0; first < all; first += most) {
       int const some = std::min(most, all - first);
       std::size_t const from = std::size_t(first) * of.in.size(), n = std::size_t(some) * of.in.size();
       auto x = of.x;
-      if (!narrow.empty()) {
-        p.device.load_bfloat16(std::as_bytes(narrow).subspan(from * sizeof(std::uint16_t)), room.first(n));
+      if (!kept_as_bfloat16.empty()) {
+        p.device.load_bfloat16(std::as_bytes(kept_as_bfloat16).subspan(from * sizeof(std::uint16_t)),
+                               room.first(n));
         x = room.first(n);
       }
       auto const to = y.subspan(scalars_of(std::size_t(first) * of.out.size(), of.narrow.out),

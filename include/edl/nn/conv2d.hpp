@@ -31,6 +31,7 @@ struct conv2d {
     bool use_bias = true;
     called<option::use_bias> bias;
   };
+  [[no_unique_address]] no_activation activation{};
   bool float32 = false;      ///< in float32 for any `--precision` (on a GPU: as that says)
   bool train_kernel = true;  ///< if not, the kernel stays what it was in the beginning
   initializer kernel_initializer = glorot_uniform{};
@@ -65,7 +66,8 @@ struct conv2d {
   constexpr narrow_sides narrows(shape) const { return {!float32, !float32}; }
 
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a,
+               edl::activation f = edl::activation::none) const {
     exact_products const exact(p.device, float32);
     p.device.conv2d_forward(geometry(a.in, a.narrow), a.batch, f, a.x, kernel_of(a),
                             a.parameters.subspan(trained(a.in)), a.y);

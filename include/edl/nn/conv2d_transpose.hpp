@@ -33,6 +33,7 @@ struct conv2d_transpose {
     bool use_bias = true;
     called<option::use_bias> bias;
   };
+  [[no_unique_address]] no_activation activation{};
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
 

@@ -22,6 +22,7 @@ struct dense {
     bool use_bias = true;
     called<option::use_bias> bias;
   };
+  [[no_unique_address]] no_activation activation{};
   bool float32 = false;  ///< in float32 for any `--precision` (on a GPU: as that says)
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
@@ -42,7 +43,8 @@ struct dense {
   static constexpr bool activates = true, reads_y = false;
 
   template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a,
+               edl::activation f = edl::activation::none) const {
     exact_products const exact(p.device, float32);
     carver parameters(a.parameters);
     auto const w = parameters.next(inputs(a.in) * std::size_t(units));

@@ -51,6 +51,18 @@ struct called {
   }
 };
 
+/// The type of the member `activation` of a layer that takes none, which Keras's layers do. Nothing can
+/// initialise it, and the compiler says what to write instead.
+struct no_activation {
+  no_activation() = default;
+  template <class T>
+  constexpr no_activation(T const&) {  // NOLINT(google-explicit-constructor)
+    static_assert(sizeof(T) == 0,
+                  "edl: this layer has no `activation`: write the activation as the next layer, as "
+                  "`edl::nn::relu{}`");
+  }
+};
+
 template <class>
 inline constexpr bool is_called = false;
 template <option Is>

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
@@ -22,7 +23,8 @@ struct adagrad {
   float initial_accumulator = 0.1f;
   float epsilon = 1e-7f;
   float weight_decay = 0;
-  bool decay_biases = true;  ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "accumulator".
   constexpr slot_list slots() const { return {slot{"accumulator", initial_accumulator}}; }

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
@@ -26,7 +27,8 @@ struct adam {
   float epsilon = 1e-7f;
   bool amsgrad = false;
   float weight_decay = 0;
-  bool decay_biases = true;  ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "m", "v", and "v_max" with `amsgrad`.
   constexpr slot_list slots() const {

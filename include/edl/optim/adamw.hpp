@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
@@ -26,7 +27,8 @@ struct adamw {
   float epsilon = 1e-7f;
   bool amsgrad = false;
   float weight_decay = 0.004f;
-  bool decay_biases = true;  ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   constexpr adam as_adam() const {
     return {.learning_rate = learning_rate,
@@ -35,7 +37,8 @@ struct adamw {
             .epsilon = epsilon,
             .amsgrad = amsgrad,
             .weight_decay = weight_decay,
-            .decay_biases = decay_biases};
+            .decay_biases = decay_biases,
+            .exclude_from_weight_decay = exclude_from_weight_decay};
   }
 
   /// Those of `adam`.

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "edl/core/layout.hpp"
 #include "edl/core/options_fit.hpp"
@@ -23,7 +24,8 @@ struct lamb {
   float beta_2 = 0.999f;
   float epsilon = 1e-6f;
   float weight_decay = 0;
-  bool decay_biases = true;  ///< false: d is 0 for `biases_of`
+  bool decay_biases = true;                      ///< false: d is 0 for `biases_of`
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "m", "v".
   constexpr slot_list slots() const { return {slot{"m"}, slot{"v"}}; }

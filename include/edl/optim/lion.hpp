@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
@@ -24,7 +25,8 @@ struct lion {
   float beta_1 = 0.9f;
   float beta_2 = 0.99f;
   float weight_decay = 0;
-  bool decay_biases = true;  ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "m".
   constexpr slot_list slots() const { return {slot{"m"}}; }

@@ -38,6 +38,7 @@ class moving_average final : public update_rule {
   void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
                 std::span<std::span<float> const> slots, float learning_rate,
                 std::uint64_t step) const override;
+  update_rule const& of_table(std::size_t number) const override { return of_.of_table(number); }
   view<std::size_t> borders() const override { return of_.borders(); }
 
   /// How much of the average is kept by step number `step`, from 0.

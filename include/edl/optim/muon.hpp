@@ -42,8 +42,9 @@ struct muon {
   float beta_1 = 0.9f;           ///< of AdamW, as what follows
   float beta_2 = 0.95f;
   float epsilon = 1e-8f;
-  float weight_decay = 0;    ///< of both
-  bool decay_biases = true;  ///< false: `biases_of` do not shrink
+  float weight_decay = 0;                        ///< of both
+  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   constexpr adam as_adam() const {
     return {.learning_rate = learning_rate,

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
@@ -27,7 +28,8 @@ struct rmsprop {
   float epsilon = 1e-7f;
   bool centered = false;
   float weight_decay = 0;
-  bool decay_biases = true;  ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "v", "mean" where it is centered, and "momentum" where there is momentum.
   constexpr slot_list slots() const {

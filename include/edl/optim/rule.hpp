@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,12 +31,18 @@ class rule final : public update_rule {
   explicit rule(Optimizer o)
     requires std::same_as<Schedule, constant_rate>
       : rule(o, constant_rate{o.learning_rate}) {}
-  /// `of`: the model, of which an optimiser may spare biases, or need whole variables.
+  /// `of`: the model, of which an optimiser may spare parts from its decay, or need whole variables.
   rule(Optimizer o, Schedule s, parameter_layout const& of = {})
       : optimizer_(std::move(o)),
         schedule_(std::move(s)),
-        spared_(spares_biases(optimizer_) ? biases_of(of) : std::vector<element_range>{}),
-        variables_(whole ? of : parameter_layout{}) {}
+        spared_(spared_from_decay(optimizer_, of)),
+        variables_(whole ? of : parameter_layout{}) {
+    if (!decays(optimizer_)) return;
+    for (std::size_t i = 0; i < of.tables.size(); ++i)
+      if (matches_name(excluded_from_decay(optimizer_), of.tables[i].name)) spared_tables_.push_back(i);
+    if (!spared_tables_.empty())
+      for_spared_tables_ = std::make_shared<rule>(without_decay(optimizer_), schedule_);
+  }
 
   std::vector<std::string> slots() const override {
     std::vector<std::string> names;
@@ -73,9 +80,15 @@ class rule final : public update_rule {
                     });
   }
 
+  update_rule const& of_table(std::size_t number) const override {
+    if (std::ranges::find(spared_tables_, number) == spared_tables_.end()) return *this;
+    return *for_spared_tables_;
+  }
+
   view<std::size_t> borders() const override { return whole ? variables_.borders() : view<std::size_t>{}; }
 
   void check([[maybe_unused]] parameter_layout const& layout) const override {
+    check_excluded_from_decay(excluded_from_decay(optimizer_), layout);
     if constexpr (requires { optimizer_.check(layout); }) optimizer_.check(layout);
   }
 
@@ -93,6 +106,8 @@ class rule final : public update_rule {
   Optimizer optimizer_;
   Schedule schedule_;
   std::vector<element_range> spared_;
+  std::vector<std::size_t> spared_tables_;  // their numbers
+  std::shared_ptr<rule const> for_spared_tables_;
   whole_variables variables_;
 };
 

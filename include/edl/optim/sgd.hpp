@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
@@ -24,7 +25,8 @@ struct sgd {
   float momentum = 0;
   bool nesterov = false;
   float weight_decay = 0;
-  bool decay_biases = true;  ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "momentum" where there is momentum.
   constexpr slot_list slots() const { return momentum != 0 ? slot_list{slot{"momentum"}} : slot_list{}; }

@@ -34,11 +34,17 @@ class update_rule {
                      float learning_rate, std::uint64_t step) const = 0;
 
   /// `apply` on a model's parameters from number `first` on, some of which may be spared by the rule
-  /// (`biases_of`). Any cut of them into spans that `borders` permits gives the same bits.
+  /// (`spared_from_decay`). Any cut of them into spans that `borders` permits gives the same bits.
   virtual void apply_at([[maybe_unused]] std::size_t first, std::span<float> weights, view<float> gradients,
                         std::span<std::span<float> const> slots, float learning_rate,
                         std::uint64_t step) const {
     apply(weights, gradients, slots, learning_rate, step);
+  }
+
+  /// The rule of the rows of a table, by its number in the layout. It lives as long as this.
+  virtual update_rule const& of_table(std::size_t number) const {
+    (void)number;
+    return *this;
   }
 
   /// Where spans of `apply_at` begin and end, for an optimiser of whole variables; empty: anywhere.

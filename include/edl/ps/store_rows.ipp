@@ -34,7 +34,7 @@ EDL_INLINE bool within(element_range slots, std::uint64_t id) {
 EDL_INLINE std::vector<std::shared_ptr<sparse::table>> store::new_tables() const {
   std::vector<std::shared_ptr<sparse::table>> all;
   for (sparse::table_options const& o : options_.tables)
-    all.push_back(std::make_shared<sparse::table>(o, options_.rule));
+    all.push_back(std::make_shared<sparse::table>(o, options_.rule.of_table(all.size())));
   return all;
 }
 

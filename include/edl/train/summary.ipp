@@ -40,12 +40,11 @@ inline std::optional<std::string> newest_of(job const& j) try {
 
 inline std::string account(master::coordinator const& c) {
   if (!c.tasks()) return {};
-  std::uint64_t counted = 0, skipped = 0, left = 0;
-  for (auto const& [epoch, done] : c.tasks()->done_by_epoch()) {
-    counted += done.records_done, skipped += done.records_skipped;
-    left += c.tasks()->plan().records() - done.records_done - done.records_skipped;
-  }
-  return fmt::format("records: {} counted once, {} skipped as damaged, {} left", counted, skipped, left);
+  auto const by_epoch = c.tasks()->done_by_epoch();
+  master::task_counters const done = master::sum_of(by_epoch);
+  std::uint64_t const all = c.tasks()->plan().records() * by_epoch.size();
+  return fmt::format("records: {} counted once, {} skipped as damaged, {} left", done.records_done,
+                     done.records_skipped, all - done.records_done - done.records_skipped);
 }
 
 inline std::string model_line(ended_job const& j) {
