@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "edl/core/error.hpp"
+#include "edl/optim/optimizers.hpp"
 #include "ps/small_store.hpp"
 
 using namespace small_store;
