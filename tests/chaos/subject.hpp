@@ -153,7 +153,7 @@ class crew final : public subject {
     if (!w.run || !w.run->ended()) return;
     int const code = w.run->wait(0ms);
     std::string const log = w.run->log();
-    bool const late = job::has(log, "the job is over");
+    bool const late = job::has(log, "the job is over: it takes nobody any more");
     over_ = over_ || late || job::has(log, "the job is over");
     if (code != 0 && !late)
       failed_["worker-" + std::to_string(w.id)] =

@@ -64,13 +64,22 @@ TEST_CASE("samples of different lengths: a library's products give what our own 
     return place < sample % 8;  // none at all, too
   });
   edl::basic_cpu<double> twice;
+  edl::cpu own({.kernels = edl::kernels::own, .precision = edl::precision::bfloat16});
   course<double> const exact(twice, g, batch, places);
+  course<float> const rounded(own, g, batch, places);
+  CHECK(difference(rounded.y, exact.y) < 0.03);
   for (int const threads : {1, 2}) {
     edl::cpu cpu({.threads = threads});
     course<float> const of(cpu, g, batch, places);
     CHECK(difference(of.y, exact.y) < 1e-5);
     CHECK(difference(of.gates, exact.gates) < 1e-4);
     CHECK(difference(of.drecurrent, exact.drecurrent) < 1e-4);
+    if (!edl::multiplies(edl::precision::bfloat16)) continue;
+    edl::cpu rounding({.threads = threads, .precision = edl::precision::bfloat16});
+    course<float> const narrow(rounding, g, batch, places);
+    CHECK(difference(narrow.y, rounded.y) < 1e-3);
+    CHECK(difference(narrow.gates, rounded.gates) < 0.01);
+    CHECK(difference(narrow.drecurrent, rounded.drecurrent) < 0.01);
   }
 }
 

@@ -51,7 +51,10 @@ struct strict {
   static void update(std::span<double>, edl::shape, int, edl::view<float>, edl::view<std::int32_t> labels,
                      double) {
     for (std::int32_t const label : labels)
-      if (label > 2) throw std::out_of_range("label " + std::to_string(label) + " is above 2");
+      if (label > 9)
+        throw edl::data_error("label " + std::to_string(label) + " is of no class");
+      else if (label > 2)
+        throw std::out_of_range("label " + std::to_string(label) + " is above 2");
   }
   static double value(edl::view<double> sums) {
     if (sums[0] < 0) throw std::domain_error("a sum of -1 is below 0");
@@ -69,6 +72,11 @@ TEST_CASE("what a metric throws names the metric") {
   CHECK_THROWS_WITH_AS(
       list::update(sums, {.channels = 4}, 2, edl::view<float>(x), edl::view<std::int32_t>(y), 0.0),
       "metric 'strict' of the model: label 7 is above 2", edl::error);
+  // A fault of the data stays one: the task fails by it, and not the worker.
+  classes const damaged{1, 12};
+  CHECK_THROWS_WITH_AS(
+      list::update(sums, {.channels = 4}, 2, edl::view<float>(x), edl::view<std::int32_t>(damaged), 0.0),
+      "metric 'strict' of the model: label 12 is of no class", edl::data_error);
   sums.back() = -1;
   CHECK_THROWS_WITH_AS(list::values(sums), "metric 'strict' of the model: a sum of -1 is below 0",
                        edl::error);

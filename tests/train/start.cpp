@@ -405,6 +405,10 @@ TEST_CASE("evaluation and prediction take the hyperparameters of the training, i
                       ": --set slope=4 takes that"));
   CHECK_FALSE(has(same, "hyperparameter slope"));
   REQUIRE(metrics_in(zero) != metrics_in(same));
+  job::run plan({"evaluate", "--validation_data=" + job::data().validation, newest, "--explain_plan"},
+                sloped);
+  CHECK(plan.wait() == 0);
+  CHECK(has(plan.log(), "hyperparameter slope is 4, as in the training of " + dir / "c"));
   for (lines const& how : {lines{}, several, lines{"--num_workers=2"}})
     for (std::string const& model : {dir / "c", dir / "c/version-64", dir / "m"}) {
       std::string const log = evaluated(with(how, {"--checkpoint_dir_for_init=" + model}));
@@ -416,9 +420,10 @@ TEST_CASE("evaluation and prediction take the hyperparameters of the training, i
 }
 
 TEST_CASE("the plan lists the names of variables, by which a user freezes them") {
-  job::run j(train({"--explain_plan"}));
+  job::run j(train({"--explain_plan", "--freeze=dense/*"}));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
+  CHECK(count(j.log(), ", frozen\n") == 2);
   CHECK(has(j.log(), "variables\n  dense/kernel "));
   for (char const* line : {"  batch_normalization/gamma ", "  dense_1/bias "})
     CHECK(count(j.log(), line) == 1);

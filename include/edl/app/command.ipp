@@ -43,6 +43,7 @@
 #include "edl/core/names.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/source.hpp"
+#include "edl/optim/name_patterns.hpp"
 #include "edl/platform/platform.hpp"
 #include "edl/train/dry_run.hpp"
 #include "edl/train/local.hpp"
@@ -137,21 +138,30 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
   char const* const told = is_of_a_command(s) ? std::getenv(variable) : nullptr;
   std::string const trained = told ? told : train::trained_hyperparameters(j.checkpoint_dir_for_init);
   if (s.role.empty()) ::setenv(variable, trained.c_str(), 1);
+  train::settings values;
+  try {
+    values = train::read_settings(trained);
+  } catch (usage_error const&) {  // a file that another program wrote
+    return {
+        {false, fmt::format("{} holds hyperparameters that are not of the form of --set: they are not used",
+                            j.checkpoint_dir_for_init)}};
+  }
   train::hyperparameters all = p.set;
-  auto notes = train::set_trained(all, train::read_settings(trained), train::read_settings(j.set),
-                                  j.checkpoint_dir_for_init);
+  auto notes = train::set_trained(all, values, train::read_settings(j.set), j.checkpoint_dir_for_init);
   if (train::values_of(all) != train::values_of(p.set)) p = p.with(all);
   return notes;
 }
 
 /// The names that --freeze, --rates and weight_names go by.
-inline void print_variables(std::ostream& to, parameter_layout const& of) {
+inline void print_variables(std::ostream& to, parameter_layout const& of, std::string const& frozen) {
   fmt::print(to, "variables\n");
   for (std::size_t i = 0; i < of.variables.size(); ++i) {
     variable const& v = of.variables[i];
     fmt::print(to, "  {:<44} ({}){}\n", v.name,
                fmt::join(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank, ", "),
-               v.offset < of.parameters ? "" : ", not trained");
+               v.offset >= of.parameters      ? ", not trained"
+               : matches_name(frozen, v.name) ? ", frozen"
+                                              : "");
   }
   for (table_shape const& t : of.tables) fmt::print(to, "  {:<44} rows of {}\n", t.name, t.width);
 }
@@ -179,16 +189,17 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     train::set(all, given);
     p = p.with(all);
   }
+  surroundings s = read_environment();
+  auto const trained = take_trained(p, a.job, s);
   if (a.job.explain_plan) {
-    print_variables(std::cout, p.layout);
+    for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, note.text);
+    print_variables(std::cout, p.layout, a.job.freeze);
     p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     return 0;
   }
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
-  surroundings s = read_environment();
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
-  auto const trained = take_trained(p, a.job, s);
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   // A terminal's Ctrl-C reaches all its processes: what one command has started leaves it to the command.
   signals const stop = is_of_a_command(s) ? signals{SIGTERM} : signals{SIGTERM, SIGINT};

@@ -23,6 +23,12 @@
 #include "edl/data/order.hpp"
 
 namespace edl::data {
+namespace detail {
+
+/// Behind what is wrong with a record.
+inline constexpr char way_out_of_damage[] = "; mend the record, or leave it out with --skip_damaged";
+
+}  // namespace detail
 
 struct loader::state {
   struct pending {
@@ -132,7 +138,7 @@ struct loader::state {
           leave_out(e.what());
           continue;
         }
-        b.error = e.what();
+        b.error = e.what() + detail::way_out_of_damage;
       } catch (std::exception const& e) {
         b.error = e.what();
       } catch (...) {
@@ -149,6 +155,7 @@ struct loader::state {
           leave_out(std::exchange(b.error, {}));
           continue;
         }
+        if (sound.load(std::memory_order_relaxed)) b.error += detail::way_out_of_damage;
       } catch (std::exception const& e) {
         b.error = fmt::format("{}: record {}: {}", b.shard, number, e.what());
       } catch (...) {

@@ -228,11 +228,8 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
                           options_.max_retries, why);
   else
     reason_ =
-        fmt::format("{} failed {}on worker {}: {}{}", whole,
-                    before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker, why,
-                    options_.skip_damaged ? ""
-                                          : "; mend that and give the command again, or leave damaged "
-                                            "records out with --skip_damaged");
+        fmt::format("{} failed {}on worker {}: {}", whole,
+                    before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker, why);
   before.why = why;
   if (again || !options_.skip_damaged) {
     if (halted_)

@@ -66,7 +66,7 @@ EDL_INLINE std::string store::describe_tables() const {
     all += fmt::format("{}table '{}': {}", t == 0 ? "" : "; ", options_.layout.tables[t].name,
                        edl::counted(n.rows, "row"));
     if (n.candidates > 0)
-      all += fmt::format(", {} for theirs", edl::counted(n.candidates, "id waits", "ids wait"));
+      all += fmt::format(", {}", edl::counted(n.candidates, "id waits for a row", "ids wait for rows"));
     if (n.evicted > 0)
       all += fmt::format(", {} gone since this process began", edl::counted(n.evicted, "is", "are"));
   }

@@ -263,7 +263,7 @@ EDL_INLINE void session::tell_damage(data::batch const& b) {
   for (std::string const& why : b.damage) {
     if (told_damage_.size() > detail::most_told || !told_damage_.insert(why).second) continue;
     log_.warning(told_damage_.size() > detail::most_told
-                     ? "more damaged records are left out: the account at the end counts them"
+                     ? "more damaged records are left out, and are not told one by one"
                      : why + "; it is left out");
   }
 }

@@ -102,7 +102,7 @@ EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>& cpu, std::size_t m, std::
 }
 
 EDL_INLINE std::size_t packed_products::rows_at(std::size_t level) const {
-  // Few kernels, which compute a quarter of the rows too many at most.
+  // Few kernels: what they compute beside the rows asked for is a quarter of all, and 7, at most.
   constexpr std::size_t unit = 8;
   std::size_t const step = (of_.rows + levels_ * unit - 1) / (levels_ * unit) * unit;
   return std::min(of_.rows, step * (level + 1));

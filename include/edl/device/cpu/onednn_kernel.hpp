@@ -40,9 +40,8 @@ class sample_layout {
                 int threads)
       : same_(ours == its), size_((its.get_size() + sizeof(float) - 1) / sizeof(float)) {
     if (same_) return;
-    dnnl::memory const a(ours, on, nullptr), b(its, on, nullptr);
-    in_ = dnnl::reorder(a, b);
-    out_ = dnnl::reorder(b, a);
+    in_ = reorder_of(on, ours, its);
+    out_ = reorder_of(on, its, ours);
     for (int t = 0; t < threads; ++t)
       threads_.push_back({dnnl::stream(on), dnnl::memory(ours, on, nullptr), dnnl::memory(its, on, nullptr)});
   }

@@ -49,7 +49,7 @@ class matmul_kernel {
     primitive_ = dnnl::primitive(d);
     packed = of_ours[1] = d.weights_desc();
     packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
-    if (of.packed) order_ = dnnl::reorder(memory(b, on, nullptr), memory(packed, on, nullptr));
+    if (of.packed) order_ = reorder_of(on, b, packed);
     scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
     threads_.resize(std::size_t(threads));
     for (own& o : threads_) {

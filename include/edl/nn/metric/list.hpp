@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -62,10 +63,19 @@ struct metrics {
  private:
   /// What a metric throws tells which one it is.
   template <class One>
-  static void named(auto const& call) try {
-    call();
-  } catch (std::exception const& e) {
-    throw error("metric '" + std::string(One::name) + "' of the model: " + e.what());
+  static void named(auto const& call) {
+    auto const text = [](std::exception const& e) {
+      return "metric '" + std::string(One::name) + "' of the model: " + e.what();
+    };
+    try {
+      call();
+    } catch (data_error const& e) {
+      throw data_error(text(e));
+    } catch (std::bad_alloc const&) {
+      throw;
+    } catch (std::exception const& e) {
+      throw error(text(e));
+    }
   }
 };
 
