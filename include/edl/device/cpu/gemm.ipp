@@ -97,7 +97,7 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
   // dnnl_sgemm is slow where the second factor is turned, and dnnl::matmul where rows are few.
   constexpr std::size_t fewest_rows = 16;
   bool const library = way >= 2, by_columns = way % 2;
-  if constexpr (std::same_as<T, float>)
+  if constexpr (std::same_as<T, float>) {
     if (cpu.rounds()) {
       if (library && onednn_multiply_bfloat16(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
       a = rounded(cpu, 1, a, m, k);
@@ -105,6 +105,7 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
     } else if (library && b.transposed && m >= fewest_rows) {
       if (onednn_multiply_float32(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
     }
+  }
   share_product(cpu, cut_product(cpu, by_columns, m, n, k), [&](std::size_t begin, std::size_t end, int t) {
     if (by_columns)
       multiply_alone<T>(cpu, t, library, m, end - begin, k, a,

@@ -49,7 +49,7 @@ void store_quantised(Q* to, V const& x, V const& inverse) {
     // The lowest byte of each whole number. A plain conversion to bytes would take them out one by one.
     typedef std::int32_t whole __attribute__((vector_size(32)));
     typedef std::int8_t bytes __attribute__((vector_size(32)));
-    typedef std::int8_t narrow __attribute__((vector_size(8), aligned(1), may_alias));
+    typedef std::int8_t narrow __attribute__((vector_size(8)));
     bytes const all = std::bit_cast<bytes>(__builtin_convertvector(v, whole));
     store<narrow>(to, narrow(__builtin_shufflevector(all, all, 0, 4, 8, 12, 16, 20, 24, 28)));
   }
