@@ -156,7 +156,7 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
 inline void print_variables(std::ostream& to, parameter_layout const& of, std::string const& frozen) {
   fmt::print(to, "variables\n");
   for (std::size_t i = 0; i < of.variables.size(); ++i) {
-    variable const& v = of.variables[i];
+    edl::variable const& v = of.variables[i];
     fmt::print(to, "  {:<44} ({}){}\n", v.name,
                fmt::join(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank, ", "),
                v.offset >= of.parameters      ? ", not trained"

@@ -138,7 +138,7 @@ struct loader::state {
           leave_out(e.what());
           continue;
         }
-        b.error = e.what() + detail::way_out_of_damage;
+        b.error = std::string(e.what()) + detail::way_out_of_damage;
       } catch (std::exception const& e) {
         b.error = e.what();
       } catch (...) {

@@ -59,7 +59,7 @@ template <class Q>
 void quantise_rows(basic_cpu<float>& cpu, std::size_t rows, std::size_t columns, float const* x, Q* q,
                    std::span<float> scales) {
   cpu.share(rows, cpu.parts(rows * columns, 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
-    using vector = lanes<float>::type;
+    typedef float vector __attribute__((vector_size(32)));
     for (std::size_t i = begin; i < end; ++i) {
       float const* const from = x + i * columns;
       Q* const to = q + i * columns;

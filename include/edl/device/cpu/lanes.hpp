@@ -25,17 +25,20 @@ struct lane<T> {
   using type = T;
 };
 
-// By copies: Clang forgets the alignment of a vector that is an argument of a template.
+/// A vector wherever it lies. Clang forgets the alignment of one that is an argument of a template.
+template <class V>
+struct __attribute__((packed, may_alias)) anywhere {
+  V value;
+};
+
 template <class V, class T>
 V load(T const* from) {
-  V v;
-  __builtin_memcpy(&v, from, sizeof v);
-  return v;
+  return reinterpret_cast<anywhere<V> const*>(from)->value;
 }
 
 template <class V, class T>
 void store(T* to, V const& v) {
-  __builtin_memcpy(to, &v, sizeof v);
+  reinterpret_cast<anywhere<V>*>(to)->value = v;
 }
 
 /// work.operator()<V>(index) for all of [0, n): V is a vector of `T`s, or `T` for those that are left over.
