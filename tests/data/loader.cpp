@@ -136,7 +136,9 @@ TEST_CASE("a damaged record fails its batch and nothing else") {
   for (int i = 0; i < 4; ++i) {
     batch* const b = l.next();
     REQUIRE(b);
-    CHECK(b->error == (i == 1 ? "shard-0: record 11 is damaged" : ""));
+    CHECK(b->error ==
+          (i == 1 ? "shard-0: record 11 is damaged; mend the record, or leave it out with --skip_damaged"
+                  : ""));
     CHECK(b->rows == (i == 1 ? 0 : 8));
     CHECK(b->records.size() == 8);
     CHECK(b->skipped == 0);
