@@ -80,7 +80,7 @@ struct one_table {
     auto const earlier = edl::checkpoint::begin_checkpoint(path);
     edl::checkpoint::manifest m{
         .job = "large", .version = what.version(), .layout = edl::checkpoint::layout_digest(layout)};
-    m.files = write_cut(what, path, layout, 0, 1, 8);
+    m.files = write_cut(what, path, layout, {.most_changes = 8});
     edl::checkpoint::commit_checkpoint(path, m, earlier);
   }
 

@@ -115,3 +115,57 @@ TEST_CASE("by all-reduce each worker has the rows: the same bits, whoever is los
     CHECK(model(dir, name) == model(dir, "whole"));
   }
 }
+
+TEST_CASE("by all-reduce workers share large tables: the same bits as with all rows, whoever is lost") {
+  job::scratch const dir;
+  auto const start = [&](std::string const& name, job::options const& how, lines more) {
+    more.insert(more.end(), {"--fixed_global_batch", "--small_tables_mib=0"});
+    return std::make_unique<job::run>(replicas(4, in_order(dir, name, more)), how);
+  };
+  auto const whole = start("whole", tabled, {"--table_copies=0"});
+  check_end(*whole, dir / "whole-c", 2);
+  CHECK_FALSE(has(whole->log(), "not small any more"));
+  auto const shared = start("shared", tabled, {"--table_copies=2"});
+  check_end(*shared, dir / "shared-c", 2);
+  CHECK(count(shared->log(), "the tables are not small any more") == 4);
+  CHECK(has(shared->log(), "this worker has hash slots [2048, 4096)"));
+  CHECK(model(dir, "shared") == model(dir, "whole"));
+  CHECK(row_files(dir / "shared-c/version-32") == 2);
+  for (int const victim : {0, 3}) {
+    CAPTURE(victim);
+    std::string const name = "lost-" + std::to_string(victim);
+    auto const j = start(name, held_tables, {"--table_copies=2"});
+    reach_middle(*j, 6);
+    pid_t const process = j->find("worker", victim);
+    REQUIRE(process);
+    ::kill(process, SIGKILL);
+    CHECK(j->says("worker 4 joined"));
+    j->open_gate();
+    check_end(*j, dir / name + "-c", 2);
+    CHECK(model(dir, name) == model(dir, "whole"));
+  }
+  // The parts are one model, whoever reads it.
+  CHECK(job::run(cluster(3, 1, {"--num_epochs=3", "--checkpoint_dir=" + dir / "shared-c"}), tabled).wait() ==
+        0);
+}
+
+TEST_CASE("rows that are lost with their only worker are those of the last checkpoint again") {
+  job::scratch const dir;
+  job::run j(replicas(3, {"--num_epochs=2", "--checkpoint_steps=20", "--checkpoint_dir=" + dir / "c",
+                          "--small_tables_mib=0", "--table_copies=1", "--output=" + dir / "o"}),
+             held_tables);
+  CHECK(j.says("Checkpoint of version 20 written"));
+  CHECK(j.says(" completed, ", 18));
+  pid_t const process = j.find("worker", 1);
+  REQUIRE(process);
+  ::kill(process, SIGKILL);
+  CHECK(j.says("rows of tables are lost with the workers that had them (--table_copies=1)"));
+  CHECK(j.says("Going back to version 20, "));
+  j.open_gate();
+  CHECK(j.wait() == 0);
+  CHECK(j.nothing_left());
+  CAPTURE(j.log());
+  check_account(j.log(), 2);
+  job::run audit({"audit", dir / "c"});
+  CHECK(audit.wait() == 0);
+}

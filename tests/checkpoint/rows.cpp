@@ -116,7 +116,7 @@ content content_of(servers& s, edl::element_range of) {
 std::vector<segment> read(std::string const& path, edl::element_range of, content& into,
                           edl::parameter_layout const& layout = layout_of_two(),
                           std::vector<std::string> const& names = slots) {
-  return read_rows(path, layout, of, names,
+  return read_rows(path, layout, of, of, names,
                    {.remove =
                         [&](std::size_t t, std::uint64_t id) {
                           into.erase({t, id});

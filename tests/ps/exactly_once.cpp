@@ -217,8 +217,8 @@ class job {
     edl::checkpoint::begin_checkpoint(now.path);
     edl::checkpoint::manifest all{.version = version, .layout = edl::checkpoint::layout_digest(layout_)};
     for (std::uint32_t i = 0; i < servers_.size(); ++i) {
-      for (auto& file :
-           write_cut(servers_[i].checkpoint(version), now.path, layout_, i, std::uint32_t(servers_.size())))
+      for (auto& file : write_cut(servers_[i].checkpoint(version), now.path, layout_,
+                                  {.server = i, .servers = std::uint32_t(servers_.size())}))
         all.files.push_back(std::move(file));
       servers_[i].release_checkpoint(version);
       auto const& cut = frozen_[i].at(version);

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
 
 #include "edl/sparse/row_bytes.hpp"
 #include "ps/processes.hpp"
@@ -144,4 +147,74 @@ TEST_CASE("sizes that do not fit are refused before memory is taken for them") {
   CHECK(code_of([&] { c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy); }) == status::invalid);
   copy.set_generation(2);
   CHECK(code_of([&] { c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy); }) == status::not_ready);
+}
+
+TEST_CASE("rows of a version that is yet to come are answered when it has come") {
+  caller c;
+  tables_process p;
+  c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, false));
+  ids const some = own_ids(3);
+  auto const before = pull(c, p, 1, some, some);
+  edl::wire::PullRowsRequest r;
+  r.set_generation(1);
+  r.set_version(1);
+  r.add_rows(3), r.add_rows(0);
+  std::vector<float> rows(6);
+  std::atomic<bool> answered{false};
+  std::thread asks([&] {
+    caller other;
+    other.ask<edl::wire::PullRowsReply>(p, method::pull_rows, r, {std::as_bytes(std::span(some))},
+                                        {std::as_writable_bytes(std::span(rows))});
+    answered = true;
+  });
+  // It is behind the call that waits, if that has come; whoever comes first, the answer is the same.
+  CHECK(pull(c, p, 1, some, some) == before);
+  CHECK_FALSE(answered);
+  push(c, p, 1, 0, some, {});
+  asks.join();
+  auto const after = pull(c, p, 1, some, {});
+  CHECK(rows == after);
+  CHECK(rows[0] != before[0]);
+}
+
+TEST_CASE("some hash slots are copied by themselves, and from one that offers its state to others alone") {
+  caller c;
+  tables_process p;
+  c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, false));
+  push(c, p, 1, 0, own_ids(1000), {});
+  edl::wire::CountRowsRequest count;
+  count.set_generation(1);
+  auto const counted = c.ask<edl::wire::CountRowsReply>(p, method::count_rows, count);
+  CHECK(counted.first() == 0);
+  CHECK(counted.last() == 2048);
+  auto const store = make_tables(0);
+  std::promise<void> offered;
+  REQUIRE(p.node.post([&] { p.it.offers(2, 0, store), offered.set_value(); }));
+  offered.get_future().get();
+  CHECK(code_of([&] { pull(c, p, 2, own_ids(1), {}); }) == status::not_ready);
+  edl::wire::CopyRowsRequest copy;
+  copy.set_generation(2);
+  copy.set_last(100);
+  auto const empty = c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy);
+  CHECK(empty.rows().empty());
+  CHECK(empty.slot() == 100);
+  std::promise<void> put;
+  ids const some = own_ids(1000);
+  std::vector<float> const weights(2000, 1);
+  REQUIRE(p.node.post([&] { store->set_rows(0, some, weights), put.set_value(); }));
+  put.get_future().get();
+  auto const all = c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy);
+  std::size_t rows = 0;
+  edl::sparse::for_each_row(std::as_bytes(std::span(all.rows())), all.values(),
+                            [&](auto const& header, auto) {
+                              CHECK(edl::sparse::id_hash(header.id).slot() < 100);
+                              ++rows;
+                            });
+  CHECK(rows == std::size_t(std::ranges::count_if(
+                    some, [](std::uint64_t id) { return edl::sparse::id_hash(id).slot() < 100; })));
+  CHECK(rows > 0);
+  for (auto const& [slot, last] : {std::pair{200, 100}, std::pair{0, 3000}}) {
+    copy.set_slot(std::uint32_t(slot)), copy.set_last(std::uint32_t(last));
+    CHECK(code_of([&] { c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy); }) == status::invalid);
+  }
 }

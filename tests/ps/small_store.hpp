@@ -38,7 +38,7 @@ inline std::string save(scratch const& dir, edl::parameter_layout const& layout,
   edl::checkpoint::manifest all{
       .job = "j", .version = version, .layout = edl::checkpoint::layout_digest(layout)};
   for (std::uint32_t i = 0; i < cuts.size(); ++i)
-    for (auto& file : write_cut(cuts[i], path, layout, i, std::uint32_t(cuts.size())))
+    for (auto& file : write_cut(cuts[i], path, layout, {.server = i, .servers = std::uint32_t(cuts.size())}))
       all.files.push_back(std::move(file));
   edl::checkpoint::commit_checkpoint(path, all);
   return path;

@@ -46,7 +46,7 @@ TEST_CASE("a cut is written on a thread of its own, and can be read") {
   edl::checkpoint::begin_checkpoint(path);
   edl::checkpoint::manifest contents{.version = 50, .layout = edl::checkpoint::layout_digest(layout)};
   std::thread([cut = std::move(all), &contents, &path, &layout] {
-    contents.files = write_cut(cut, path, layout, 0, 1);
+    contents.files = write_cut(cut, path, layout, {});
   }).join();
   CHECK(contents.files[0].ledger == both);
   CHECK(contents.files[0].version == 50);

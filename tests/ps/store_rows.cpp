@@ -9,6 +9,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/optim/optimizers.hpp"
+#include "edl/sparse/row_bytes.hpp"
 #include "ps/small_store.hpp"
 
 using namespace small_store;
@@ -299,4 +300,66 @@ TEST_CASE("where memory ends, a store says so once and for all, and is cut no mo
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a store that holds some hash slots counts every minibatch, and has the rows of these alone") {
+  store whole = make(), part = make();
+  std::uint64_t const low = id_of(false), high = id_of(true);
+  auto const step = [&](store& s, std::uint32_t task, float slope) {
+    std::vector<float> sums(6, 1);
+    ids const of_both{low, high};
+    std::vector<float> const slopes(2, slope);
+    std::vector<edl::contribution> const one{of(task)};
+    std::vector<std::vector<edl::sparse::row_gradients>> const rows{{{of_both, slopes}}};
+    s.step(one, sums, rows);
+  };
+  step(whole, 0, 4), step(part, 0, 4);
+  part.hold({0, 2048});
+  CHECK(part.table(0).size() == 1);
+  step(whole, 1, 8), step(part, 1, 8);
+  CHECK(part.version() == 2);
+  CHECK(part.counted() == whole.counted());
+  CHECK(row(part, low) == row(whole, low));
+  CHECK(row(part, high) == 0);
+  CHECK(values(part.current()) == values(whole.current()));
+
+  // What is another's is refused, and taken once it is to be held.
+  edl::sparse::copied_rows some;
+  edl::sparse::row_cursor at{2048, 0};
+  edl::sparse::append_rows(whole.table(0), at, 4096, 1 << 20, some);
+  auto const put = [&] {
+    part.put_rows(0, std::as_bytes(std::span(some.rows)), std::as_bytes(std::span(some.candidates)));
+  };
+  CHECK_THROWS_WITH_AS(put(), doctest::Contains("belongs elsewhere"), edl::error);
+  part.hold({0, 4096});
+  put();
+  step(whole, 2, 2), step(part, 2, 2);
+  CHECK(row(part, high) == row(whole, high));
+
+  // Parts of a checkpoint: variables and some rows of one store, other rows of another.
+  part.hold({2048, 4096});
+  scratch const dir;
+  auto const path = edl::checkpoint::checkpoint_path(dir.path, 3);
+  edl::checkpoint::begin_checkpoint(path);
+  edl::checkpoint::manifest m{.job = "j", .version = 3, .layout = edl::checkpoint::layout_digest(layout)};
+  written_parts const first{.of_rows = written_parts::rows{{0, 2048}, 0, 2}};
+  written_parts const second{.variables = false, .of_rows = written_parts::rows{{2048, 4096}, 1, 2}};
+  CHECK_THROWS_WITH_AS(write_cut(part.cut(), path, layout, first), doctest::Contains("[0, 2048)"),
+                       edl::error);
+  for (auto const& files :
+       {write_cut(whole.cut(), path, layout, first), write_cut(part.cut(), path, layout, second)})
+    m.files.insert(m.files.end(), files.begin(), files.end());
+  CHECK(m.files.size() == 3);
+  edl::checkpoint::commit_checkpoint(path, m);
+  store back = make(), half = make();
+  back.restore(path);
+  half.hold({0, 2048});
+  half.restore(path);
+  CHECK(back.version() == 3);
+  CHECK(half.version() == 3);
+  CHECK(back.counted() == whole.counted());
+  CHECK(half.counted() == whole.counted());
+  for (std::uint64_t const id : {low, high}) CHECK(row(back, id) == row(whole, id));
+  CHECK(row(half, low) == row(whole, low));
+  CHECK(half.table(0).size() == 1);
 }

@@ -103,9 +103,8 @@ EDL_INLINE void read_pieces(opened_part const& part, parameter_layout const& lay
                             std::string const* slot, std::size_t first, std::span<float> into) {
   for (piece const& p : pieces_of(layout, part.elements)) {
     if (slot && p.elements.first >= layout.parameters) break;
-    element_range const both{std::max(p.elements.first, wanted.first),
-                             std::min(p.elements.last, wanted.last)};
-    if (both.first >= both.last) continue;
+    element_range const both = overlap(p.elements, wanted);
+    if (both.size() == 0) continue;
     std::string const name = slot ? slot_tensor(*slot, p.name) : p.name;
     tensor const* const t = part.file.find(name);
     if (!t && slot)
@@ -252,20 +251,18 @@ EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_la
     auto const part = detail::open_part(path, listed, layout);
     if (part.elements.first != at) fail(fmt::format("element {} is in none of its files, or in several", at));
     at = part.elements.last;
-    element_range const both{std::max(part.elements.first, wanted.first),
-                             std::min(part.elements.last, wanted.last)};
+    element_range const both = overlap(part.elements, wanted);
     bool const neighbour = wanted.size() == 0 && segments.empty() && at >= first;
-    if (both.first >= both.last && !neighbour) continue;
+    if (both.size() == 0 && !neighbour) continue;
     detail::check_content(part.file, listed);
     detail::read_pieces(part, layout, wanted, nullptr, first, variables);
     for (std::size_t i = 0; i < slots.size(); ++i)
       detail::read_pieces(part, layout, wanted, &slot_names[i], first, slots[i]);
     for (segment& s : detail::segments_of(part)) {
-      element_range const clipped{std::max(s.elements.first, wanted.first),
-                                  std::min(s.elements.last, wanted.last)};
+      element_range const clipped = overlap(s.elements, wanted);
       if (neighbour && segments.empty() && s.elements.last >= first)
         segments.push_back({wanted, s.steps, std::move(s.ledger)});
-      else if (clipped.first >= clipped.last)
+      else if (clipped.size() == 0)
         continue;
       else if (!segments.empty() && segments.back().steps == s.steps && segments.back().ledger == s.ledger)
         segments.back().elements.last = clipped.last;

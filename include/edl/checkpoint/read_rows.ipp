@@ -127,9 +127,8 @@ EDL_INLINE void read_removed(opened_part const& part, tensor const& of, element_
 
 EDL_INLINE void append_clipped(std::vector<segment>& to, std::vector<segment> from, element_range wanted) {
   for (segment& s : from) {
-    element_range const clipped{std::max(s.elements.first, wanted.first),
-                                std::min(s.elements.last, wanted.last)};
-    if (clipped.first >= clipped.last) continue;
+    element_range const clipped = overlap(s.elements, wanted);
+    if (clipped.size() == 0) continue;
     if (!to.empty() && to.back().steps == s.steps && to.back().ledger == s.ledger)
       to.back().elements.last = clipped.last;
     else
@@ -142,8 +141,8 @@ EDL_INLINE void append_clipped(std::vector<segment>& to, std::vector<segment> fr
 EDL_INLINE bool is_rows(std::string_view name) { return name.starts_with("rows-"); }
 
 EDL_INLINE std::vector<segment> read_rows(std::string const& path, parameter_layout const& layout,
-                                          element_range slots, std::span<std::string const> slot_names,
-                                          row_sink const& to) {
+                                          element_range slots, element_range rows,
+                                          std::span<std::string const> slot_names, row_sink const& to) {
   std::vector<segment> segments, own;  // own: of the server whose files are being read
   std::size_t at = 0;
   std::string before;
@@ -164,9 +163,10 @@ EDL_INLINE std::vector<segment> read_rows(std::string const& path, parameter_lay
     if (follows.empty()) detail::append_clipped(segments, std::exchange(own, {}), slots);
     at = part.elements.last;
     before = listed.name, of_before = part.elements;
-    element_range const both{std::max(part.elements.first, slots.first),
-                             std::min(part.elements.last, slots.last)};
-    if (both.first >= both.last) continue;
+    if (overlap(part.elements, slots).size() == 0) continue;
+    own = detail::segments_of(part);
+    element_range const both = overlap(part.elements, rows);
+    if (both.size() == 0) continue;
     detail::check_content(part.file, listed);
     auto const tables = detail::stored_tables(part, layout, slot_names);
     for (std::size_t t = 0; t < tables.size(); ++t) {
@@ -178,7 +178,6 @@ EDL_INLINE std::vector<segment> read_rows(std::string const& path, parameter_lay
       detail::read_table(part, tables[t].candidates, both, put);
       detail::read_table(part, tables[t].rows, both, put);
     }
-    own = detail::segments_of(part);
   }
   detail::append_clipped(segments, std::move(own), slots);
   if (at != sparse::hash_slots)

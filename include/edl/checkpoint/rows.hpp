@@ -71,12 +71,13 @@ struct row_sink {
   std::function<void(std::size_t table, sparse::row_header const&, view<float> values)> put;
 };
 
-/// Reads the rows of these hash slots, from whichever files hold them. Each of these files is checked against
-/// size and CRC-32 first, and a file of changes against the one that it follows. Tables, widths and the names
-/// of the optimiser's slots must agree: the edl::error names what does not. Returns the segments of the hash
-/// slots.
+/// Reads the rows of hash slots `rows`, from whichever files hold them. Each of these files is checked
+/// against size and CRC-32 first, and a file of changes against the one that it follows. Tables, widths and
+/// the names of the optimiser's slots must agree: the edl::error names what does not. Returns the segments of
+/// hash slots `slots`, which have `rows` among them.
 std::vector<segment> read_rows(std::string const& path, parameter_layout const& layout, element_range slots,
-                               std::span<std::string const> slot_names, row_sink const& to);
+                               element_range rows, std::span<std::string const> slot_names,
+                               row_sink const& to);
 
 }  // namespace edl::checkpoint
 

@@ -92,8 +92,6 @@ EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_lay
     sparse::table_cut const& cut = *part.tables[i];
     std::vector<std::uint64_t> counts;
     for (auto s = std::uint32_t(part.slots.first); s < part.slots.last; ++s) counts.push_back(cut.size(s));
-    if (std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}) != cut.size())
-      throw error(where + ": it has rows of other hash slots");
     std::string const name = "tables/" + layout.tables[i].name;
     written_rows rows = rows_to_write(
         name, row_bytes(layout.tables[i].width, part.slot_names.size()), part.slots, changes,

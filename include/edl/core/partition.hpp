@@ -17,6 +17,12 @@ struct element_range {
   friend constexpr bool operator==(element_range, element_range) = default;
 };
 
+/// The elements that are in both: none, and `first` for `last`, where they have none in common.
+constexpr element_range overlap(element_range a, element_range b) {
+  std::size_t const first = std::max(a.first, b.first);
+  return {first, std::max(first, std::min(a.last, b.last))};
+}
+
 /// The part that server `part` of `parts` keeps of an arena of `elements` floats. Parts are contiguous.
 /// Without `borders` they are equal to within 64 bytes. Their edges lie on multiples of 16 elements (one
 /// cache line) then, without regard to where a variable ends. With more servers than lines some parts are

@@ -51,6 +51,8 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"gradients", is_local, "Local is one process, whose gradients do not travel"},
       {"fixed_global_batch", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
       {"allreduce_transport", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
+      {"table_copies", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
+      {"small_tables_mib", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
       {"ps_replicas", sums, "all-reduce has no servers: each worker has a copy of the model"},
       {"ps_replicas", is_local, "Local has no servers"},
       {"ps_ranges", no_servers, "this strategy has no servers"},

@@ -83,7 +83,9 @@ struct job {
   int num_workers = 0;
   bool fixed_global_batch = false;
   edl::allreduce_transport allreduce_transport =
-      edl::allreduce_transport::automatic;                                    ///< what sums gradients
+      edl::allreduce_transport::automatic;  ///< what sums gradients
+  int table_copies = 2;                     ///< workers that have each row by all-reduce; 0: all of them
+  int small_tables_mib = 256;               ///< of rows that are small enough to be with all of them
   net::transport_security transport_security = net::transport_security::tls;  ///< of TCP connections
   int num_ps_pods = 0;
   int ps_replicas = 1;

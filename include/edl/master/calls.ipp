@@ -266,6 +266,7 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
       out.set_number(w->number);
       out.set_version(w->version);
       out.set_restore(w->restore);
+      out.set_of(w->of);
       for (world::member const& one : w->members) {
         auto* const member = out.add_members();
         member->set_id(one.id);

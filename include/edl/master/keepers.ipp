@@ -19,16 +19,12 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/master/server.hpp"
-#include "edl/net/blocking.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/status.hpp"
-#include "edl/sparse/hash.hpp"
-#include "edl/sparse/row_bytes.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
-#include "edl/wire/row_copy.hpp"
 
 // What the master asks of those who keep the model: servers, or the workers of a world.
 namespace edl::master {
@@ -74,21 +70,32 @@ template <class Request>
 asio::awaitable<std::vector<std::string>> server::ask_all(std::vector<keeper> whom, std::uint16_t method,
                                                           Request request, std::chrono::milliseconds timeout,
                                                           order_terms terms) {
+  std::vector<Request> requests(whom.size(), request);
+  return ask_each(std::move(whom), method, std::move(requests), timeout, terms);
+}
+
+/// The same, with a request of its own for each of them.
+template <class Request>
+asio::awaitable<std::vector<std::string>> server::ask_each(std::vector<keeper> whom, std::uint16_t method,
+                                                           std::vector<Request> requests,
+                                                           std::chrono::milliseconds timeout,
+                                                           order_terms terms) {
   auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
   for (std::size_t place = 0; place < whom.size(); ++place) {
-    request.set_range(whom[place].range);
-    node_.spawn([this, g, to = whom[place], terms,
-                 what = net::outgoing{.method = method, .message = wire::pack(request), .timeout = timeout},
-                 place]() -> asio::awaitable<void> {
-      try {
-        std::string answer = co_await order(to, what, terms);
-        g->replies[place] = std::move(answer);
-      } catch (...) {
-        g->failed = std::current_exception();
-      }
-      --g->left;
-      g->changed.notify();
-    });
+    requests[place].set_range(whom[place].range);
+    node_.spawn(
+        [this, g, to = whom[place], terms,
+         what = net::outgoing{.method = method, .message = wire::pack(requests[place]), .timeout = timeout},
+         place]() -> asio::awaitable<void> {
+          try {
+            std::string answer = co_await order(to, what, terms);
+            g->replies[place] = std::move(answer);
+          } catch (...) {
+            g->failed = std::current_exception();
+          }
+          --g->left;
+          g->changed.notify();
+        });
   }
   while (g->left > 0) co_await g->changed.wait();
   if (g->failed) std::rethrow_exception(g->failed);
@@ -192,8 +199,24 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
     m.layout = checkpoint::layout_digest(options_.layout);
     order_terms const terms{
         .name = "checkpoint", .generation = c.generation, .patience = options_.order_patience};
+    std::vector<keeper> whom = keepers(true);
+    std::vector<wire::CheckpointRequest> requests(whom.size(), request);
+    if (shares_rows()) {
+      whom.clear(), requests.clear();
+      std::vector<row_part> const parts = co_await row_parts(c.version);
+      for (row_part const& p : parts) {
+        auto& rows = *request.mutable_rows();
+        rows.set_first(std::uint32_t(p.slots.first));
+        rows.set_last(std::uint32_t(p.slots.last));
+        rows.set_part(std::uint32_t(whom.size()));
+        rows.set_parts(std::uint32_t(parts.size()));
+        request.set_rows_only(!whom.empty());
+        whom.push_back(p.whom);
+        requests.push_back(request);
+      }
+    }
     auto const replies =
-        co_await ask_all(keepers(true), wire::method::checkpoint, request, disk_timeout, terms);
+        co_await ask_each(whom, wire::method::checkpoint, std::move(requests), disk_timeout, terms);
     for (std::string const& reply : replies) {
       auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
       for (auto const& f : written.files())
@@ -257,62 +280,12 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> var
           .method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
       what.into.push_back(std::as_writable_bytes(variables));
       co_await k.to->call(what);
-      std::vector<keeper> const one(1, k);
-      tables = co_await row_sources(one);
+      tables = co_await row_sources(version);
       co_return version;
     } catch (net::call_error const& e) {
       why = e.what();
     }
   throw error(fmt::format("the model cannot be had: {}", why));
-}
-
-// The rows of the servers' tables, which nobody trains any more. They are asked for on another thread than
-// this.
-EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> server::row_sources(
-    std::vector<keeper> const& from) {
-  std::vector<checkpoint::row_source> all;
-  if (options_.layout.tables.empty()) co_return all;
-  std::uint64_t const generation = coordinator_.generation();
-  auto const ranges = std::uint32_t(from.size());
-  for (std::uint32_t t = 0; t < options_.layout.tables.size(); ++t)
-    all.push_back({0, [from, generation, ranges, t, width = std::size_t(options_.layout.tables[t].width)](
-                          checkpoint::row_source::sink const& to) {
-                     for (keeper const& k : from) {
-                       element_range const slots = partition(sparse::hash_slots, ranges, k.range);
-                       for (wire::row_copy copy(generation, k.range, t, slots); !copy.done();) {
-                         net::reply const answer = net::wait(*k.to, {.method = wire::method::copy_rows,
-                                                                     .message = copy.request(),
-                                                                     .timeout = disk_timeout,
-                                                                     .idempotent = true});
-                         copy.take(answer.message, k.to->name(), [&](bytes rows, std::size_t values, bytes) {
-                           std::vector<std::uint64_t> ids;
-                           std::vector<float> weights;
-                           sparse::for_each_row(rows, values, [&](auto const& header, view<float> row) {
-                             if (row.size() < width)
-                               throw error(fmt::format("{} has rows of {} values, the model's have {}",
-                                                       k.to->name(), row.size(), width));
-                             ids.push_back(header.id);
-                             weights.insert(weights.end(), row.begin(), row.begin() + std::ptrdiff_t(width));
-                           });
-                           if (!ids.empty()) to(ids, weights);
-                         });
-                       }
-                     }
-                   }});
-  for (keeper const& k : from) {
-    wire::CountRowsRequest request;
-    request.set_generation(generation);
-    request.set_range(k.range);
-    net::outgoing const what{.method = wire::method::count_rows,
-                             .message = wire::pack(request),
-                             .timeout = control_timeout,
-                             .idempotent = true};
-    net::reply const answer = co_await k.to->call(what);
-    auto const reply = wire::unpack<wire::CountRowsReply>(answer.message, k.to->name());
-    for (std::size_t t = 0; t < all.size(); ++t)
-      if (t < std::size_t(reply.rows_size())) all[t].rows += reply.rows(int(t));
-  }
-  co_return all;
 }
 
 EDL_INLINE asio::awaitable<void> server::write_model(std::string const& path, view<float> variables,
@@ -369,7 +342,7 @@ EDL_INLINE asio::awaitable<void> server::write_best(evaluated_version of) {
     for (std::size_t i = 0; i < from.size() && !there; ++i) try {
         std::vector<keeper> const one(1, from[i]);
         co_await pull_ranges(one, of.version, variables);
-        tables = co_await row_sources(one);
+        tables = co_await row_sources(of.version);
         there = true;
       } catch (net::call_error const& e) {
         why = e.what();
@@ -378,7 +351,7 @@ EDL_INLINE asio::awaitable<void> server::write_best(evaluated_version of) {
   } else {
     auto const from = keepers();
     co_await pull_ranges(from, of.version, variables);
-    tables = co_await row_sources(from);
+    tables = co_await row_sources(of.version);
   }
   std::filesystem::create_directories(options_.best);
   std::string const path = options_.best + "/model.safetensors";
@@ -431,7 +404,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
     version = co_await pull_copy(variables, tables);
   } else {
     auto const from = keepers();
-    tables = co_await row_sources(from);
+    tables = co_await row_sources(0);
     version = co_await pull_ranges(from, {}, variables);
   }
   std::string const path = options_.output + "/model.safetensors";

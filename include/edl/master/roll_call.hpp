@@ -38,6 +38,7 @@ struct world {
   std::uint64_t number = 0;
   std::vector<member> members;  ///< by id
   std::uint64_t version = 0;
+  std::uint64_t of = 0;  ///< the world that the current copies are of
   std::string restore;  ///< when no member's copy is current: a checkpoint's directory; empty: initial values
 };
 

@@ -58,6 +58,7 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
                                  std::string restore) {
   world w{.number = number, .members = {}, .version = version, .restore = std::move(restore)};
   copy_position const* const best = newest();
+  if (best) w.of = best->of;
   for (auto const& [id, m] : workers.all()) {
     entry const& e = entries_.at(id);
     w.members.push_back({id, m.incarnation, m.addresses, best && e.copy && !detail::newer(*best, *e.copy)});

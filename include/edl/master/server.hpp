@@ -200,15 +200,27 @@ class server {
   asio::awaitable<std::uint64_t> version_of(keeper const& k);
   asio::awaitable<std::uint64_t> pull_ranges(std::vector<keeper> const& from,
                                              std::optional<std::uint64_t> frozen, std::span<float> variables);
-  asio::awaitable<std::vector<checkpoint::row_source>> row_sources(std::vector<keeper> const& from);
+  /// A keeper's rows of the tables: those of these hash slots, and how many of each table.
+  struct row_part {
+    keeper whom;
+    element_range slots;
+    std::vector<std::uint64_t> rows;
+  };
+  asio::awaitable<std::vector<row_part>> row_parts(std::uint64_t version);
+  asio::awaitable<std::vector<checkpoint::row_source>> row_sources(std::uint64_t version);
   asio::awaitable<void> write_model(std::string const& path, view<float> variables,
                                     std::span<checkpoint::row_source const> tables, std::uint64_t version);
   std::vector<keeper> keepers(bool one = false) const;
+  bool shares_rows() const;
   std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
   template <class Request>
   asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
                                                     Request request, std::chrono::milliseconds timeout,
                                                     order_terms terms);
+  template <class Request>
+  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> whom, std::uint16_t method,
+                                                     std::vector<Request> requests,
+                                                     std::chrono::milliseconds timeout, order_terms terms);
   wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;
   static std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
 
@@ -260,5 +272,6 @@ class server {
 #include "edl/master/calls.ipp"
 #include "edl/master/keepers.ipp"
 #include "edl/master/orders.ipp"
+#include "edl/master/row_parts.ipp"
 #include "edl/master/server.ipp"
 #endif

@@ -33,6 +33,12 @@ EDL_INLINE void server::configured(std::uint64_t generation, std::uint32_t range
   shards_[range] = shard{.state = std::move(state), .backup = {}, .since = generation};
 }
 
+EDL_INLINE void server::offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
+  configured(generation, range, std::move(state));
+  generation_ = 0;
+  advanced_.notify();
+}
+
 // Everything of a store, for another that becomes its copy. While generations change, from one that rests.
 EDL_INLINE asio::awaitable<void> server::copy(net::request& r) {
   auto const request = wire::unpack<wire::CopyRequest>(r.message(), r.peer());

@@ -65,6 +65,10 @@ EDL_INLINE asio::awaitable<void> server::pull_rows(net::request& r) {
                           fmt::format("{} rows are asked for by {} bytes of ids", all, r.payload_size()));
   pull_memory memory(pull_buffers_, *from, request);
   co_await r.read(memory.into());
+  if (request.version() > from->version()) {
+    co_await reach(r, request.generation(), request.range(), request.version());
+    if (of(request.generation(), request.range()).state != from) throw overtaken();
+  }
   std::vector<bytes> payload;
   for (std::size_t t = 0; t < from->tables(); ++t) {
     auto& [ids, weights] = memory.tables()[t];
@@ -84,14 +88,14 @@ EDL_INLINE asio::awaitable<void> server::copy_rows(net::request& r) {
                           fmt::format("{} does not have range {} in generation {}", options_.name,
                                       request.range(), request.generation()));
   store const& from = *it->second.state;
-  if (request.table() >= from.tables() || request.slot() > from.slots().last)
+  auto const last = std::uint32_t(request.last() == 0 ? from.slots().last : request.last());
+  if (request.table() >= from.tables() || request.slot() > last || last > from.slots().last)
     throw net::call_error(net::status::invalid, fmt::format("{} has no hash slot {} of table {}",
                                                             options_.name, request.slot(), request.table()));
   sparse::row_cursor at{std::max(request.slot(), std::uint32_t(from.slots().first)), request.row()};
   wire::CopyRowsReply reply;
   sparse::copied_rows some;
-  sparse::append_rows(from.table(request.table()), at, std::uint32_t(from.slots().last),
-                      detail::rows_per_reply, some);
+  sparse::append_rows(from.table(request.table()), at, last, detail::rows_per_reply, some);
   reply.set_rows(std::move(some.rows));
   reply.set_candidates(std::move(some.candidates));
   reply.set_slot(at.slot);
@@ -103,8 +107,11 @@ EDL_INLINE asio::awaitable<void> server::copy_rows(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::count_rows(net::request& r) {
   auto const request = wire::unpack<wire::CountRowsRequest>(r.message(), r.peer());
+  co_await reach(r, request.generation(), request.range(), request.version());
   store const& from = *of(request.generation(), request.range()).state;
   wire::CountRowsReply reply;
+  reply.set_first(std::uint32_t(from.slots().first));
+  reply.set_last(std::uint32_t(from.slots().last));
   for (std::size_t t = 0; t < from.tables(); ++t) reply.add_rows(from.table(t).size());
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);

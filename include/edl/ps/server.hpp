@@ -21,7 +21,8 @@
 #include "edl/ps/store.hpp"
 
 namespace edl::wire {
-class PushRequest;  // edl/wire/edl.pb.h
+class CheckpointRequest;  // edl/wire/edl.pb.h
+class PushRequest;
 class ReplicateRequest;
 }  // namespace edl::wire
 
@@ -68,6 +69,10 @@ class server {
   /// `state` is this generation's state of `range`, by other ways than a call.
   void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
 
+  /// Until `configured` follows, others may copy `state`, which is of `generation`, and nothing else is
+  /// served.
+  void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
+
   /// A store has made a step, likewise.
   void stepped() { advanced_.notify(); }
 
@@ -108,8 +113,8 @@ class server {
   asio::awaitable<void> checkpoint(net::request& r);
   asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);
-  asio::awaitable<std::vector<checkpoint::manifest::file>> write(cut const& what, std::string const& path,
-                                                                 std::uint32_t range);
+  asio::awaitable<std::vector<checkpoint::manifest::file>> write(cut const& what,
+                                                                 wire::CheckpointRequest const& request);
   template <class... Arguments>
   push_result apply(shard& to, Arguments const&... of_push);
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);

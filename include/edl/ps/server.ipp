@@ -260,10 +260,15 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<std::vector<checkpoint::manifest::file>> server::write(cut const& what,
-                                                                                  std::string const& path,
-                                                                                  std::uint32_t range) {
-  co_return write_cut(what, path, options_.layout, range, options_.ranges, options_.delta_checkpoints);
+EDL_INLINE asio::awaitable<std::vector<checkpoint::manifest::file>> server::write(
+    cut const& what, wire::CheckpointRequest const& request) {
+  written_parts parts{.server = request.range(),
+                      .servers = options_.ranges,
+                      .variables = !request.rows_only(),
+                      .most_changes = options_.delta_checkpoints};
+  if (auto const& r = request.rows(); request.has_rows())
+    parts.of_rows = {.slots = {r.first(), r.last()}, .part = r.part(), .parts = r.parts()};
+  co_return write_cut(what, request.path(), options_.layout, parts);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
@@ -274,9 +279,8 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   if (std::string const tables = from.describe_tables(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   // On a thread of its own: training goes on while the disk works. This coroutine stays on the node's thread.
-  std::string const& path = request.path();
   std::vector<checkpoint::manifest::file> const files =
-      co_await asio::co_spawn(writer_, write(what, path, request.range()), asio::use_awaitable);
+      co_await asio::co_spawn(writer_, write(what, request), asio::use_awaitable);
   wire::CheckpointReply reply;
   for (checkpoint::manifest::file const& file : files) {
     auto& out = *reply.add_files();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,12 +53,25 @@ struct cut {
   edl::ledger ledger() const;
 };
 
-/// Writes a server's files of the checkpoint in `path`: `checkpoint::write_part`, and
-/// `checkpoint::write_rows` where it has tables. Of these it writes what has changed up to `most_changes`
-/// times in a row. It may run on a thread of its own, but for one store on one thread at a time.
+/// What of a cut is written: its variables as the part of `server` among `servers`, and rows of its tables.
+struct written_parts {
+  std::uint32_t server = 0, servers = 1;
+  bool variables = true;
+  std::size_t most_changes = 0;  ///< times in a row that only what has changed of the rows is written
+
+  /// Rows of other hash slots than the cut's: fewer of them, as a part of their own number.
+  struct rows {
+    element_range slots;
+    std::uint32_t part = 0, parts = 1;
+  };
+  std::optional<rows> of_rows{};
+};
+
+/// Writes files of the checkpoint in `path`: `checkpoint::write_part`, and `checkpoint::write_rows` where
+/// there are tables. It may run on a thread of its own, but for one store on one thread at a time. Throws
+/// edl::error for hash slots that the cut lacks.
 std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
-                                                  parameter_layout const& layout, std::uint32_t server,
-                                                  std::uint32_t servers, std::size_t most_changes = 0);
+                                                  parameter_layout const& layout, written_parts const& parts);
 
 }  // namespace edl::ps
 

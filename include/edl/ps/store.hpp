@@ -123,7 +123,12 @@ class store {
 
   std::size_t tables() const { return tables_.size(); }
   sparse::table const& table(std::size_t number) const { return *tables_.at(number); }
-  element_range slots() const { return options_.slots; }  ///< hash slots
+  element_range slots() const { return held_; }  ///< hash slots whose rows it has
+
+  /// From now on the rows of these hash slots, among those of the options, are all that it has. It counts
+  /// minibatches for the others all the same: somebody else has their rows. Those that are not among them go,
+  /// and those that come to them are to be put. For stores that make every step by `step`.
+  void hold(element_range slots);
 
   /// From now on rows that are made follow from these seeds, one for each table. The rows that are there go.
   void seed_tables(std::span<std::uint64_t const> seeds);
@@ -135,8 +140,8 @@ class store {
   /// none.
   void put_rows(std::size_t table, bytes rows, bytes candidates);
 
-  /// Gives rows these weights (ids, width), and what the optimiser begins with. Those of other hash slots are
-  /// left out.
+  /// Gives rows these weights (ids, width), and what the optimiser begins with. Those of hash slots that it
+  /// does not hold are left out.
   void set_rows(std::size_t table, view<std::uint64_t> ids, view<float> weights);
 
   /// Counts minibatches together, as one step with the mean over all their records. `sums`: for every
@@ -273,6 +278,7 @@ class store {
   mutable bool behind_ = false;              // what is here is older than what is there
   mutable copy_on_write variables_, slots_;  // here
   std::vector<std::shared_ptr<sparse::table>> tables_;
+  element_range held_;                            // hash slots
   std::shared_ptr<checkpoint::row_chain> chain_;  // of these tables
   std::vector<segment> segments_;
   std::vector<float> sums_;  // accumulated gradients, then changes of state

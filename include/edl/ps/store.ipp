@@ -47,6 +47,7 @@ EDL_INLINE store::store(store_options options)
       slot_names_(rule_.slots()),
       variables_(options.elements.size()),
       slots_(slot_stride_ * slot_names_.size(), 0),
+      held_(options.slots),
       slot_views_(slot_names_.size()),
       evaluations_(options.most_frozen),
       checkpoints_(options.most_frozen) {
@@ -156,7 +157,7 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
   std::vector<checkpoint::segment> row_segments;
   if (!tables.empty())
     row_segments =
-        checkpoint::read_rows(path, options_.layout, options_.slots, options_.rule.slots(),
+        checkpoint::read_rows(path, options_.layout, options_.slots, held_, options_.rule.slots(),
                               {.remove = [&](std::size_t t, std::uint64_t id) { tables[t]->remove(id); },
                                .put = [&](std::size_t t, sparse::row_header const& h,
                                           view<float> row) { tables[t]->put(h, row); }});
@@ -503,6 +504,10 @@ EDL_INLINE push_result store::due() {
   bool const evaluated = options_.rests_to_evaluate && version_ > 0 && options_.evaluation_steps > 0 &&
                          version_ % options_.evaluation_steps == 0;
   if (evaluated && !evaluations_.keeps(version_)) evaluations_.keep(version_, averaged());
+  // Of a shared version each has a part, and who has come to it by a copy has not frozen it.
+  bool const written = held_ != options_.slots && version_ > 0 && options_.checkpoint_steps > 0 &&
+                       version_ % options_.checkpoint_steps == 0;
+  if (written && !checkpoints_.keeps(version_)) checkpoints_.keep(version_, cut());
   return {verdict::applied, version_, evaluations_.keeps(version_), checkpoints_.keeps(version_)};
 }
 

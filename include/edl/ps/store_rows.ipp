@@ -45,12 +45,29 @@ EDL_INLINE void store::pull_rows(std::size_t table, view<std::uint64_t> ids, std
 EDL_INLINE void store::put_rows(std::size_t table, bytes rows, bytes candidates) {
   sparse::table& into = *tables_.at(table);
   auto const put = [&](sparse::row_header const& header, view<float> values) {
-    if (!detail::within(options_.slots, header.id))
-      throw error(fmt::format("the row of id {} is another server's", header.id));
+    if (!detail::within(held_, header.id))
+      throw error(fmt::format("the row of id {} belongs elsewhere", header.id));
     into.put(header, values);
   };
   sparse::for_each_row(rows, into.values(), put);
   sparse::for_each_row(candidates, 0, put);
+}
+
+EDL_INLINE void store::hold(element_range slots) {
+  element_range const kept = overlap(held_, slots);
+  if (kept != held_) {
+    // New tables give the memory of what goes back, and cuts keep the old ones as they are.
+    auto fewer = new_tables();
+    for (std::size_t t = 0; t < tables_.size(); ++t)
+      for (auto s = std::uint32_t(kept.first); s < kept.last; ++s) {
+        tables_[t]->for_each(
+            s, [&](sparse::row_header const& h, view<float> values) { fewer[t]->put(h, values); });
+        tables_[t]->for_each_candidate(s, [&](sparse::row_header const& h) { fewer[t]->put(h, {}); });
+      }
+    tables_ = std::move(fewer);
+  }
+  if (slots != held_) chain_ = std::make_shared<checkpoint::row_chain>();
+  held_ = slots;
 }
 
 EDL_INLINE void store::seed_tables(std::span<std::uint64_t const> seeds) {
@@ -76,8 +93,7 @@ EDL_INLINE std::string store::describe_tables() const {
 EDL_INLINE void store::set_rows(std::size_t table, view<std::uint64_t> ids, view<float> weights) {
   auto const width = std::size_t(tables_.at(table)->width());
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (detail::within(options_.slots, ids[i]))
-      tables_[table]->assign(ids[i], weights.subspan(i * width, width));
+    if (detail::within(held_, ids[i])) tables_[table]->assign(ids[i], weights.subspan(i * width, width));
 }
 
 EDL_INLINE void store::check_rows(std::span<sparse::row_gradients const> rows,
@@ -103,7 +119,7 @@ EDL_INLINE void store::step_rows(segment& s, std::span<sparse::row_gradients con
       tables_[t]->push(of, slopes, options_.rates.of_table(t) * learning_rate, s.steps,
                        std::uint32_t(s.steps));
     };
-    if (s.elements == options_.slots) {
+    if (s.elements == held_) {
       push(ids, gradients);
       continue;
     }
@@ -118,12 +134,13 @@ EDL_INLINE void store::step_rows(segment& s, std::span<sparse::row_gradients con
   ++s.steps;
 }
 
-/// Adds those that are of the segment's hash slots.
+/// Adds those that are of the segment's hash slots, and held.
 EDL_INLINE void store::add_rows(row_sums& to, segment const& s, sparse::row_gradients const& rows,
                                 std::size_t table) const {
   auto const width = std::size_t(tables_[table]->width());
+  element_range const own = overlap(s.elements, held_);
   for (std::size_t i = 0; i < rows.ids.size(); ++i) {
-    if (!detail::within(s.elements, rows.ids[i])) continue;
+    if (!detail::within(own, rows.ids[i])) continue;
     auto const slope = rows.gradients.subspan(i * width, width);
     to.ids.push_back(rows.ids[i]);
     to.gradients.insert(to.gradients.end(), slope.begin(), slope.end());
@@ -152,7 +169,7 @@ EDL_INLINE void store::apply_waiting_rows(segment& s) {
 }
 
 EDL_INLINE void store::cut_rows(ps::cut& into) const {
-  into.hash_slots = options_.slots;
+  into.hash_slots = held_;
   into.chain = chain_;
   for (auto const& of : tables_) {
     auto const both = std::make_shared<detail::held_cut>(of);

@@ -21,7 +21,9 @@
 #include "edl/ps/server.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/replica/gpu_sum.hpp"
+#include "edl/replica/pending_step.hpp"
 #include "edl/replica/row_exchange.hpp"
+#include "edl/replica/row_shares.hpp"
 #include "edl/replica/step_sum.hpp"
 #include "edl/train/program.hpp"
 #include "edl/worker/remote.hpp"
@@ -40,6 +42,9 @@ namespace edl::replica {
 ///
 /// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`). The copy is in their memory, and a
 /// step is made there.
+///
+/// Tables that are not small are shared among the members (`row_shares`): each has some of the rows. A step
+/// takes every minibatch's gradients of rows to every member, and each makes its own rows' part of it.
 ///
 /// With --fixed_global_batch a step has as many minibatches as the job was started with workers. A member of
 /// a smaller world brings several, and one of a larger world may have nothing to do.
@@ -102,14 +107,15 @@ class replica final : public worker::remote_link {
   wire::World enter();
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
+  bool share_rows(wire::World const& w);
   void begin(wire::World const& w);
   void join_gpus(std::shared_ptr<collective::group> const& group);
   void leave();
   void step();
   ps::push_result apply(std::vector<contribution> const& all,
                         std::vector<std::vector<sparse::row_gradients>> const& rows);
-  std::string call_source(std::size_t member, std::uint64_t world, std::uint16_t method,
-                          std::string const& message, std::span<float> into);
+  bool make_pending(wire::World const& w);
+  std::vector<std::string> call_members(std::vector<member_call> calls);
   template <class F>
   auto on_node(F work);
 
@@ -117,6 +123,7 @@ class replica final : public worker::remote_link {
   surroundings around_;
   step_sum sum_;
   row_exchange rows_;
+  row_shares shares_;
   gpu_sum gpus_;
 
   std::atomic<std::uint64_t> number_{0};
@@ -125,6 +132,8 @@ class replica final : public worker::remote_link {
   std::shared_ptr<collective::group> group_;
   std::vector<member> members_;  // by rank
   int rank_ = 0;
+  std::optional<pending_step> pending_;
+  bool current_ = false;       // the store is what the world starts from
   bool copied_ = false;        // the store holds a world's state
   bool finished_ = false;      // the job is over
   std::uint64_t of_ = 0;       // the world that the store is a copy of

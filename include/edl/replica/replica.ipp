@@ -18,7 +18,6 @@
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
-#include "edl/wire/row_copy.hpp"
 
 namespace edl::replica {
 namespace detail {
@@ -28,6 +27,9 @@ namespace detail {
 inline constexpr std::chrono::seconds silence{300};
 
 inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
+
+// How often a member that waits for another one's answer looks whether the world is over.
+inline constexpr std::chrono::milliseconds look_up{20};
 
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
@@ -43,22 +45,6 @@ EDL_INLINE std::size_t fixed_places(job const& j) {
 }
 
 }  // namespace detail
-
-EDL_INLINE replica::replica(worker::identity self, surroundings around)
-    : self_(self),
-      around_(std::move(around)),
-      sum_({.parameters = around_.model.layout.parameters,
-            .state = around_.model.layout.state,
-            .bfloat16 = around_.what.gradients == gradient_format::bfloat16,
-            .places = detail::fixed_places(around_.what)}),
-      rows_(around_.model.layout.tables, detail::fixed_places(around_.what)),
-      gpus_(around_.there, {.parameters = around_.model.layout.parameters,
-                            .unwanted = detail::keeps_to_ring(around_.what)}) {}
-
-EDL_INLINE replica::~replica() {
-  std::lock_guard const guard(lock_);
-  if (group_) group_->abort();
-}
 
 template <class F>
 auto replica::on_node(F work) {
@@ -76,6 +62,29 @@ auto replica::on_node(F work) {
   };
   if (!around_.node.post(run)) throw error("this process is ending");
   return done.get_future().get();
+}
+
+EDL_INLINE replica::replica(worker::identity self, surroundings around)
+    : self_(self),
+      around_(std::move(around)),
+      sum_({.parameters = around_.model.layout.parameters,
+            .state = around_.model.layout.state,
+            .bfloat16 = around_.what.gradients == gradient_format::bfloat16,
+            .places = detail::fixed_places(around_.what)}),
+      rows_(around_.model.layout.tables, detail::fixed_places(around_.what)),
+      shares_({.tables = around_.model.layout.tables,
+               .copies = around_.what.table_copies,
+               .small = std::size_t(around_.what.small_tables_mib) << 20,
+               .store = around_.store,
+               .on_node = [this](std::function<void()> const& work) { on_node(work); },
+               .call = [this](std::vector<member_call> calls) { return call_members(std::move(calls)); },
+               .name = [this](std::size_t member) { return members_[member].to->name(); }}),
+      gpus_(around_.there, {.parameters = around_.model.layout.parameters,
+                            .unwanted = detail::keeps_to_ring(around_.what)}) {}
+
+EDL_INLINE replica::~replica() {
+  std::lock_guard const guard(lock_);
+  if (group_) group_->abort();
 }
 
 // ---- Worlds ----
@@ -149,7 +158,9 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     all.push_back({name, where});
   }
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
-  if (members_[std::size_t(rank_)].current) of_ = w.number();
+  current_ = members_[std::size_t(rank_)].current || make_pending(w);
+  pending_.reset();
+  if (current_) of_ = w.number();
   try {
     auto formed = std::shared_ptr(
         around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
@@ -159,8 +170,13 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     }
     sum_.enter(formed);
     rows_.enter(formed->size(), formed->rank());
+    shares_.enter(formed->size(), formed->rank());
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
+    if (!share_rows(w)) {
+      leave();
+      return false;
+    }
     begin(w);
     join_gpus(formed);
   } catch (collective::broken const& e) {
@@ -186,36 +202,48 @@ EDL_INLINE void replica::begin(wire::World const& w) {
   });
 }
 
-// Asks another member until it answers. Throws `broken` when the world is over, and where the member is lost.
-EDL_INLINE std::string replica::call_source(std::size_t member, std::uint64_t world, std::uint16_t method,
-                                            std::string const& message, std::span<float> into) {
-  for (;;) {
-    net::outgoing what{.method = method, .message = message, .timeout = detail::copy_in};
-    if (!into.empty()) what.into.push_back(std::as_writable_bytes(into));
-    try {
-      net::started_call call = net::start(*members_[member].to, std::move(what));
-      while (!call.ready()) {
-        if (over_ > world) call.cancel();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      return call.get().message;
-    } catch (net::call_error const& e) {
-      // The source may not have heard of this world yet.
-      if (e.code() != net::status::not_ready || over_ > world)
-        throw collective::broken(e.what(), int(member));
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }
+// A survivor may have made the step that this one was about to make. What it takes is here, too.
+EDL_INLINE bool replica::make_pending(wire::World const& w) {
+  if (!pending_ || !pending_->leads_to(w.of(), w.version())) return false;
+  on_node([&] {
+    pending_->make(*around_.store);
+    version_ = around_.store->version();
+  });
+  return true;
 }
 
-// Makes the store what the world starts from.
+// Asks other members until they answer. Throws `broken` when the world is over, and where one is lost.
+EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> calls) {
+  std::vector<net::started_call> started;
+  for (member_call const& c : calls) started.push_back(net::start(*members_[c.member].to, c.what));
+  std::vector<std::string> answers;
+  for (std::size_t i = 0; i < calls.size();) try {
+      while (!started[i].wait_for(detail::look_up))
+        if (over_ > number_) started[i].cancel();
+      answers.push_back(started[i].get().message);
+      ++i;
+    } catch (net::call_error const& e) {
+      // It may not have heard of this world yet.
+      if (e.code() != net::status::not_ready || over_ > number_)
+        throw collective::broken(e.what(), int(calls[i].member));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      started[i] = net::start(*members_[calls[i].member].to, calls[i].what);
+    }
+  return answers;
+}
+
+// Makes the store what the world starts from, but for the rows of tables that others have.
 EDL_INLINE void replica::copy_from(wire::World const& w) {
-  if (members_[std::size_t(rank_)].current) return;
   std::vector<std::size_t> sources;
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (members_[i].current) sources.push_back(i);
   if (sources.empty()) {
+    shares_.prepare(w.restore());
     on_node([&] { train::configure(*around_.store, around_.what, around_.model, w.restore()); });
+    current_ = true;
+  }
+  if (current_) {
+    if (around_.store->tables() > 0) on_node([&] { around_.server.offers(w.number(), 0, around_.store); });
     return;
   }
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
@@ -223,21 +251,31 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   std::vector<float> values(around_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
-  std::string const answer = call_source(from, w.number(), wire::method::copy, wire::pack(request), values);
-  std::string const& source = members_[from].to->name();
-  auto [segments, row_segments] = ps::segments_of_copy(answer, source);
+  net::outgoing what{
+      .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
+  what.into.push_back(std::as_writable_bytes(std::span(values)));
+  std::string const answer = call_members({{from, std::move(what)}}).front();
+  auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
   on_node([&] { around_.store->restore(std::move(segments), std::move(row_segments), values); });
-  for (std::uint32_t t = 0; t < around_.store->tables(); ++t)
-    for (wire::row_copy copy(w.number(), 0, t, around_.store->slots()); !copy.done();)
-      copy.take(call_source(from, w.number(), wire::method::copy_rows, copy.request(), {}), source,
-                [&](bytes rows, std::size_t, bytes candidates) {
-                  on_node([&] { around_.store->put_rows(t, rows, candidates); });
-                });
+  shares_.forget();
   around_.log.info(fmt::format(
       "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
       values.size() * sizeof(float),
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
           .count()));
+}
+
+// False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
+EDL_INLINE bool replica::share_rows(wire::World const& w) {
+  if (around_.store->tables() == 0) return true;
+  std::shared_ptr<collective::group> const group = group_;
+  if (shares_.agree(*group, w.number())) return true;
+  around_.log.warning(
+      fmt::format("world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
+                  "job goes back to its last checkpoint",
+                  w.number(), around_.what.table_copies));
+  copied_ = false;
+  return false;
 }
 
 // The members' GPUs sum, if all of them can; the copy is where the sums are.
@@ -270,11 +308,21 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
 
 EDL_INLINE void replica::step() {
   std::shared_ptr<collective::group> const group = group_;
+  std::vector<contribution> all;
+  std::vector<std::vector<sparse::row_gradients>> rows;
+  bool complete = false;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    std::vector<contribution> const all = gpus_.joined() ? gpus_.sum() : sum_.sum();
-    std::vector<std::vector<sparse::row_gradients>> rows;
-    if (around_.store->tables() > 0) rows = rows_.exchange(*group);
+    all = gpus_.joined() ? gpus_.sum() : sum_.sum();
+    if (around_.store->tables() > 0) {
+      rows = rows_.exchange(*group);
+      // Nobody comes here before all have made the last step.
+      if (shares_.divide())
+        around_.log.info(
+            fmt::format("version {}: the tables are not small any more; this worker has hash slots "
+                        "[{}, {}) of them from now on",
+                        version_, around_.store->slots().first, around_.store->slots().last));
+    }
     // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
     // world leases it once.
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -282,8 +330,11 @@ EDL_INLINE void replica::step() {
                       [&](contribution const& c) { return c.key == all[i].key; }))
         throw collective::broken(
             fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
+    if (complete = shares_.divided() && !all.empty(); complete) group->barrier();
+    complete = false;
     if (!all.empty()) last_ = on_node([&] { return apply(all, rows); });
   } catch (collective::broken const& e) {
+    if (complete) pending_.emplace(number_, version_ + 1, all, sum_.sums(), rows);
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     refresh();
     if (!finished_) throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
@@ -294,6 +345,7 @@ EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
                                           std::vector<std::vector<sparse::row_gradients>> const& rows) {
   ps::push_result const r = around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
   here_ = version_ = r.version;
+  shares_.stepped();
   around_.server.stepped();
   if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
   return r;
@@ -360,9 +412,15 @@ EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
   });
 }
 
-// Steps are made by this thread's word alone, so no row changes meanwhile.
+// Nobody makes a step without this thread, so no row changes meanwhile.
 EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
-  for (std::size_t t = 0; t < rows.tables(); ++t) around_.store->pull_rows(t, rows.ids(t), rows.rows(t));
+  try {
+    shares_.pull(rows, number_, version_);
+  } catch (collective::broken const& e) {
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    refresh();
+    throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
+  }
 }
 
 EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {

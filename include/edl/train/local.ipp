@@ -266,7 +266,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     checkpoint::manifest m = manifest_;
     m.version = what.version();
     m.layout = checkpoint::layout_digest(program_.layout);
-    m.files = ps::write_cut(what, path, program_.layout, 0, 1, job_.delta_checkpoints);
+    m.files = ps::write_cut(what, path, program_.layout, {.most_changes = job_.delta_checkpoints});
     checkpoint::commit_checkpoint(path, m, earlier, allowed_);
     try {
       checkpoint::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);

@@ -18,7 +18,7 @@ class row_copy {
   /// Some rows, and some candidates, as `sparse::for_each_row` reads them; `values`: floats of a row.
   using sink = std::function<void(bytes rows, std::size_t values, bytes candidates)>;
 
-  /// `slots`: the range's hash slots.
+  /// `slots`: hash slots of the range.
   row_copy(std::uint64_t generation, std::uint32_t range, std::uint32_t table, element_range slots)
       : generation_(generation), range_(range), table_(table), slot_(slots.first), last_(slots.last) {}
 

@@ -20,6 +20,7 @@ EDL_INLINE std::string row_copy::request() const {
   r.set_table(table_);
   r.set_slot(std::uint32_t(slot_));
   r.set_row(row_);
+  r.set_last(std::uint32_t(last_));
   return pack(r);
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/collective/group.hpp"
+#include "edl/core/layout.hpp"
+#include "edl/net/channel.hpp"
+#include "edl/ps/store.hpp"
+#include "edl/replica/row_placement.hpp"
+#include "edl/sparse/divided_rows.hpp"
+#include "edl/sparse/minibatch_rows.hpp"
+
+namespace edl::replica {
+
+/// Calls to other members that are made side by side.
+struct member_call {
+  std::size_t member = 0;  ///< its rank
+  net::outgoing what;
+};
+
+/// The rows that one member of a world has, and those that it asks others for. While tables are small, every
+/// member has all rows. Once they are not, the members share them (`row_placement`).
+///
+/// Errors are collective::broken. Thread safety: one thread at a time; not the node's, but for `stepped`.
+class row_shares {
+ public:
+  struct options {
+    std::vector<table_shape> tables;
+    int copies = 0;         ///< of each row, once the tables are not small; 0: one with every member
+    std::size_t small = 0;  ///< bytes of rows, of all tables, up to which they are
+    std::shared_ptr<ps::store> store;
+    std::function<void(std::function<void()> const& work)> on_node;  ///< works on the node's thread
+    /// Makes these calls, each until it is answered, and returns the answers.
+    std::function<std::vector<std::string>(std::vector<member_call> calls)> call;
+    std::function<std::string(std::size_t member)> name;
+  };
+
+  explicit row_shares(options o);
+
+  /// From now on in a world of that many members, of which this is one.
+  void enter(int size, int rank);
+
+  /// Before the store begins from a checkpoint, or from the seed (an empty path). It is to hold all rows, or
+  /// this member's share; `agree` takes it that it does.
+  void prepare(std::string const& checkpoint);
+
+  /// The store is a copy of the world's state without any rows.
+  void forget() { has_.reset(); }
+
+  /// Agrees with all members of the world on who has which rows, and fetches those that the store is to have
+  /// and has not. False: nobody has some of the rows. All members are told the same.
+  bool agree(collective::group& with, std::uint64_t world);
+
+  /// Whether members have different rows.
+  bool divided() const { return divided_; }
+
+  /// Weights of the rows, from who has them, when the member is at this version.
+  void pull(sparse::minibatch_rows& rows, std::uint64_t world, std::uint64_t version);
+
+  /// The store has made a step, after which its tables may not be small any more. On the node's thread.
+  void stepped();
+
+  /// Does what `stepped` has found, now that all members have made that step. They find the same, as it
+  /// follows from the number of rows alone. True: this member has given rows up.
+  bool divide();
+
+ private:
+  struct holding {
+    slot_set slots;
+    std::size_t mebibytes = 0;  // of rows, if they were all
+  };
+
+  element_range own() const { return placement_->slots_of(placement_->group_of(rank_)); }
+  std::size_t row_bytes() const;
+  std::vector<holding> exchange(collective::group& with) const;
+  void fetch(std::vector<holding> const& from, element_range slots, std::uint64_t world);
+
+  options options_;
+  std::optional<row_placement> placement_;  // of the world
+  int size_ = 1, rank_ = 0;
+  bool divided_ = false, due_ = false;
+  slot_set has_;  // of whose rows the store has all; it may hold more, which are on their way
+  std::optional<sparse::divided_rows> rows_;  // by group
+};
+
+}  // namespace edl::replica
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/replica/row_shares.ipp"
+#endif
