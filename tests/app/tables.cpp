@@ -144,7 +144,24 @@ TEST_CASE("by all-reduce workers share large tables: the same bits as with all r
     check_end(*j, dir / name + "-c", 2);
     CHECK(model(dir, name) == model(dir, "whole"));
   }
-  // The parts are one model, whoever reads it.
+  // The parts are one model, whoever reads it; who predicts by all-reduce has a part, too.
+  for (std::string const from : {dir / "shared/model.safetensors", dir / "shared-c/version-32"}) {
+    CAPTURE(from);
+    lines const predict{"predict", "--prediction_data=" + job::data().validation,
+                        "--checkpoint_dir_for_init=" + from};
+    auto const outcome = [&](std::string const& name, lines more) {
+      more.insert(more.begin(), predict.begin(), predict.end());
+      more.push_back("--prediction_outputs=" + dir / name);
+      CHECK(job::run(more, tabled).wait() == 0);
+      auto const all = sorted_lines(predictions(dir / name));
+      std::filesystem::remove_all(dir / name);
+      return all;
+    };
+    auto const alone = outcome("p-alone", {});
+    CHECK(alone.size() == 512);
+    CHECK(outcome("p-shared", {"--distribution_strategy=AllreduceStrategy", "--num_workers=4",
+                               "--small_tables_mib=0"}) == alone);
+  }
   CHECK(job::run(cluster(3, 1, {"--num_epochs=3", "--checkpoint_dir=" + dir / "shared-c"}), tabled).wait() ==
         0);
 }

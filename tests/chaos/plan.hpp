@@ -63,6 +63,7 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   p.servers = o.allreduce ? 0 : int(1 + below(3));
   p.asynchronous = !o.allreduce && below(2) == 0;
   if (p.servers > 1) p.copies = int(1 + below(2));
+  if (o.allreduce) p.copies = int(1 + random.child(2).below(2, 0));
   p.epochs = (o.judged ? 40 : o.epochs_per_worker) * p.workers;  // these end early
   p.to_the_end = below(2) == 0 || o.judged;                      // they end early, and nobody knows when
   p.judged = o.judged;

@@ -93,7 +93,8 @@ class trial {
                                   "--deterministic",
                                   "--job_name=chaos"};
     if (p.allreduce)
-      more.push_back("--distribution_strategy=AllreduceStrategy");
+      more.insert(more.end(), {"--distribution_strategy=AllreduceStrategy", "--small_tables_mib=0",
+                               "--table_copies=" + std::to_string(p.copies)});
     else
       more.insert(more.end(), {"--num_ps_pods=" + std::to_string(p.servers),
                                "--ps_replicas=" + std::to_string(p.copies)});

@@ -47,9 +47,9 @@ class row_shares {
   /// From now on in a world of that many members, of which this is one.
   void enter(int size, int rank);
 
-  /// Before the store begins from a checkpoint, or from the seed (an empty path). It is to hold all rows, or
-  /// this member's share; `agree` takes it that it does.
-  void prepare(std::string const& checkpoint);
+  /// Before the store begins from a checkpoint or an exported model, or from the seed (an empty path). It is
+  /// to hold all rows, or this member's share; `agree` takes it that it does.
+  void prepare(std::string const& from);
 
   /// The store is a copy of the world's state without any rows.
   void forget() { has_.reset(); }

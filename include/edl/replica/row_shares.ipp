@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "edl/checkpoint/manifest.hpp"
@@ -20,12 +21,13 @@ inline constexpr element_range all_slots{0, sparse::hash_slots};
 inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
 inline constexpr std::chrono::minutes rows_in{10};  // a stalled connection is given up much earlier
 
-/// Bytes of the files that a checkpoint has of rows; 0: without one.
-EDL_INLINE std::size_t bytes_of_rows(std::string const& checkpoint) {
+/// Bytes of the files that a checkpoint has of rows, or of an exported model; 0: without any.
+EDL_INLINE std::size_t bytes_of_rows(std::string const& from) {
+  if (from.empty()) return 0;
+  if (!std::filesystem::is_directory(from)) return std::size_t(std::filesystem::file_size(from));
   std::size_t n = 0;
-  if (!checkpoint.empty())
-    for (auto const& f : edl::checkpoint::read_manifest(checkpoint).files)
-      if (edl::checkpoint::is_rows(f.name)) n += std::size_t(f.bytes);
+  for (auto const& f : checkpoint::read_manifest(from).files)
+    if (checkpoint::is_rows(f.name)) n += std::size_t(f.bytes);
   return n;
 }
 
@@ -45,8 +47,8 @@ EDL_INLINE std::size_t row_shares::row_bytes() const {
   return n;
 }
 
-EDL_INLINE void row_shares::prepare(std::string const& checkpoint) {
-  bool const large = placement_->groups() > 1 && detail::bytes_of_rows(checkpoint) > options_.small;
+EDL_INLINE void row_shares::prepare(std::string const& from) {
+  bool const large = placement_->groups() > 1 && detail::bytes_of_rows(from) > options_.small;
   element_range const slots = large ? own() : detail::all_slots;
   options_.on_node([&] { options_.store->hold(slots); });
   has_ = slots_in(slots);
