@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -45,6 +47,32 @@ TEST_CASE("a NaN is the greatest, wherever it stands") {
   cpu.max_pool_forward(g, 1, std::vector<float>{no_number, 1, 1, no_number}, y);
   CHECK(std::isnan(y[0]));
   CHECK(std::isnan(y[1]));
+}
+
+TEST_CASE("the gradient finds the greatest of x, whether x or y has been rounded since") {
+  edl::basic_cpu<float> cpu;
+  edl::pool_geometry const g{{1, 3, 1}, {1, 1, 1}, {1, 3}, 1, 0};
+  std::vector<std::int32_t> memory(edl::numbers_of_places(1, 4));
+  auto const places =
+      edl::find_places(std::span(memory), 1, 4, [](std::size_t, std::size_t p) { return p < 3; });
+  // As bfloat16 the last two are equal, and are neither of both.
+  std::vector<float> const exact{0, 1 + 0x1p-9f, 1 + 0x1.8p-9f, 9}, rounded{0, 1, 1, 9}, dy{5};
+  std::vector<float> y(1), dx(4);
+  auto const of = [&](std::vector<float> const& x, float kept) {
+    std::vector<float> const result{kept};
+    dx.assign(4, 9);
+    cpu.masked_max_pool_backward(places, 1, x, result, dy, dx);
+    std::vector<float> plain(3, 9);
+    cpu.max_pool_backward(g, 1, edl::view<float>(x).first(3), result, dy, plain);
+    CHECK(std::equal(plain.begin(), plain.end(), dx.begin()));
+    CHECK(dx[3] == 0);
+    return plain;
+  };
+  cpu.masked_max_pool_forward(places, 1, exact, y);
+  CHECK(y[0] == exact[2]);
+  CHECK(of(exact, 1) == std::vector<float>{0, 0, 5});
+  CHECK(of(rounded, y[0]) == std::vector<float>{0, 5, 0});
+  CHECK(of({0, no_number, 1, 9}, no_number) == std::vector<float>{0, 0, 0});
 }
 
 TEST_CASE("many channels, in parts") {
