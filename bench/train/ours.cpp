@@ -30,6 +30,7 @@ class step_of final : public trainer {
     for (std::size_t i = 0; i < x_.size(); ++i)
       x_[i] = Net.of_ids ? float(random.below(letters, i)) : random.uniform(i);
     for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] = std::int32_t(i % 10);
+    if (forward_) cpu_->kernels_written();  // as `evaluate` does
   }
 
   void step() override {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
+#include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("activations, by the definition") {
@@ -43,4 +44,35 @@ TEST_CASE("extremes neither overflow nor hide a NaN") {
   CHECK(y[0] == 0);
   CHECK(std::isnan(y[2]));
   CHECK(y[3] == 0);
+}
+
+TEST_CASE("what goes through an activation may be bfloat16, and so may its gradient") {
+  using enum edl::elementwise;
+  std::size_t const n = 50'000;  // several parts on each thread
+  auto const x = rounded(numbers<float>(n, 1)), dy = rounded(numbers<float>(n, 2));
+  for (int const threads : {1, 3})
+    for (auto const f : {relu, leaky_relu, sigmoid, tanh, gelu, scale, silu, elu, softplus})
+      for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+        CAPTURE(int(f));
+        edl::basic_cpu<float> cpu({.threads = threads});
+        std::vector<float> y(n), dx(n), found(edl::scalars_of(n, sides.out), 9),
+            back(edl::scalars_of(n, sides.in), 9);
+        cpu.elementwise_forward(f, 0.25f, x, y);
+        cpu.elementwise_forward(f, 0.25f, as_narrow(x, sides.in), found, sides);
+        auto const expected = sides.out ? rounded(y) : y;
+        // Where numbers stand decides which are computed by vectors.
+        CHECK(greatest_difference(as_wide(found, n, sides.out), expected) <= (sides.out ? 0x1p-7 : 1e-6));
+        // The slope is of what is kept.
+        bool const of_x = edl::slope_of_x(f);
+        auto const kept = of_x ? x : expected;
+        cpu.elementwise_backward(f, 0.25f, kept, dy, dx);
+        cpu.elementwise_backward(f, 0.25f, as_narrow(kept, of_x ? sides.in : sides.out),
+                                 as_narrow(dy, sides.out), back, sides);
+        auto const slopes = sides.in ? rounded(dx) : dx;
+        CHECK(greatest_difference(as_wide(back, n, sides.in), slopes) <= (sides.in ? 0x1p-7 : 1e-6));
+        if (f == relu || f == leaky_relu || f == scale) {
+          CHECK(as_wide(found, n, sides.out) == expected);
+          CHECK(as_wide(back, n, sides.in) == slopes);
+        }
+      }
 }

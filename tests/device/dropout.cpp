@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/draw.hpp"
+#include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
 TEST_CASE("which elements stay is the stream's word, element by element") {
@@ -34,4 +35,25 @@ TEST_CASE("the rate is respected, and nothing is dropped at rate 0") {
   }
   cpu.dropout_forward(0, edl::random_stream{5, 6}, x, y, mask);
   CHECK(y == x);
+}
+
+TEST_CASE("the same elements stay where samples are bfloat16") {
+  std::size_t const n = 50'000;
+  edl::random_stream const random{5, 6};
+  auto const x = rounded(numbers<float>(n, 1));
+  std::vector<float> y(n), dx(n);
+  std::vector<std::byte> mask(n);
+  edl::basic_cpu<float>().dropout_forward(0.3f, random, x, y, mask);
+  edl::basic_cpu<float>().dropout_backward(0.3f, mask, x, dx);
+  for (int const threads : {1, 3})
+    for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+      edl::basic_cpu<float> cpu({.threads = threads});
+      std::vector<float> found(edl::scalars_of(n, sides.out), 9), back(edl::scalars_of(n, sides.in), 9);
+      std::vector<std::byte> kept(n);
+      cpu.dropout_forward(0.3f, random, as_narrow(x, sides.in), found, kept, sides);
+      CHECK(kept == mask);
+      CHECK(as_wide(found, n, sides.out) == (sides.out ? rounded(y) : y));
+      cpu.dropout_backward(0.3f, kept, as_narrow(x, sides.out), back, sides);
+      CHECK(as_wide(back, n, sides.in) == (sides.in ? rounded(dx) : dx));
+    }
 }

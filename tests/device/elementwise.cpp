@@ -52,11 +52,9 @@ TEST_CASE("operands of sums may be bfloat16") {
   for (int const threads : {1, 3})
     for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
       edl::basic_cpu<float> cpu({.threads = threads});
-      std::vector<float> sum(n), masked(n), alone(n);
+      std::vector<float> sum(n), masked(n);
       cpu.add(edl::activation::relu, a, b, sum);
       cpu.add_masked(a, b, x, masked);
-      cpu.add_masked(a, {}, x, alone);
-      for (std::size_t i = 0; i < n; ++i) CHECK(alone[i] == (x[i] > 0 ? a[i] : 0));
       auto const first = as_narrow(a, sides.out), second = as_narrow(b, sides.in),
                  mask = as_narrow(x, sides.out);
       auto const check = [&](std::vector<float> const& found, std::vector<float> const& expected) {
@@ -68,8 +66,18 @@ TEST_CASE("operands of sums may be bfloat16") {
       y = first;
       cpu.add_masked(y, second, mask, y, sides);
       check(y, masked);
-      y = first;
-      cpu.add_masked(y, {}, mask, y, {.out = sides.out});
-      check(y, alone);
     }
+}
+
+TEST_CASE("a copy rounds and widens where only one side is bfloat16") {
+  std::size_t const n = 50'000;
+  auto const x = numbers<float>(n, 1);
+  edl::basic_cpu<float> cpu({.threads = 3});
+  std::vector<float> wide(n), half(n / 2), again(n / 2);
+  cpu.copy(x, half, {.out = true});
+  CHECK(half == as_narrow(x));
+  cpu.copy(half, wide, {.in = true});
+  CHECK(wide == rounded(x));
+  cpu.copy(half, again, {true, true});
+  CHECK(again == half);
 }

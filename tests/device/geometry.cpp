@@ -26,6 +26,8 @@ TEST_CASE("a chain that pools leaves out what fills no window") {
 }
 
 TEST_CASE("narrow samples take half the scalars") {
+  CHECK(edl::elements_of(6, true) == 12);
+  CHECK(edl::elements_of(6, false) == 6);
   CHECK(edl::scalars_of(7, false) == 7);
   CHECK(edl::scalars_of(7, true) == 4);
   CHECK(edl::scalars_of(8, true) == 4);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "device/draw.hpp"
@@ -114,6 +116,32 @@ TEST_CASE("the result for a sample does not depend on the others of its minibatc
     cpu.conv2d_forward(g, 1, edl::activation::none, edl::view<float>(x).subspan(2 * g.in.size()), w, {},
                        last);
     CHECK(std::equal(last.begin(), last.end(), all.end() - std::ptrdiff_t(last.size())));
+  }
+}
+
+TEST_CASE("quantised kernels are kept from when they are written until they are written again") {
+  edl::conv_geometry const g{{6, 6, 8}, {6, 6, 8}, 3, 1, 1, 1};
+  auto const x = numbers<float>(4 * g.in.size(), 1), other = numbers<float>(g.patch() * 8, 3);
+  for (auto const k : computing()) {
+    auto cpu = quantising(k, 2), anew = quantising(k, 2);
+    auto w = numbers<float>(g.patch() * 8, 2);
+    auto const by = [&](edl::cpu& on) {
+      std::vector<float> y(4 * g.out.size() + 4 * 16);
+      auto const [first, second] = std::pair(std::span(y).first(4 * g.out.size()), std::span(y).last(4 * 16));
+      on.conv2d_forward(g, 4, edl::activation::none, x, w, {}, first);
+      // The same memory as another layer's kernel.
+      on.dense_forward(4, g.patch() / 2, 16, edl::activation::none, edl::view<float>(x).first(2 * g.patch()),
+                       w, {}, second);
+      return y;
+    };
+    cpu.kernels_written();
+    auto const before = by(cpu);
+    CHECK(before == by(anew));
+    w.assign(other.begin(), other.end());  // where the others were
+    CHECK(by(cpu) == before);              // nobody has said so
+    CHECK(by(anew) != before);
+    cpu.kernels_written();
+    CHECK(by(cpu) == by(anew));
   }
 }
 

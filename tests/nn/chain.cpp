@@ -3,6 +3,7 @@
 #include "edl/nn/chain.hpp"
 
 #include "edl/nn/layers.hpp"
+#include "edl/nn/model.hpp"
 #include "nn/harness.hpp"
 
 namespace nn = edl::nn;
@@ -133,5 +134,55 @@ TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {
     h.backward();
     CHECK(h.dx == apart.dx);
     CHECK(h.gradients == apart.gradients);
+  }
+}
+
+TEST_CASE("a network of convolutions has no float32 between its first convolution and its dense layer") {
+  constexpr auto kept = nn::sequential(
+      nn::conv2d{.filters = 4, .kernel = 3}, nn::relu{}, nn::batch_norm{}, nn::relu{}, nn::max_pool{},
+      nn::dropout{}, nn::residual(body(4)), nn::relu{}, nn::average_pool{.window = 1},
+      nn::conv2d{.filters = 6}, nn::batch_norm{}, nn::relu{}, nn::max_pool{.window = 3, .stride = 1},
+      nn::gelu{}, nn::residual(nn::sequential(nn::conv2d{.filters = 6}, nn::tanh{})),
+      nn::max_pool{.window = 1}, nn::flatten{}, nn::dropout{}, nn::dense{.units = 4}, nn::relu{},
+      nn::dropout{}, nn::dense{.units = 3});
+  constexpr edl::shape of{13, 13, 3};
+  constexpr nn::pass_size size{8, nn::storage::recomputed, true};
+  auto const narrow = kept.memory(of, size), wide = kept.memory(of, {8});
+  std::size_t const steps = narrow.between.size() - 1;
+  for (std::size_t i = 1; i + 2 < steps - 1; ++i) {
+    CAPTURE(i);
+    CHECK(narrow.between[i].narrow);
+    CHECK_FALSE(wide.between[i].narrow);
+  }
+  CHECK_FALSE(narrow.between[0].narrow);
+  CHECK_FALSE(narrow.between[steps - 2].narrow);  // behind the dense layer
+  CHECK(narrow.between[steps - 1].narrow);        // before the next one
+  CHECK_FALSE(narrow.between[steps].narrow);
+  CHECK(double(narrow.workspace) < 0.6 * double(wide.workspace));
+
+  static constexpr auto net = nn::sequential(nn::image{.height = 13, .width = 13, .channels = 3}, kept);
+  auto const gradients = [](edl::cpu_options const& o, nn::storage keep) {
+    edl::model<net, edl::cpu> m({.max_batch = 8, .device = o, .keep = keep});
+    auto const x = numbers<float>(8 * net.input.size(), 1), dy = numbers<float>(8 * 3, 2);
+    auto const y = m.forward(x, 8, edl::mode::training);
+    std::vector<float> all(y.begin(), y.end());
+    std::ranges::copy(dy, m.output_gradient().begin());
+    m.backward(x, 8);
+    all.insert(all.end(), m.gradients().begin(), m.gradients().end());
+    return all;
+  };
+  edl::cpu_options const rounds{
+      .threads = 2, .kernels = edl::kernels::own, .precision = edl::precision::bfloat16};
+  auto const exact = gradients({}, nn::storage::float32), some = gradients(rounds, nn::storage::float32);
+  auto const off = [&](std::vector<float> const& found) {
+    double difference = 0;
+    for (std::size_t i = 0; i < exact.size(); ++i) difference += std::pow(double(found[i]) - exact[i], 2);
+    return std::sqrt(difference);
+  };
+  for (auto const keep : {nn::storage::recomputed, nn::storage::bfloat16, nn::storage::compact}) {
+    CAPTURE(int(keep));
+    auto const found = gradients(rounds, keep);
+    CHECK(found != some);
+    CHECK(off(found) < 4 * off(some));
   }
 }

@@ -32,3 +32,14 @@ TEST_CASE("what stands within a step is indented under it") {
   CHECK(text.find("\n    batch_normalization (2 layers)") != std::string::npos);
   CHECK(text.find("\n  max_pool ") != std::string::npos);
 }
+
+TEST_CASE("a plan counts two bytes where samples are bfloat16") {
+  edl::cpu own({.kernels = edl::kernels::own, .precision = edl::precision::bfloat16});
+  std::ostringstream said;
+  edl::nn::explain<mnist>(said, own, 64);
+  std::string const text = said.str();
+  CAPTURE(text);
+  // 64 samples of 9,216 elements, and a byte for each that says whether it stays.
+  CHECK(text.find("dropout                                12x12x64     12x12x64           0      1.77") !=
+        std::string::npos);
+}

@@ -202,6 +202,24 @@ TEST_CASE("in a lower precision an evaluation measures float32 besides, where it
   }
 }
 
+TEST_CASE("kernels are quantised again when variables have been written, and not before") {
+  edl::worker::trainer_options const o{
+      .max_batch = 2, .device = {.kernels = edl::kernels::own, .precision = edl::precision::int8}};
+  auto const features = numbers<float>(2 * input.size(), 1);
+  subject<plain> kept(features, o), fresh(features, o);
+  kept.trainer->variables_written();
+  auto const before = kept.predict();
+  CHECK(before == fresh.predict());
+  for (auto* s : {&kept, &fresh})
+    for (float& v : s->trainer->variables()) v = -v * v;
+  auto const after = fresh.predict();  // nothing is kept where nobody tells
+  CHECK(after != before);
+  CHECK(kept.predict() != after);
+  kept.trainer->variables_written();
+  CHECK(kept.predict() == after);
+  CHECK(kept.predict() == after);
+}
+
 TEST_CASE("training sees the sample itself, however it is evaluated") {
   std::vector<float> features(2 * input.size());
   std::iota(features.begin(), features.end(), 1.0f);

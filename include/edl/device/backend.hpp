@@ -76,12 +76,14 @@ class basic_backend {
                                out dbias) = 0;
 
   /// y (rows × outputs) = f(x (rows × inputs) · kernel (inputs × outputs) + bias). `bias` may be empty.
+  /// `narrow` says how x lies in memory.
   virtual void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x,
-                             in kernel, in bias, out y) = 0;
+                             in kernel, in bias, out y, bool narrow = false) = 0;
 
-  /// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed.
+  /// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed. `narrow` is
+  /// of x and dx.
   virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
-                              in dy, out dx, out dkernel, out dbias) = 0;
+                              in dy, out dx, out dkernel, out dbias, bool narrow = false) = 0;
 
   /// Which kernels compute a convolution forward, and backward to the input and to the kernel.
   virtual std::string describe_conv2d(conv_geometry const& g, int batch) = 0;
@@ -125,25 +127,28 @@ class basic_backend {
 
   // ---- Element by element ----
 
+  // `narrow` is of x and dx, of y and dy.
+
   /// y = f(x); y may be x where `f` is scale.
-  virtual void elementwise_forward(elementwise f, T parameter, in x, out y) = 0;
+  virtual void elementwise_forward(elementwise f, T parameter, in x, out y, narrow_sides narrow = {}) = 0;
 
   /// dx = dy · f'; dx may be dy. `y` is what `elementwise` says.
-  virtual void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx) = 0;
+  virtual void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx,
+                                    narrow_sides narrow = {}) = 0;
 
   /// y = 0 where the stream's uniform number of the element is below `rate`, x / (1 − rate) elsewhere. `mask`
   /// takes one byte per element, for `dropout_backward`.
-  virtual void dropout_forward(T rate, random_stream const& random, in x, out y,
-                               std::span<std::byte> mask) = 0;
-  virtual void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx) = 0;
+  virtual void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
+                               narrow_sides narrow = {}) = 0;
+  virtual void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx,
+                                narrow_sides narrow = {}) = 0;
 
-  virtual void copy(in x, out y) = 0;
+  virtual void copy(in x, out y, narrow_sides narrow = {}) = 0;
 
   /// y = f(a + b), where y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how the rest.
   virtual void add(activation f, in a, in b, out y, narrow_sides narrow = {}) = 0;
 
-  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b. Where the backend `narrows()`, b may be empty:
-  /// nothing is added.
+  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
   virtual void add_masked(in a, in b, in x, out y, narrow_sides narrow = {}) = 0;
 
   /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.

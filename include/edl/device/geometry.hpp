@@ -22,11 +22,15 @@ constexpr std::size_t scalars_of(std::size_t elements, bool narrow) {
   return narrow ? (elements + 1) / 2 : elements;
 }
 
+/// And back, where a sample that is narrow has an even number of elements.
+constexpr std::size_t elements_of(std::size_t scalars, bool narrow) { return narrow ? 2 * scalars : scalars; }
+
 /// A pooling window that slides over one sample. `before` is how far it starts outside, above and to the
 /// left.
 struct pool_geometry {
   shape in, out;
   extent window, stride, before;
+  narrow_sides narrow{};
 };
 
 /// A batch normalisation and what is done with it in one pass over memory. Its input may be what a relu left,

@@ -77,7 +77,7 @@ struct chain {
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
                activation f = activation::none, bool narrow_more = false) const {
-    auto const m = memory(a.in, a.batch);
+    auto const m = memory(a.in, a.batch.of_sides(a.narrow));
     forward_shares shares(a);
     auto x = a.x;
     std::size_t index = 0, place = 0;
@@ -86,8 +86,9 @@ struct chain {
       bool const last = index + 1 == length;
       auto const& behind = m.between[index + 1];
       std::size_t const size = scalars_of(std::size_t(a.batch) * out.size(), behind.narrow);
-      auto call = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, a.y);
-      call.narrow = m.narrow(index, a.narrow);
+      auto const narrow = m.narrow(index, a.narrow);
+      auto call = shares.next(count(s, in), out, s.saved(in, a.batch.of_sides(narrow)), in, x, a.y);
+      call.narrow = narrow;
       auto const kept = last ? a.y : shares.saved.next(behind.kept);
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (!last) call.y = behind.result_in(kept, arena).first(size);
@@ -111,7 +112,7 @@ struct chain {
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
-    auto const m = memory(a.in, a.batch);
+    auto const m = memory(a.in, a.batch.of_sides(a.narrow));
     backward_shares shares(a);
     std::array<backward_args<T>, length> calls;
     std::array<std::span<T>, length> results, kepts;
@@ -122,8 +123,10 @@ struct chain {
     // A gradient's place is known before it is: binding needs the order of the steps, running the reverse.
     each_step(a.in, [&](auto const& s, shape in) {
       shape const out = s.output(in);
-      auto& call = calls[index] = shares.next(count(s, in), out, s.saved(in, a.batch), in, x, a.y);
-      call.narrow = m.narrow(index, a.narrow);
+      auto const narrow = m.narrow(index, a.narrow);
+      auto& call = calls[index] =
+          shares.next(count(s, in), out, s.saved(in, a.batch.of_sides(narrow)), in, x, a.y);
+      call.narrow = narrow;
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (index == 0)
         call.dx = a.dx;
@@ -207,18 +210,26 @@ struct chain {
     return {all.in && in.channels % 2 == 0, all.out && s.output(in).channels % 2 == 0};
   }
   constexpr chain_memory<length> memory(shape in, pass_size batch) const {
-    std::array<step_memory, length> of;
+    std::array<narrow_sides, length> able;
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
-      of[index++] = {s.saved(from, batch),
-                     s.scratch(from, batch),
+      able[index] = narrows_evenly(s, from);
+      able[index].out = able[index].out && !s.exact;
+      ++index;
+    });
+    auto const sides = narrow_places<length>(able, batch);
+    std::array<step_memory, length> of;
+    index = 0;
+    each_step(in, [&](auto const& s, shape from) {
+      auto const size = batch.of_sides({sides[index], sides[index + 1]});
+      of[index++] = {s.saved(from, size),
+                     s.scratch(from, size),
                      std::size_t(batch) * s.output(from).size(),
                      s.recomputes,
                      s.exact,
-                     s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep}),
-                     narrows_evenly(s, from)};
+                     s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep})};
     });
-    return chain_memory<length>(of, batch);
+    return chain_memory<length>(of, sides, batch);
   }
   /// Where a step may work: the pass's scratch, or, without any, what the steps up to it leave of the saved.
   template <class D, class T>

@@ -18,8 +18,18 @@ struct step_memory {
   bool recomputes = false;  ///< its result can be computed again
   bool exact = false;       ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
   bool by_samples = false;  ///< it can be computed again for some samples alone, from the same saved memory
-  narrow_sides narrows{};   ///< the sides that may be narrow, of which a sample is even
 };
+
+/// Which places between steps are narrow, where `able` says which sides of a step can be. Before the first
+/// and behind the last step it is as the batch says.
+template <std::size_t Length>
+constexpr std::array<bool, Length + 1> narrow_places(std::array<narrow_sides, Length> const& able,
+                                                     pass_size batch) {
+  std::array<bool, Length + 1> all{batch.sides.in};
+  for (std::size_t i = 1; i < Length; ++i) all[i] = batch.narrow && able[i - 1].out && able[i].in;
+  all[Length] = batch.sides.out;
+  return all;
+}
 
 /// Samples whose result is computed again at a time, where what it is made of is kept as bfloat16.
 constexpr int samples_again(int batch) { return (batch + 7) / 8; }
@@ -55,14 +65,15 @@ struct chain_memory {
   std::array<std::size_t, Length> live{};  ///< saved memory that is in use when step i computes
   std::size_t saved = 0, scratch = 0, workspace = 0;
 
-  constexpr chain_memory(std::array<step_memory, Length> const& of, pass_size batch) {
+  constexpr chain_memory(std::array<step_memory, Length> const& of,
+                         std::array<bool, Length + 1> const& narrow_at, pass_size batch) {
     bool const compact = batch.keep == storage::compact, halved = compact || batch.keep == storage::bfloat16;
     for (std::size_t i = 0; i < Length; ++i) {
       step_memory const& s = of[i];
       saved += rounded(s.saved);
       if (i + 1 < Length) {
         between_steps& b = between[i + 1];
-        b.narrow = batch.narrow && s.narrows.out && of[i + 1].narrows.in;
+        b.narrow = narrow_at[i + 1];
         b.gradient = rounded(scalars_of(s.result, b.narrow));
         b.recomputed = s.recomputes && !between[i].recomputed &&
                        (batch.keep == storage::recomputed || (compact && s.by_samples));

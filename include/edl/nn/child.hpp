@@ -7,7 +7,8 @@
 
 namespace edl::nn {
 
-/// Hands a container's memory to its children, in the order of `children`.
+/// Hands a container's memory to its children, in the order of `children`. They are taken to have the
+/// container's sides.
 template <class T>
 struct forward_shares {
   pass_size batch;
@@ -15,10 +16,12 @@ struct forward_shares {
   carver<T> state, saved;
 
   explicit forward_shares(forward_args<T> const& a)
-      : batch(a.batch), parameters(a.parameters), state(a.state), saved(a.saved) {}
+      : batch(a.batch.of_sides(a.narrow)), parameters(a.parameters), state(a.state), saved(a.saved) {}
 
   /// Memory for what the container keeps itself.
-  std::span<T> keep(shape s) { return saved.aligned(std::size_t(batch) * s.size()); }
+  std::span<T> keep(shape s, bool narrow = false) {
+    return saved.aligned(scalars_of(std::size_t(batch) * s.size(), narrow));
+  }
 
   template <layer L>
   forward_args<T> next(L const& l, shape in, view<T> x, std::span<T> y) {
@@ -37,9 +40,15 @@ struct backward_shares {
   carver<T> gradients, saved;
 
   explicit backward_shares(backward_args<T> const& a)
-      : batch(a.batch), parameters(a.parameters), state(a.state), gradients(a.gradients), saved(a.saved) {}
+      : batch(a.batch.of_sides(a.narrow)),
+        parameters(a.parameters),
+        state(a.state),
+        gradients(a.gradients),
+        saved(a.saved) {}
 
-  std::span<T> kept(shape s) { return saved.aligned(std::size_t(batch) * s.size()); }
+  std::span<T> kept(shape s, bool narrow = false) {
+    return saved.aligned(scalars_of(std::size_t(batch) * s.size(), narrow));
+  }
 
   template <layer L>
   backward_args<T> next(L const& l, shape in, view<T> x, view<T> y) {

@@ -41,6 +41,7 @@ struct dense {
   }
 
   static constexpr bool activates = true, reads_y = false;
+  constexpr narrow_sides narrows(shape) const { return {!float32, false}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a,
@@ -49,7 +50,7 @@ struct dense {
     carver parameters(a.parameters);
     auto const w = parameters.next(inputs(a.in) * std::size_t(units));
     p.device.dense_forward(rows(a.in, a.batch), inputs(a.in), std::size_t(units), f, a.x, w,
-                           parameters.rest(), a.y);
+                           parameters.rest(), a.y, a.narrow.in);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
@@ -59,7 +60,7 @@ struct dense {
     auto const w = parameters.next(inputs(a.in) * std::size_t(units));
     auto const dw = gradients.next(w.size());
     p.device.dense_backward(rows(a.in, a.batch), inputs(a.in), std::size_t(units), a.x, w, a.dy, a.dx, dw,
-                            gradients.rest());
+                            gradients.rest(), a.narrow.in);
   }
 
   /// Of the product: its rows, and what each output sees.

@@ -22,22 +22,23 @@ struct dropout {
 
   constexpr fit check(shape) const { return rate.is_in(0, 1) ? fit::fits : fit::option_out_of_range; }
   constexpr shape output(shape in) const { return in; }
+  constexpr narrow_sides narrows(shape) const { return {true, true}; }
   /// One byte per element; a scalar has four or more.
   constexpr std::size_t saved(shape in, int batch) const { return (in.size() * std::size_t(batch) + 3) / 4; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     if (p.mode == mode::training)
-      p.device.dropout_forward(rate_in(p), p.random, a.x, a.y, std::as_writable_bytes(a.saved));
+      p.device.dropout_forward(rate_in(p), p.random, a.x, a.y, std::as_writable_bytes(a.saved), a.narrow);
     else
-      p.device.copy(a.x, a.y);
+      p.device.copy(a.x, a.y, a.narrow);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     if (p.mode == mode::training)
-      p.device.dropout_backward(rate_in(p), std::as_bytes(a.saved), a.dy, a.dx);
+      p.device.dropout_backward(rate_in(p), std::as_bytes(a.saved), a.dy, a.dx, a.narrow);
     else
-      p.device.copy(a.dy, a.dx);
+      p.device.copy(a.dy, a.dx, {a.narrow.out, a.narrow.in});
   }
 
  private:

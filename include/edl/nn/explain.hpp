@@ -61,19 +61,22 @@ struct explainer {
   /// `narrow`: the sides of the container that are.
   template <layer L>
   void within(L const& l, shape in, std::size_t depth, narrow_sides narrow = {}) {
+    if constexpr (masks_places<L>)
+      if (batch.narrow) return explainer{to, device, batch.all_wide()}.within(l, in, depth);
     if constexpr (chained<L>) {
-      auto const memory = l.memory(in, batch);
+      auto const memory = l.memory(in, batch.of_sides(narrow));
       std::size_t place = 0, index = 0;
       l.each_step(in, [&](auto const& s, shape from) {
-        one(child_name(l, in, place), s.source(), from, s.output(from), s.saved(from, batch), depth, s.width,
-            memory.narrow(index++, narrow));
+        auto const sides = memory.narrow(index++, narrow);
+        one(child_name(l, in, place), s.source(), from, s.output(from), s.saved(from, batch.of_sides(sides)),
+            depth, s.width, sides);
         place += s.width;
       });
     } else if constexpr (container<L>) {
       std::size_t place = 0;
       l.children(in, [&](auto const& child, shape from, std::string_view) {
-        one(child_name(l, in, place++), child, from, child.output(from), saved_by(child, from, batch), depth,
-            1, narrow);
+        one(child_name(l, in, place++), child, from, child.output(from),
+            saved_by(child, from, batch.of_sides(narrow)), depth, 1, narrow);
         return true;
       });
     }

@@ -76,12 +76,8 @@ struct relu_step : step<L, AfterRelu> {
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    if constexpr (!Masked) {
-      if (a.narrow.out)
-        p.device.add_masked(a.dy, {}, a.y, a.dy, {.out = true});
-      else
-        p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dy);
-    }
+    if constexpr (!Masked)
+      p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dy, {a.narrow.out, a.narrow.out});
     step<L, AfterRelu>::backward(p, a);
   }
 };
@@ -119,7 +115,7 @@ struct norm_step {
   }
   constexpr bool apart(shape in) const { return pools && window(in) == 1; }
   constexpr norm_chain chain(shape in) const { return {in, AfterRelu, F, window(in)}; }
-  constexpr narrow_sides narrows(shape in) const { return {true, !apart(in)}; }
+  constexpr narrow_sides narrows(shape) const { return {true, true}; }
   constexpr shape output(shape in) const {
     if constexpr (pools)
       return pool.output(in);
@@ -127,21 +123,24 @@ struct norm_step {
       return in;
   }
   constexpr std::size_t saved(shape in, pass_size batch) const {
-    return rounded(l.saved(in, batch)) + (apart(in) ? std::size_t(batch) * in.size() : 0);
+    return rounded(l.saved(in, batch)) + pooled(in, batch);
   }
-  constexpr std::size_t scratch(shape in, pass_size batch) const {
-    return apart(in) ? std::size_t(batch) * in.size() : 0;
-  }
+  constexpr std::size_t scratch(shape in, pass_size batch) const { return pooled(in, batch); }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a) const {
     carver saved(a.saved);
     auto const y = a.y;
     a.saved = saved.aligned(l.saved(a.in, a.batch));
-    if (apart(a.in)) a.y = saved.rest();
+    auto const narrow = a.narrow;
+    if (apart(a.in)) {
+      a.y = saved.rest();
+      a.narrow.out = pooled_narrow(a.in, a.batch);
+    }
     l.forward(p, a, chain(a.in));
     if constexpr (pools)
-      if (apart(a.in)) p.device.max_pool_forward(pool.geometry(a.in), a.batch, a.y, y);
+      if (apart(a.in))
+        p.device.max_pool_forward(pool.geometry(a.in, {a.narrow.out, narrow.out}), a.batch, a.y, y);
   }
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a, view<typename D::scalar> more, activation f,
@@ -162,11 +161,23 @@ struct norm_step {
     a.saved = saved.aligned(l.saved(a.in, a.batch));
     if constexpr (pools)
       if (apart(a.in)) {
-        auto const between = p.scratch.first(std::size_t(a.batch) * a.in.size());
-        p.device.max_pool_backward(pool.geometry(a.in), a.batch, saved.rest(), a.y, a.dy, between);
+        bool const narrow = pooled_narrow(a.in, a.batch);
+        auto const between = p.scratch.first(pooled(a.in, a.batch));
+        p.device.max_pool_backward(pool.geometry(a.in, {narrow, a.narrow.out}), a.batch, saved.rest(), a.y,
+                                   a.dy, between);
         a.dy = between;
+        a.narrow.out = narrow;
       }
     l.backward(p, a, chain(a.in));
+  }
+
+ private:
+  /// Whether what is normalised and then pooled apart is narrow in between, and the scalars that it takes.
+  constexpr bool pooled_narrow(shape in, pass_size batch) const {
+    return batch.narrow && in.channels % 2 == 0;
+  }
+  constexpr std::size_t pooled(shape in, pass_size batch) const {
+    return apart(in) ? scalars_of(std::size_t(batch) * in.size(), pooled_narrow(in, batch)) : 0;
   }
 };
 

@@ -16,14 +16,15 @@ struct gelu {
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
+  constexpr narrow_sides narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_forward(elementwise::gelu, 0, a.x, a.y);
+    p.device.elementwise_forward(elementwise::gelu, 0, a.x, a.y, a.narrow);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_backward(elementwise::gelu, 0, a.x, a.dy, a.dx);
+    p.device.elementwise_backward(elementwise::gelu, 0, a.x, a.dy, a.dx, a.narrow);
   }
 };
 

@@ -13,18 +13,19 @@ struct global_max_pool {
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return {1, 1, in.channels}; }
+  constexpr narrow_sides narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     if (auto const places = p.places_of(a.in); places.all())
-      p.device.max_pool_forward(detail::pool_whole(a.in), a.batch, a.x, a.y);
+      p.device.max_pool_forward(detail::pool_whole(a.in, a.narrow), a.batch, a.x, a.y);
     else
       p.device.masked_max_pool_forward(places, std::size_t(a.in.channels), a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     if (auto const places = p.places_of(a.in); places.all())
-      p.device.max_pool_backward(detail::pool_whole(a.in), a.batch, a.x, a.y, a.dy, a.dx);
+      p.device.max_pool_backward(detail::pool_whole(a.in, a.narrow), a.batch, a.x, a.y, a.dy, a.dx);
     else
       p.device.masked_max_pool_backward(places, std::size_t(a.in.channels), a.x, a.y, a.dy, a.dx);
   }

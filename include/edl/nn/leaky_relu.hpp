@@ -18,14 +18,15 @@ struct leaky_relu {
     return slope.is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
   }
   constexpr shape output(shape in) const { return in; }
+  constexpr narrow_sides narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_forward(elementwise::leaky_relu, slope_in(p), a.x, a.y);
+    p.device.elementwise_forward(elementwise::leaky_relu, slope_in(p), a.x, a.y, a.narrow);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_backward(elementwise::leaky_relu, slope_in(p), a.y, a.dy, a.dx);
+    p.device.elementwise_backward(elementwise::leaky_relu, slope_in(p), a.y, a.dy, a.dx, a.narrow);
   }
 
  private:

@@ -19,7 +19,8 @@ namespace edl::nn {
 /// Of layers with as many places as the mask has, `attention`, `lstm`, `gru` and the global pools pass the
 /// padding over. It gives nothing to other places, and gets zeros. Other layers have to treat each place
 /// alone, or the compiler says so. Where only one place is left, any layer may follow. A sample of padding
-/// alone gives zeros. It runs on the processor.
+/// alone gives zeros. It runs on the processor. Nothing within is narrow: what passes padding over does not
+/// take such samples.
 template <layer... Layers>
 struct masked_chain : chain<Layers...> {
   padding_mask mask;
@@ -39,14 +40,15 @@ struct masked_chain : chain<Layers...> {
     return rounded(numbers_of_places(std::size_t(batch), std::size_t(places(in))));
   }
   constexpr std::size_t saved(shape in, pass_size batch) const {
-    return lists(in, batch) + body::saved(in, batch);
+    return lists(in, batch) + body::saved(in, batch.all_wide());
   }
   constexpr std::size_t workspace(shape in, pass_size batch) const {
-    return lists(in, batch) + body::workspace(in, batch);
+    return lists(in, batch) + body::workspace(in, batch.all_wide());
   }
-
-  /// Its input is read here, too.
-  constexpr narrow_sides narrows(shape in) const { return {false, body::narrows(in).out}; }
+  constexpr std::size_t scratch(shape in, pass_size batch) const {
+    return body::scratch(in, batch.all_wide());
+  }
+  constexpr narrow_sides narrows(shape) const { return {}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a) const {
@@ -56,6 +58,7 @@ struct masked_chain : chain<Layers...> {
         numbers_in(a.saved), batch, places(a.in),
         [&](std::size_t sample, std::size_t place) { return mask.counts(a.x.data() + sample * row, place); });
     a.saved = a.saved.subspan(lists(a.in, a.batch));
+    a.batch = a.batch.all_wide();
     body::forward(own, a);
   }
 
@@ -65,6 +68,7 @@ struct masked_chain : chain<Layers...> {
     pass<D> own = p;
     own.places = places_in(numbers_in(a.saved), std::size_t(a.batch), places(a.in));
     a.saved = a.saved.subspan(lists(a.in, a.batch));
+    a.batch = a.batch.all_wide();
     body::backward(own, a);
   }
 

@@ -23,16 +23,19 @@ struct max_pool {
   static constexpr bool portable = true;
 
   constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }
-  constexpr pool_geometry geometry(shape in) const { return detail::pool_over(in, window, stride, padding); }
+  constexpr pool_geometry geometry(shape in, narrow_sides narrow = {}) const {
+    return detail::pool_over(in, window, stride, padding, narrow);
+  }
   constexpr shape output(shape in) const { return geometry(in).out; }
+  constexpr narrow_sides narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.max_pool_forward(geometry(a.in), a.batch, a.x, a.y);
+    p.device.max_pool_forward(geometry(a.in, a.narrow), a.batch, a.x, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.max_pool_backward(geometry(a.in), a.batch, a.x, a.y, a.dy, a.dx);
+    p.device.max_pool_backward(geometry(a.in, a.narrow), a.batch, a.x, a.y, a.dy, a.dx);
   }
 };
 

@@ -14,16 +14,18 @@ constexpr fit check_pool(shape in, extent window, extent stride, padding p) {
   return inside || p == padding::same ? fit::fits : fit::window_exceeds_input;
 }
 
-constexpr pool_geometry pool_over(shape in, extent window, extent stride, padding p) {
+constexpr pool_geometry pool_over(shape in, extent window, extent stride, padding p,
+                                  narrow_sides narrow = {}) {
   if (stride.height == 0) stride.height = window.height;
   if (stride.width == 0) stride.width = window.width;
   auto const rows = place(in.height, window.height, stride.height, p);
   auto const columns = place(in.width, window.width, stride.width, p);
-  return {in, {rows.places, columns.places, in.channels}, window, stride, {rows.before, columns.before}};
+  return {in,    {rows.places, columns.places, in.channels}, window, stride, {rows.before, columns.before},
+          narrow};
 }
 
-constexpr pool_geometry pool_whole(shape in) {
-  return pool_over(in, {in.height, in.width}, {in.height, in.width}, padding::valid);
+constexpr pool_geometry pool_whole(shape in, narrow_sides narrow = {}) {
+  return pool_over(in, {in.height, in.width}, {in.height, in.width}, padding::valid, narrow);
 }
 
 }  // namespace edl::nn::detail

@@ -14,14 +14,15 @@ struct relu {
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
+  constexpr narrow_sides narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_forward(elementwise::relu, 0, a.x, a.y);
+    p.device.elementwise_forward(elementwise::relu, 0, a.x, a.y, a.narrow);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dx);
+    p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dx, a.narrow);
   }
 };
 

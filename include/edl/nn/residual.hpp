@@ -50,20 +50,20 @@ struct shortcut {
 
   /// What is only copied and added by the way may be narrow.
   constexpr narrow_sides narrows(shape in) const {
-    if (!joins) return {};
     auto const of_body = nn::narrows(body, in), other = nn::narrows(projection, in);
     return projects ? narrow_sides{of_body.in && other.in, of_body.out && other.out} : of_body;
   }
 
   /// The branches' results where a layer may need its own in the backward pass: the sum is another.
   constexpr std::size_t saved(shape in, pass_size batch) const {
-    std::size_t const one = rounded(std::size_t(batch) * output(in).size());
+    std::size_t const one = rounded(scalars_of(std::size_t(batch) * output(in).size(), batch.sides.out));
     return (projects && !forgets ? one : 0) + (in_place ? 0 : one) + saved_by_children(*this, in, batch);
   }
   constexpr std::size_t scratch(shape in, pass_size batch) const {
-    std::size_t const result = rounded(std::size_t(batch) * output(in).size()),
+    auto const all = std::size_t(batch);
+    std::size_t const result = rounded(scalars_of(all * output(in).size(), batch.sides.out)),
                       forward = forgets ? result : 0,
-                      backward = (projects ? rounded(std::size_t(batch) * in.size()) : 0) +
+                      backward = (projects ? rounded(scalars_of(all * in.size(), batch.sides.in)) : 0) +
                                  (nn::spends_dy<Body> ? result : 0);
     return (forward > backward ? forward : backward) + scratch_of_children(*this, in, batch);
   }
@@ -72,7 +72,7 @@ struct shortcut {
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, activation f = activation::none) const {
     forward_shares shares(a);
     carver scratch(p.scratch);
-    auto const left = in_place ? a.y : shares.keep(a.out);
+    auto const left = in_place ? a.y : shares.keep(a.out, a.narrow.out);
     auto body_call = shares.next(body, a.in, a.x, left);
     body_call.narrow = a.narrow;
     view<typename D::scalar> other = a.x;
@@ -80,7 +80,7 @@ struct shortcut {
     if constexpr (forgets)
       right = scratch.aligned(a.y.size());
     else if constexpr (projects)
-      right = shares.keep(a.out);
+      right = shares.keep(a.out, a.narrow.out);
     pass<D> own = p.child(p.random, scratch.rest());
     if constexpr (projects) {
       auto call = shares.next(projection, a.in, a.x, right);
@@ -93,7 +93,7 @@ struct shortcut {
                     projects ? a.narrow.out : a.narrow.in);
     } else {
       forward_child(own, child_of{*this, a.in, 0}, body, body_call);
-      p.device.add(f, left, other, a.y);
+      p.device.add(f, left, other, a.y, {projects ? a.narrow.out : a.narrow.in, a.narrow.out});
     }
   }
 
@@ -104,7 +104,8 @@ struct shortcut {
     carver scratch(p.scratch);
     auto const other = scratch.aligned(projects ? a.x.size() : 0);
     backward_shares shares(a);
-    auto left = shares.next(body, a.in, a.x, in_place ? view<T>{} : view<T>(shares.kept(a.out)));
+    auto left =
+        shares.next(body, a.in, a.x, in_place ? view<T>{} : view<T>(shares.kept(a.out, a.narrow.out)));
     left.dy = a.dy;
     left.narrow = a.narrow;
     if constexpr (nn::spends_dy<Body>) {  // it is needed again
@@ -118,7 +119,8 @@ struct shortcut {
     backward_child(own, child_of{*this, a.in, 0}, body, left, scratch.rest());
     view<T> more = a.dy;
     if constexpr (projects) {
-      auto right = shares.next(projection, a.in, a.x, forgets ? view<T>{} : view<T>(shares.kept(a.out)));
+      auto right =
+          shares.next(projection, a.in, a.x, forgets ? view<T>{} : view<T>(shares.kept(a.out, a.narrow.out)));
       right.dy = a.dy;
       right.narrow = a.narrow;
       right.dx = other.first(a.dx.size());

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "edl/device/geometry.hpp"
+
 namespace edl::nn {
 
 /// What becomes of the results between layers until the backward pass needs them.
@@ -30,10 +32,26 @@ struct pass_size {
   storage keep = storage::recomputed;
   /// Layers that can pass samples on as bfloat16 do.
   bool narrow = false;
+  /// Of the layer that is asked what it takes: the sides that are narrow.
+  narrow_sides sides{};
 
   constexpr pass_size(int n = 0, storage k = storage::recomputed, bool as_bfloat16 = false)
       : samples(n), keep(k), narrow(as_bfloat16 && k != storage::float32) {}  // NOLINT: an int is one
   constexpr operator int() const { return samples; }                          // NOLINT
+
+  /// The same where no samples are narrow.
+  constexpr pass_size all_wide() const {
+    pass_size of = *this;
+    of.narrow = false;
+    of.sides = {};
+    return of;
+  }
+  /// The same for a layer of these sides.
+  constexpr pass_size of_sides(narrow_sides s) const {
+    pass_size of = *this;
+    of.sides = s;
+    return of;
+  }
 };
 
 }  // namespace edl::nn

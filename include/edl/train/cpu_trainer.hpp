@@ -22,6 +22,7 @@ class cpu_trainer final : public learning_trainer {
 
   std::string device() const override;
   std::span<float> variables() override { return of().variables(); }
+  void variables_written() override { cpu_->kernels_written(); }
   view<float> gradients() const override { return of().gradients(); }
   std::span<float> gradients_to_change() override { return of().gradients(); }
   void share(std::function<void(int)> const& work) override;

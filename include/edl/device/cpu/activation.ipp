@@ -8,187 +8,154 @@
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/exponential.hpp"
 #include "edl/device/cpu/gelu.hpp"
+#include "edl/device/cpu/narrow_samples.hpp"
 
 namespace edl {
 namespace detail {
 
-/// to[i] = f(i) for all elements, on all threads.
-template <class T, class F>
-void each_element(basic_cpu<T>& cpu, std::span<T> y, F&& f) {
-  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [=](std::size_t begin, std::size_t end, int) {
-    T* const to = y.data();
-    // What is read may be what is written, at the same index.
-    // NOLINTNEXTLINE(clang-diagnostic-unknown-pragmas)
+/// y = f(elements of `from` …), element by element, on all threads.
+template <class T, class F, class... From>
+void each_element(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> y, From... from) {
+  by_parts<T>(
+      cpu, n, 16 * 1024,
+      [f](std::size_t some, T* to, auto const*... x) {
+  // What is read may be what is written, at the same index. All of it is read before `f` chooses: a load
+  // that depends on a choice would be a jump, at random, and no vector.
+  // NOLINTNEXTLINE(clang-diagnostic-unknown-pragmas)
 #pragma GCC ivdep
-    for (std::size_t i = begin; i < end; ++i) to[i] = f(i);
-  });
+        for (std::size_t i = 0; i < some; ++i) to[i] = f(T(x[i])...);
+      },
+      y, from...);
 }
 
-template <class T>
-using element_array = Eigen::Array<T, Eigen::Dynamic, 1>;
-template <class T>
-using element_view = Eigen::Map<element_array<T> const>;
-
-/// work(first element, count) for all elements, on all threads.
-template <class T, class Work>
-void each_share(basic_cpu<T>& cpu, std::span<T> y, Work&& work) {
-  cpu.share(y.size(), cpu.parts(y.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    work(begin, Eigen::Index(end - begin),
-         Eigen::Map<element_array<T>>(y.data() + begin, Eigen::Index(end - begin)));
-  });
-}
-
-template <class T>
-void relu_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
-  each_element<T>(cpu, y, [from = x.data()](std::size_t i) { return from[i] < T(0) ? T(0) : from[i]; });
-}
-
-template <class T>
-void relu_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
-  // Both are read before the choice: a load that depends on it would be a jump, at random, and no vector.
-  each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
-    T const slope = from[i];
-    return out[i] > T(0) ? slope : T(0);
-  });
-}
-
-template <class T>
-void leaky_relu_forward(basic_cpu<T>& cpu, T slope, view<T> x, std::span<T> y) {
-  each_element<T>(
-      cpu, y, [slope, from = x.data()](std::size_t i) { return from[i] * (from[i] > T(0) ? T(1) : slope); });
-}
-
-template <class T>
-void leaky_relu_backward(basic_cpu<T>& cpu, T slope, view<T> y, view<T> dy, std::span<T> dx) {
-  each_element<T>(cpu, dx, [slope, out = y.data(), from = dy.data()](std::size_t i) {
-    return from[i] * (out[i] > T(0) ? T(1) : slope);
-  });
-}
-
-/// y = factor · x; y may be x.
-template <class T>
-void scale(basic_cpu<T>& cpu, T factor, view<T> x, std::span<T> y) {
-  cpu.share(y.size(), cpu.parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i) y[i] = factor * x[i];
-  });
-}
-
-template <class T>
-void sigmoid_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
-  each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
-    to = T(0.5) * (element_view<T>(x.data() + at, n) * T(0.5)).tanh() + T(0.5);
-  });
-}
-
-template <class T>
-void sigmoid_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
-  each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
-    return from[i] * out[i] * (T(1) - out[i]);
-  });
-}
-
-template <class T>
-void tanh_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y) {
-  each_share<T>(cpu, y, [&](std::size_t at, Eigen::Index n, auto to) {
-    to = element_view<T>(x.data() + at, n).tanh();
-  });
-}
-
-template <class T>
-void tanh_backward(basic_cpu<T>& cpu, view<T> y, view<T> dy, std::span<T> dx) {
-  each_element<T>(cpu, dx, [out = y.data(), from = dy.data()](std::size_t i) {
-    return from[i] * (T(1) - out[i] * out[i]);
-  });
+/// y = f(x) with f of a whole array.
+template <class T, class F>
+void each_array(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> y, samples_at<T> x) {
+  using elements = Eigen::Array<T, Eigen::Dynamic, 1>;
+  by_parts<T>(
+      cpu, n, 4 * 1024,
+      [f](std::size_t some, T* to, T const* from) {
+        Eigen::Map<elements>(to, Eigen::Index(some)) =
+            f(Eigen::Map<elements const>(from, Eigen::Index(some)));
+      },
+      y, x);
 }
 
 /// y = f(x), by vectors.
 template <class T, class F>
-void vectors_forward(basic_cpu<T>& cpu, view<T> x, std::span<T> y, F const& f) {
-  cpu.share(y.size(), cpu.parts(y.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    by_vectors<T>(end - begin, x.data() + begin, y.data() + begin, f);
-  });
+void each_vector(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> y, samples_at<T> x) {
+  by_parts<T>(
+      cpu, n, 4 * 1024, [f](std::size_t some, T* to, T const* from) { by_vectors<T>(some, from, to, f); }, y,
+      x);
 }
 
 /// dx = dy · f(x), by vectors; dx may be dy.
 template <class T, class F>
-void vectors_backward(basic_cpu<T>& cpu, view<T> x, view<T> dy, std::span<T> dx, F const& f) {
-  constexpr std::size_t most = 512;
-  cpu.share(dx.size(), cpu.parts(dx.size(), 4 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    std::array<T, most> slopes;
-    for (; begin < end; begin += most) {
-      std::size_t const n = std::min(most, end - begin);
-      by_vectors<T>(n, x.data() + begin, slopes.data(), f);
-      T const* const from = dy.data() + begin;
-      T* const to = dx.data() + begin;
+void each_slope(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> dx, samples_at<T> x,
+                samples_at<T> dy) {
+  by_parts<T>(
+      cpu, n, 4 * 1024,
+      [f](std::size_t all, T* into, T const* at, T const* slope) {
+        constexpr std::size_t most = 512;
+        std::array<T, most> slopes;
+        for (std::size_t begin = 0; begin < all; begin += most) {
+          std::size_t const some = std::min(most, all - begin);
+          by_vectors<T>(some, at + begin, slopes.data(), f);
+          T const* const from = slope + begin;
+          T* const to = into + begin;
       // NOLINTNEXTLINE(clang-diagnostic-unknown-pragmas)
 #pragma GCC ivdep
-      for (std::size_t i = 0; i < n; ++i) to[i] = from[i] * slopes[i];
-    }
-  });
+          for (std::size_t i = 0; i < some; ++i) to[i] = from[i] * slopes[i];
+        }
+      },
+      dx, x, dy);
 }
 
 }  // namespace detail
 
 template <class T>
-void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, std::span<T> y) {
+void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, std::span<T> y,
+                                       narrow_sides narrow) {
+  detail::samples_at<T> const from{x.data(), narrow.in}, to{y.data(), narrow.out};
+  std::size_t const n = elements_of(y.size(), narrow.out);
   switch (f) {
     case elementwise::relu:
-      return detail::relu_forward(*this, x, y);
+      return detail::each_element<T>(
+          *this, n, [](T v) { return v < T(0) ? T(0) : v; }, to, from);
     case elementwise::leaky_relu:
-      return detail::leaky_relu_forward(*this, parameter, x, y);
+      return detail::each_element<T>(
+          *this, n, [parameter](T v) { return v * (v > T(0) ? T(1) : parameter); }, to, from);
     case elementwise::sigmoid:
-      return detail::sigmoid_forward(*this, x, y);
+      return detail::each_array<T>(
+          *this, n, [](auto const& v) { return (v * T(0.5)).tanh() * T(0.5) + T(0.5); }, to, from);
     case elementwise::tanh:
-      return detail::tanh_forward(*this, x, y);
+      return detail::each_array<T>(
+          *this, n, [](auto const& v) { return v.tanh(); }, to, from);
     case elementwise::gelu:
-      return detail::vectors_forward<T>(*this, x, y, [](auto const& v) { return detail::gelu(v); });
+      return detail::each_vector<T>(
+          *this, n, [](auto const& v) { return detail::gelu(v); }, to, from);
     case elementwise::scale:
-      return detail::scale(*this, parameter, x, y);
+      return detail::each_element<T>(
+          *this, n, [parameter](T v) { return parameter * v; }, to, from);
     case elementwise::silu:
-      return detail::vectors_forward<T>(*this, x, y, [](auto const& v) { return detail::silu(v); });
+      return detail::each_vector<T>(
+          *this, n, [](auto const& v) { return detail::silu(v); }, to, from);
     case elementwise::elu:
-      return detail::vectors_forward<T>(*this, x, y,
-                                        [=](auto const& v) { return detail::elu(v, parameter); });
+      return detail::each_vector<T>(
+          *this, n, [=](auto const& v) { return detail::elu(v, parameter); }, to, from);
     case elementwise::softplus:
-      return detail::vectors_forward<T>(*this, x, y, [](auto const& v) { return detail::softplus(v); });
+      return detail::each_vector<T>(
+          *this, n, [](auto const& v) { return detail::softplus(v); }, to, from);
   }
 }
 
 template <class T>
-void basic_cpu<T>::elementwise_backward(elementwise f, T parameter, view<T> y, view<T> dy, std::span<T> dx) {
+void basic_cpu<T>::elementwise_backward(elementwise f, T parameter, view<T> y, view<T> dy, std::span<T> dx,
+                                        narrow_sides narrow) {
+  detail::samples_at<T> const at{y.data(), slope_of_x(f) ? narrow.in : narrow.out},
+      from{dy.data(), narrow.out}, to{dx.data(), narrow.in};
+  std::size_t const n = elements_of(dx.size(), narrow.in);
   switch (f) {
     case elementwise::relu:
-      return detail::relu_backward(*this, y, dy, dx);
+      return detail::each_element<T>(
+          *this, n, [](T v, T slope) { return v > T(0) ? slope : T(0); }, to, at, from);
     case elementwise::leaky_relu:
-      return detail::leaky_relu_backward(*this, parameter, y, dy, dx);
+      return detail::each_element<T>(
+          *this, n, [parameter](T v, T slope) { return slope * (v > T(0) ? T(1) : parameter); }, to, at,
+          from);
     case elementwise::sigmoid:
-      return detail::sigmoid_backward(*this, y, dy, dx);
+      return detail::each_element<T>(
+          *this, n, [](T v, T slope) { return slope * v * (T(1) - v); }, to, at, from);
     case elementwise::tanh:
-      return detail::tanh_backward(*this, y, dy, dx);
+      return detail::each_element<T>(
+          *this, n, [](T v, T slope) { return slope * (T(1) - v * v); }, to, at, from);
     case elementwise::gelu:
-      return detail::vectors_backward<T>(*this, y, dy, dx,
-                                         [](auto const& v) { return detail::gelu_slope(v); });
+      return detail::each_slope<T>(
+          *this, n, [](auto const& v) { return detail::gelu_slope(v); }, to, at, from);
     case elementwise::scale:
-      return detail::scale(*this, parameter, dy, dx);
+      return detail::each_element<T>(
+          *this, n, [parameter](T slope) { return parameter * slope; }, to, from);
     case elementwise::silu:
-      return detail::vectors_backward<T>(*this, y, dy, dx,
-                                         [](auto const& v) { return detail::silu_slope(v); });
+      return detail::each_slope<T>(
+          *this, n, [](auto const& v) { return detail::silu_slope(v); }, to, at, from);
     case elementwise::elu:
-      return detail::vectors_backward<T>(*this, y, dy, dx,
-                                         [=](auto const& v) { return detail::elu_slope(v, parameter); });
+      return detail::each_slope<T>(
+          *this, n, [=](auto const& v) { return detail::elu_slope(v, parameter); }, to, at, from);
     case elementwise::softplus:
-      return detail::vectors_backward<T>(*this, y, dy, dx,
-                                         [](auto const& v) { return detail::sigmoid_at(v).above; });
+      return detail::each_slope<T>(
+          *this, n, [](auto const& v) { return detail::sigmoid_at(v).above; }, to, at, from);
   }
 }
 
 #ifndef EDL_HEADER_ONLY
-template void basic_cpu<float>::elementwise_forward(elementwise, float, view<float>, std::span<float>);
-template void basic_cpu<double>::elementwise_forward(elementwise, double, view<double>, std::span<double>);
+template void basic_cpu<float>::elementwise_forward(elementwise, float, view<float>, std::span<float>,
+                                                    narrow_sides);
+template void basic_cpu<double>::elementwise_forward(elementwise, double, view<double>, std::span<double>,
+                                                     narrow_sides);
 template void basic_cpu<float>::elementwise_backward(elementwise, float, view<float>, view<float>,
-                                                     std::span<float>);
+                                                     std::span<float>, narrow_sides);
 template void basic_cpu<double>::elementwise_backward(elementwise, double, view<double>, view<double>,
-                                                      std::span<double>);
+                                                      std::span<double>, narrow_sides);
 #endif
 
 }  // namespace edl

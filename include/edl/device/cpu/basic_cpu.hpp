@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -110,6 +111,13 @@ class basic_cpu final : public basic_backend<T> {
   thread_team& team() { return team_; }
   std::unique_ptr<detail::kernel_store>& store() { return store_; }
 
+  /// Kernels of layers are now what they will be until this is told again. So what is quantised of them is
+  /// kept, with as many bytes as they have elements. Where it is never told, nothing is.
+  void kernels_written() { ++written_; }
+  /// How often it was told.
+  std::uint64_t written() const { return written_; }
+  std::unique_ptr<detail::kernel_store>& quantised() { return quantised_; }
+
   // ---- Host memory is the processor's: what other backends do besides is next to nothing here. ----
 
   T* allocate(std::size_t n) override {
@@ -136,9 +144,9 @@ class basic_cpu final : public basic_backend<T> {
   void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
                        out dbias) override;
   void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x, in kernel,
-                     in bias, out y) override;
+                     in bias, out y, bool narrow = false) override;
   void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel, in dy,
-                      out dx, out dkernel, out dbias) override;
+                      out dx, out dkernel, out dbias, bool narrow = false) override;
   std::string describe_conv2d(conv_geometry const& g, int batch) override;
   std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) override;
   void max_pool_forward(pool_geometry const& g, int batch, in x, out y) override;
@@ -152,11 +160,14 @@ class basic_cpu final : public basic_backend<T> {
   void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) override;
   void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,
                            in kept, out dx, out dgamma, out dbeta) override;
-  void elementwise_forward(elementwise f, T parameter, in x, out y) override;
-  void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx) override;
-  void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask) override;
-  void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx) override;
-  void copy(in x, out y) override;
+  void elementwise_forward(elementwise f, T parameter, in x, out y, narrow_sides narrow = {}) override;
+  void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx,
+                            narrow_sides narrow = {}) override;
+  void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
+                       narrow_sides narrow = {}) override;
+  void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx,
+                        narrow_sides narrow = {}) override;
+  void copy(in x, out y, narrow_sides narrow = {}) override;
   void add(activation f, in a, in b, out y, narrow_sides narrow = {}) override;
   void add_masked(in a, in b, in x, out y, narrow_sides narrow = {}) override;
   void store_bfloat16(in x, std::span<std::byte> to) override;
@@ -205,7 +216,8 @@ class basic_cpu final : public basic_backend<T> {
   bool exact_ = false;
   detail::kernel_choices choices_;
   std::vector<per_thread> threads_;
-  std::unique_ptr<detail::kernel_store> store_;
+  std::unique_ptr<detail::kernel_store> store_, quantised_;
+  std::uint64_t written_ = 0;
 };
 
 /// The processor at hand, in single precision.

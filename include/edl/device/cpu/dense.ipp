@@ -47,24 +47,24 @@ inline void int8_dense_forward(basic_cpu<float>& cpu, std::size_t rows, std::siz
 
 template <class T>
 void basic_cpu<T>::dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
-                                 view<T> x, view<T> kernel, view<T> bias, std::span<T> y) {
+                                 view<T> x, view<T> kernel, view<T> bias, std::span<T> y, bool narrow) {
   if constexpr (std::same_as<T, float>)
     if (quantises()) return detail::int8_dense_forward(*this, rows, inputs, outputs, f, x, kernel, bias, y);
   multiply<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs, inputs,
-              {x.data(), inputs}, {kernel.data(), outputs}, y.data(), outputs);
+              {x.data(), inputs, false, narrow}, {kernel.data(), outputs}, y.data(), outputs);
   if (!bias.empty() || f != activation::none) finish_rows(*this, rows, outputs, f, bias, y);
 }
 
 template <class T>
 void basic_cpu<T>::dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, view<T> x,
                                   view<T> kernel, view<T> dy, std::span<T> dx, std::span<T> dkernel,
-                                  std::span<T> dbias) {
+                                  std::span<T> dbias, bool narrow) {
   if (!dbias.empty()) sum_rows(*this, rows, outputs, dy, dbias);
   multiply<T>(*this, detail::dense_key("dense-weights", rows, inputs, outputs), inputs, outputs, rows,
-              {x.data(), inputs, true}, {dy.data(), outputs}, dkernel.data(), outputs);
+              {x.data(), inputs, true, narrow}, {dy.data(), outputs}, dkernel.data(), outputs);
   if (dx.empty()) return;
   multiply<T>(*this, detail::dense_key("dense-data", rows, inputs, outputs), rows, inputs, outputs,
-              {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(), inputs);
+              {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(), inputs, narrow);
 }
 
 template <class T>
@@ -80,15 +80,16 @@ std::string basic_cpu<T>::describe_dense(std::size_t rows, std::size_t inputs, s
 template std::string basic_cpu<float>::describe_dense(std::size_t, std::size_t, std::size_t);
 template std::string basic_cpu<double>::describe_dense(std::size_t, std::size_t, std::size_t);
 template void basic_cpu<float>::dense_forward(std::size_t, std::size_t, std::size_t, activation, view<float>,
-                                              view<float>, view<float>, std::span<float>);
+                                              view<float>, view<float>, std::span<float>, bool);
 template void basic_cpu<double>::dense_forward(std::size_t, std::size_t, std::size_t, activation,
-                                               view<double>, view<double>, view<double>, std::span<double>);
+                                               view<double>, view<double>, view<double>, std::span<double>,
+                                               bool);
 template void basic_cpu<float>::dense_backward(std::size_t, std::size_t, std::size_t, view<float>,
                                                view<float>, view<float>, std::span<float>, std::span<float>,
-                                               std::span<float>);
+                                               std::span<float>, bool);
 template void basic_cpu<double>::dense_backward(std::size_t, std::size_t, std::size_t, view<double>,
                                                 view<double>, view<double>, std::span<double>,
-                                                std::span<double>, std::span<double>);
+                                                std::span<double>, std::span<double>, bool);
 #endif
 
 }  // namespace edl

@@ -14,58 +14,41 @@
 namespace edl {
 
 template <class T>
-void basic_cpu<T>::copy(view<T> x, std::span<T> y) {
-  this->share(y.size(), this->parts(y.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    std::copy_n(x.data() + begin, end - begin, y.data() + begin);
-  });
+void basic_cpu<T>::copy(view<T> x, std::span<T> y, narrow_sides narrow) {
+  if (narrow.in == narrow.out) narrow = {};  // as it lies
+  detail::by_parts<T>(
+      *this, elements_of(y.size(), narrow.out), 16 * 1024,
+      [](std::size_t n, T* to, T const* from) { std::copy_n(from, n, to); },
+      detail::samples_at<T>{y.data(), narrow.out}, detail::samples_at<T>{x.data(), narrow.in});
 }
-
-namespace detail {
-
-/// work(n, a, b, x, y) in parts: all elements of y, or, where some are narrow, as many as a core's first
-/// cache holds. What is empty is null.
-template <class T, class Work>
-void sum_in_parts(basic_cpu<T>& cpu, std::size_t n, view<T> a, view<T> b, view<T> x, std::span<T> y,
-                  narrow_sides narrow, Work&& work) {
-  cpu.share(n, cpu.parts(n, 16 * 1024), [&](std::size_t begin, std::size_t end, int t) {
-    narrow_samples<T> const first(cpu, t, 1, a.data(), narrow.out),
-        second(cpu, t, 2, b.empty() ? nullptr : b.data(), narrow.in), mask(cpu, t, 3, x.data(), narrow.out),
-        sum(cpu, t, 4, y.data(), narrow.out);
-    std::size_t const most = narrow.any() ? 2048 : end - begin;
-    for (std::size_t i = begin; i < end; i += most) {
-      std::size_t const some = std::min(most, end - i);
-      work(some, first.read(i, some), second.read(i, some), mask.read(i, some), sum.place(i, some));
-      sum.write(i, some);
-    }
-  });
-}
-
-}  // namespace detail
 
 template <class T>
 void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y, narrow_sides narrow) {
-  std::size_t const n = y.size() * (narrow.out ? 2 : 1);
   T const floor = f == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
-  detail::sum_in_parts<T>(*this, n, a, b, {}, y, narrow,
-                          [floor](std::size_t some, T const* p, T const* q, T const*, T* to) {
-                            detail::by_lanes<T>(some, [&]<class V>(std::size_t i) {
-                              V const z = detail::load<V>(p + i) + detail::load<V>(q + i);
-                              detail::store<V>(to + i, z < floor ? V{} + floor : z);
-                            });
-                          });
+  detail::by_parts<T>(
+      *this, elements_of(y.size(), narrow.out), 16 * 1024,
+      [floor](std::size_t n, T* to, T const* p, T const* q) {
+        detail::by_lanes<T>(n, [&]<class V>(std::size_t i) {
+          V const z = detail::load<V>(p + i) + detail::load<V>(q + i);
+          detail::store<V>(to + i, z < floor ? V{} + floor : z);
+        });
+      },
+      detail::samples_at<T>{y.data(), narrow.out}, detail::samples_at<T>{a.data(), narrow.out},
+      detail::samples_at<T>{b.data(), narrow.in});
 }
 
 template <class T>
 void basic_cpu<T>::add_masked(view<T> a, view<T> b, view<T> x, std::span<T> y, narrow_sides narrow) {
-  std::size_t const n = y.size() * (narrow.out ? 2 : 1);
-  detail::sum_in_parts<T>(*this, n, a, b, x, y, narrow,
-                          [](std::size_t some, T const* p, T const* q, T const* r, T* to) {
-                            detail::by_lanes<T>(some, [&]<class V>(std::size_t i) {
-                              V z = detail::load<V>(p + i);
-                              if (q) z += detail::load<V>(q + i);
-                              detail::store<V>(to + i, detail::load<V>(r + i) > T(0) ? z : V{});
-                            });
-                          });
+  detail::by_parts<T>(
+      *this, elements_of(y.size(), narrow.out), 16 * 1024,
+      [](std::size_t n, T* to, T const* p, T const* q, T const* r) {
+        detail::by_lanes<T>(n, [&]<class V>(std::size_t i) {
+          V const z = detail::load<V>(p + i) + detail::load<V>(q + i);
+          detail::store<V>(to + i, detail::load<V>(r + i) > T(0) ? z : V{});
+        });
+      },
+      detail::samples_at<T>{y.data(), narrow.out}, detail::samples_at<T>{a.data(), narrow.out},
+      detail::samples_at<T>{b.data(), narrow.in}, detail::samples_at<T>{x.data(), narrow.out});
 }
 
 template <class T>
@@ -107,8 +90,8 @@ template void basic_cpu<float>::add_masked(view<float>, view<float>, view<float>
                                            narrow_sides);
 template void basic_cpu<double>::add_masked(view<double>, view<double>, view<double>, std::span<double>,
                                             narrow_sides);
-template void basic_cpu<float>::copy(view<float>, std::span<float>);
-template void basic_cpu<double>::copy(view<double>, std::span<double>);
+template void basic_cpu<float>::copy(view<float>, std::span<float>, narrow_sides);
+template void basic_cpu<double>::copy(view<double>, std::span<double>, narrow_sides);
 template void basic_cpu<float>::add(activation, view<float>, view<float>, std::span<float>, narrow_sides);
 template void basic_cpu<double>::add(activation, view<double>, view<double>, std::span<double>, narrow_sides);
 template void basic_cpu<float>::store_bfloat16(view<float>, std::span<std::byte>);

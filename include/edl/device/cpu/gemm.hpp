@@ -10,11 +10,13 @@
 namespace edl {
 
 /// A matrix by rows that stand `stride` elements apart; `transposed` says that it enters a product turned.
+/// Elements that are narrow are bfloat16 numbers. Products on all threads take such.
 template <class T>
 struct matrix {
   T const* data;
   std::size_t stride;
   bool transposed = false;
+  bool narrow = false;
 };
 
 namespace detail {
@@ -62,10 +64,11 @@ template <class T>
 void multiply_here(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
                    matrix<T> b, T* c, std::size_t c_stride, bool add = false);
 
-/// c = a · b likewise, on all of the device's threads, by whichever kernel the device chooses for `key`.
+/// c = a · b likewise, on all of the device's threads, by whichever kernel the device chooses for `key`. Rows
+/// of a c that is narrow have no gaps.
 template <class T>
 void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
-              matrix<T> a, matrix<T> b, T* c, std::size_t c_stride);
+              matrix<T> a, matrix<T> b, T* c, std::size_t c_stride, bool narrow = false);
 
 /// Which kernel that is, in words.
 template <class T>

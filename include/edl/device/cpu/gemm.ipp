@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/gemm.hpp"
@@ -87,25 +88,30 @@ inline matrix<float> rounded(basic_cpu<float>& cpu, std::size_t room, matrix<flo
                              std::size_t columns) {
   if (x.transposed) std::swap(rows, columns);
   float* const to = cpu.room(0, room, rows * columns).data();
-  round_matrix(cpu, rows, columns, x.data, x.stride, to);
+  if (x.narrow)
+    cpu.load_bfloat16({reinterpret_cast<std::byte const*>(x.data), 2 * rows * columns}, {to, rows * columns});
+  else
+    round_matrix(cpu, rows, columns, x.data, x.stride, to);
   return {to, columns, x.transposed};
 }
 
 template <class T>
 void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::size_t k, matrix<T> a,
-                 matrix<T> b, T* c, std::size_t c_stride) {
+                 matrix<T> b, T* c, std::size_t c_stride, bool narrow = false) {
   // dnnl_sgemm is slow where the second factor is turned, and dnnl::matmul where rows are few.
   constexpr std::size_t fewest_rows = 16;
   bool const library = way >= 2, by_columns = way % 2;
   if constexpr (std::same_as<T, float>) {
     if (cpu.rounds()) {
-      if (library && onednn_multiply_bfloat16(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
+      if (library && onednn_multiply_bfloat16(cpu, by_columns, m, n, k, a, b, c, c_stride, narrow)) return;
       a = rounded(cpu, 1, a, m, k);
       b = rounded(cpu, 2, b, k, n);
     } else if (library && b.transposed && m >= fewest_rows) {
       if (onednn_multiply_float32(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
     }
   }
+  constexpr std::size_t c_room = 3;
+  T* const result = narrow ? std::exchange(c, cpu.room(0, c_room, m * n).data()) : nullptr;
   share_product(cpu, cut_product(cpu, by_columns, m, n, k), [&](std::size_t begin, std::size_t end, int t) {
     if (by_columns)
       multiply_alone<T>(cpu, t, library, m, end - begin, k, a,
@@ -116,17 +122,18 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
                         {a.data + begin * (a.transposed ? 1 : a.stride), a.stride, a.transposed}, b,
                         c + begin * c_stride, c_stride);
   });
+  if (narrow) cpu.store_bfloat16({c, m * n}, {reinterpret_cast<std::byte*>(result), 2 * m * n});
 }
 
 template <class T>
 int product_way(basic_cpu<T>& cpu, kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
-                matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
+                matrix<T> a, matrix<T> b, T* c, std::size_t c_stride, bool narrow = false) {
   // The call of a library alone costs more than a small product.
   bool const library = std::same_as<T, float> && has_onednn() && cpu.libraries() && m * n * k >= 32 * 1024;
   int const rule = 2 * library + (n >= m);
   if (!library) return rule;
   return cpu.pick(key, product_ways, rule, [&](int way) {
-    multiply_by(cpu, way, m, n, k, a, b, c, c_stride);
+    multiply_by(cpu, way, m, n, k, a, b, c, c_stride, narrow);
     return true;
   });
 }
@@ -141,9 +148,9 @@ void multiply_here(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, 
 
 template <class T>
 void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
-              matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
-  detail::multiply_by(cpu, detail::product_way(cpu, key, m, n, k, a, b, c, c_stride), m, n, k, a, b, c,
-                      c_stride);
+              matrix<T> a, matrix<T> b, T* c, std::size_t c_stride, bool narrow) {
+  int const way = detail::product_way(cpu, key, m, n, k, a, b, c, c_stride, narrow);
+  detail::multiply_by(cpu, way, m, n, k, a, b, c, c_stride, narrow);
 }
 
 template <class T>
@@ -156,11 +163,11 @@ std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, s
 
 #ifndef EDL_HEADER_ONLY
 template void multiply(basic_cpu<float>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
-                       matrix<float>, matrix<float>, float*, std::size_t);
+                       matrix<float>, matrix<float>, float*, std::size_t, bool);
 template std::string describe_product(basic_cpu<float>&, detail::kernel_key const&, std::size_t, std::size_t,
                                       std::size_t, matrix<float>, matrix<float>, float*, std::size_t);
 template void multiply(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
-                       matrix<double>, matrix<double>, double*, std::size_t);
+                       matrix<double>, matrix<double>, double*, std::size_t, bool);
 template std::string describe_product(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t,
                                       std::size_t, matrix<double>, matrix<double>, double*, std::size_t);
 template void multiply_here(basic_cpu<float>&, int, std::size_t, std::size_t, std::size_t, matrix<float>,

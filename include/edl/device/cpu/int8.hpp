@@ -22,8 +22,8 @@ class basic_cpu;
 /// an error (Jacob et al., 2018).
 namespace edl::detail {
 
-/// Two factors, quantised, in rooms of the first thread that convolutions do not use. `Q` is std::int8_t, or
-/// float for kernels that multiply nothing else.
+/// Two factors, quantised, in rooms of the first thread that convolutions do not use, or kept since the
+/// device was told of the kernel. `Q` is std::int8_t, or float for kernels that multiply nothing else.
 template <class Q>
 struct quantised {
   Q *x, *kernel;

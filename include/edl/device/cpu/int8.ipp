@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
+#include <deque>
+#include <memory>
+#include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/device/buffer.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/int8.hpp"
 #include "edl/device/cpu/lanes.hpp"
@@ -114,16 +118,46 @@ void quantise_columns(basic_cpu<float>& cpu, std::size_t rows, std::size_t colum
             });
 }
 
+/// Quantised kernels, each as it was when the device was last told that kernels were written.
+struct kept_kernels final : kernel_store {
+  struct one {
+    float const* of;
+    std::size_t depth, outputs, bytes;  ///< bytes of a number
+    std::uint64_t written = 0;
+    aligned_buffer<float> numbers{}, scales{};
+  };
+  std::deque<one> all;
+
+  /// Those of a kernel, which may have to be quantised yet.
+  one& find(one const& like) {
+    for (one& k : all)
+      if (k.of == like.of && k.depth == like.depth && k.outputs == like.outputs && k.bytes == like.bytes)
+        return k;
+    std::size_t const floats = (like.depth * like.outputs * like.bytes + sizeof(float) - 1) / sizeof(float);
+    return all.emplace_back(one{like.of, like.depth, like.outputs, like.bytes, 0,
+                                aligned_buffer<float>(floats), aligned_buffer<float>(like.outputs)});
+  }
+};
+
 template <class Q>
 quantised<Q> quantise(basic_cpu<float>& cpu, std::size_t samples, std::size_t width, view<float> x,
                       std::size_t depth, std::size_t outputs, view<float> kernel) {
   constexpr std::size_t x_room = 2, scale_room = 3, kernel_room = 4;
   auto const scales = cpu.room(0, scale_room, samples + outputs);
-  quantised<Q> const q{reinterpret_cast<Q*>(cpu.room(0, x_room, x.size()).data()),
-                       reinterpret_cast<Q*>(cpu.room(0, kernel_room, kernel.size()).data()),
-                       scales.first(samples), scales.subspan(samples, outputs)};
+  quantised<Q> q{reinterpret_cast<Q*>(cpu.room(0, x_room, x.size()).data()), nullptr, scales.first(samples),
+                 scales.subspan(samples, outputs)};
   quantise_rows(cpu, samples, width, x.data(), q.x, q.of_samples);
-  quantise_columns(cpu, depth, outputs, kernel.data(), q.kernel, q.of_outputs);
+  if (cpu.written() == 0) {
+    q.kernel = reinterpret_cast<Q*>(cpu.room(0, kernel_room, kernel.size()).data());
+    quantise_columns(cpu, depth, outputs, kernel.data(), q.kernel, q.of_outputs);
+    return q;
+  }
+  if (!cpu.quantised()) cpu.quantised() = std::make_unique<kept_kernels>();
+  auto& kept = static_cast<kept_kernels&>(*cpu.quantised()).find({kernel.data(), depth, outputs, sizeof(Q)});
+  q.kernel = reinterpret_cast<Q*>(kept.numbers.span().data());
+  q.of_outputs = kept.scales.span();
+  if (std::exchange(kept.written, cpu.written()) != cpu.written())
+    quantise_columns(cpu, depth, outputs, kernel.data(), q.kernel, q.of_outputs);
   return q;
 }
 

@@ -74,18 +74,22 @@ void basic_cpu<T>::masked_max_pool_forward(kept_places const& places, std::size_
 
 template <class T>
 void basic_cpu<T>::masked_max_pool_backward(kept_places const& places, std::size_t channels, view<T> x,
-                                            view<T> y, view<T> dy, std::span<T> dx) {
+                                            view<T>, view<T> dy, std::span<T> dx) {
   detail::each_masked(*this, places, channels, [&](std::size_t sample) {
     std::size_t const first = sample * std::size_t(places.places) * channels;
-    T const *const most = y.data() + sample * channels, *const slope = dy.data() + sample * channels;
+    auto const kept = places.of(sample);
     std::fill_n(dx.data() + first, std::size_t(places.places) * channels, T(0));
-    for (std::size_t k = 0; k < channels; ++k)
-      for (std::int32_t const place : places.of(sample)) {
-        std::size_t const at = first + std::size_t(place) * channels + k;
-        if (x[at] != most[k]) continue;
-        dx[at] = slope[k];
-        break;
+    if (kept.empty()) return;
+    for (std::size_t k = 0; k < channels; ++k) {
+      // Of x itself: what is kept of the result may have been rounded, and x not, or the other way round.
+      auto const at = [&](std::int32_t place) { return first + std::size_t(place) * channels + k; };
+      std::size_t most = at(kept.front());
+      for (std::int32_t const place : kept) {
+        T const here = x[at(place)];
+        if (here > x[most] || here != here) most = at(place);
       }
+      if (x[most] == x[most]) dx[most] = dy[sample * channels + k];
+    }
   });
 }
 

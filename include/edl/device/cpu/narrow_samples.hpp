@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/bfloat16.hpp"
@@ -45,5 +48,31 @@ class narrow_samples {
   T const* samples_;
   bool narrow_;
 };
+
+/// Where samples begin, narrow or not; null where there are none.
+template <class T>
+struct samples_at {
+  T const* first;
+  bool narrow;
+};
+
+/// work(n, where n elements of `to` are left, n elements of each of `from` …) for n elements at a time, on
+/// all threads. These are a thread's share of at least so many, or, where some are narrow, what a core's
+/// first cache holds. What is empty is null.
+template <class T, class Work, class... From>
+void by_parts(basic_cpu<T>& cpu, std::size_t n, std::size_t least, Work const& work, samples_at<T> to,
+              From... from) {
+  cpu.share(n, cpu.parts(n, least), [&](std::size_t begin, std::size_t end, int t) {
+    std::size_t room = 1;
+    narrow_samples<T> const left(cpu, t, 0, to.first, to.narrow);
+    std::array const read{narrow_samples<T>(cpu, t, room++, from.first, from.narrow)...};
+    std::size_t const most = to.narrow || (from.narrow || ...) ? 2048 : end - begin;
+    for (std::size_t i = begin; i < end; i += most) {
+      std::size_t const some = std::min(most, end - i);
+      std::apply([&](auto const&... s) { work(some, left.place(i, some), s.read(i, some)...); }, read);
+      left.write(i, some);
+    }
+  });
+}
 
 }  // namespace edl::detail

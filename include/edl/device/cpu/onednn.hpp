@@ -32,15 +32,17 @@ bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> 
 bool onednn_multiply_float32(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                              std::size_t k, matrix<float> a, matrix<float> b, float* c, std::size_t c_stride);
 
-/// The same with factors rounded to bfloat16, and sums in float32.
+/// The same with factors rounded to bfloat16, unless they are narrow, and sums in float32. `narrow` is of c.
 bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
-                              std::size_t k, matrix<float> a, matrix<float> b, float* c,
-                              std::size_t c_stride);
+                              std::size_t k, matrix<float> a, matrix<float> b, float* c, std::size_t c_stride,
+                              bool narrow);
 
 /// c (m × n, whole numbers of 32 bits) = a · b, rows without gaps, on all of the device's threads. False: not
 /// done.
 bool onednn_multiply_int8(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k,
                           std::int8_t const* a, std::int8_t const* b, std::span<float> c);
+
+class matmul_kernel;
 
 /// A matrix of which each thread multiplies by its own columns, many times.
 struct packed_shape {
@@ -76,8 +78,9 @@ class packed_products {
 
  private:
   std::size_t rows_at(std::size_t level) const;
+  matmul_kernel& kernel(std::size_t level, int thread) const;
 
-  basic_cpu<float>* cpu_ = nullptr;
+  matmul_kernel* const* kernels_ = nullptr;  // of each level, one for each thread
   packed_shape of_{};
   std::size_t levels_ = 0;  // kernels for a part of the rows each, the last one for all
 };

@@ -47,9 +47,9 @@ EDL_INLINE bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, mat
 }
 
 /// The product `all`, whose rows or columns the threads share. False: oneDNN has no kernel for a part.
-template <class Factor>
+template <class Factor, class Result>
 bool onednn_share_product(basic_cpu<float>& cpu, bool by_columns, matmul_key const& all, Factor const* a,
-                          Factor const* b, float* c) {
+                          Factor const* b, Result* c) {
   constexpr std::size_t scratch_room = 0;
   onednn_store& store = store_of(cpu);
   product_cut const cut = cut_product(cpu, by_columns, all.m, all.n, all.k);
@@ -80,8 +80,10 @@ EDL_INLINE bool onednn_multiply_float32(basic_cpu<float>& cpu, bool by_columns, 
 
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                                          std::size_t k, matrix<float> a, matrix<float> b, float* c,
-                                         std::size_t c_stride) {
-  auto const rounded = [&](std::size_t room, matrix<float>& x, std::size_t rows, std::size_t columns) {
+                                         std::size_t c_stride, bool narrow) {
+  auto const rounded = [&](std::size_t room, matrix<float>& x, std::size_t rows,
+                           std::size_t columns) -> std::uint16_t const* {
+    if (x.narrow) return reinterpret_cast<std::uint16_t const*>(x.data);
     if (x.transposed) std::swap(rows, columns);
     auto* const to = reinterpret_cast<std::uint16_t*>(cpu.room(0, room, (rows * columns + 1) / 2).data());
     round_matrix(cpu, rows, columns, x.data, x.stride, to);
@@ -91,7 +93,9 @@ EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns,
   constexpr std::size_t a_room = 1, b_room = 2;
   auto const *const left = rounded(a_room, a, m, k), *const right = rounded(b_room, b, k, n);
   matmul_key const all{
-      m, n, k, a.stride, b.stride, c_stride, a.transposed, b.transposed, factors::bfloat16, false};
+      m, n, k, a.stride, b.stride, c_stride, a.transposed, b.transposed, factors::bfloat16, false, narrow};
+  if (narrow)
+    return onednn_share_product(cpu, by_columns, all, left, right, reinterpret_cast<std::uint16_t*>(c));
   return onednn_share_product(cpu, by_columns, all, left, right, c);
 }
 
@@ -108,51 +112,51 @@ EDL_INLINE std::size_t packed_products::rows_at(std::size_t level) const {
   return std::min(of_.rows, step * (level + 1));
 }
 
+EDL_INLINE matmul_kernel& packed_products::kernel(std::size_t level, int thread) const {
+  return *kernels_[level * std::size_t(of_.units.parts) + std::size_t(thread)];
+}
+
 EDL_INLINE packed_products::packed_products(basic_cpu<float>& cpu, packed_shape const& of)
-    : cpu_(&cpu), of_(of), levels_(of.whole ? 1 : 4) {
+    : of_(of), levels_(of.whole ? 1 : 4) {
   onednn_store& store = store_of(cpu);
   auto const parts = std::size_t(of.units.parts);
   store.of_parts.resize(std::max(levels_ * parts, store.of_parts.size()));
+  kernels_ = store.of_parts.data();
   for (std::size_t level = levels_; level-- > 0;)
     for (std::size_t t = 0; t < parts; ++t) {
       std::size_t const n = of.gates * (of.units.begin(int(t) + 1) - of.units.begin(int(t)));
-      matmul_kernel*& kernel = store.of_parts[level * parts + t];
-      kernel = store.find({rows_at(level), n, of.k, of.k, of.stride > 0 ? of.stride : n, n, false,
-                           of.transposed, of.bfloat16 ? factors::bfloat16 : factors::float32, true},
-                          cpu.threads());
+      matmul_kernel*& one = store.of_parts[level * parts + t];
+      one = store.find({rows_at(level), n, of.k, of.k, of.stride > 0 ? of.stride : n, n, false, of.transposed,
+                        of.bfloat16 ? factors::bfloat16 : factors::float32, true},
+                       cpu.threads());
       // One layout of a part serves the kernels of all levels.
       matmul_kernel* const all = store.of_parts[(levels_ - 1) * parts + t];
       if (!all) {
         levels_ = 0;
         return;
       }
-      if (!kernel || kernel->packed != all->packed) kernel = all;
+      if (!one || one->packed != all->packed) one = all;
     }
 }
 
-EDL_INLINE std::size_t packed_products::room(int thread) const {
-  return store_of(*cpu_).of_parts[std::size_t(thread)]->packed_size;
-}
+EDL_INLINE std::size_t packed_products::room(int thread) const { return kernel(0, thread).packed_size; }
 
 EDL_INLINE std::size_t packed_products::scratch(int thread) const {
   std::size_t most = 0;
   for (std::size_t level = 0; level < levels_; ++level)
-    most = std::max(
-        most,
-        store_of(*cpu_).of_parts[level * std::size_t(of_.units.parts) + std::size_t(thread)]->scratch_size);
+    most = std::max(most, kernel(level, thread).scratch_size);
   return most;
 }
 
 EDL_INLINE void packed_products::lay_out(int thread, float const* part, float* room) const {
-  store_of(*cpu_).of_parts[std::size_t(thread)]->lay_out(thread, part, room);
+  kernel(0, thread).lay_out(thread, part, room);
 }
 
 EDL_INLINE void packed_products::multiply(int thread, std::size_t rows, void const* a, float const* part,
                                           float* c, float* scratch) const {
   std::size_t level = 0;
   while (rows_at(level) < rows) ++level;
-  store_of(*cpu_).of_parts[level * std::size_t(of_.units.parts) + std::size_t(thread)]->run(thread, a, part,
-                                                                                            c, scratch);
+  kernel(level, thread).run(thread, a, part, c, scratch);
 }
 
 #else
@@ -168,7 +172,7 @@ EDL_INLINE bool onednn_multiply_float32(basic_cpu<float>&, bool, std::size_t, st
   return false;
 }
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>&, bool, std::size_t, std::size_t, std::size_t,
-                                         matrix<float>, matrix<float>, float*, std::size_t) {
+                                         matrix<float>, matrix<float>, float*, std::size_t, bool) {
   return false;
 }
 EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>&, std::size_t, std::size_t, std::size_t,

@@ -20,7 +20,8 @@ struct matmul_key {
   std::size_t m, n, k, a_stride, b_stride, c_stride;
   bool a_transposed, b_transposed;
   factors type;
-  bool packed;  ///< b, of float32, is laid out before the product
+  bool packed;          ///< b, of float32, is laid out before the product
+  bool narrow = false;  ///< c is of bfloat16
 
   friend bool operator==(matmul_key const&, matmul_key const&) = default;
 };
@@ -43,7 +44,8 @@ class matmul_kernel {
         matrix(of.k, of.n, of.b_stride, of.b_transposed, of.packed ? memory::data_type::f32 : factor);
     std::array<memory::desc, 3> of_ours{
         matrix(of.m, of.k, of.a_stride, of.a_transposed, factor), b,
-        memory::desc({dim(of.m), dim(of.n)}, sum_type_of(of.type), memory::dims{dim(of.c_stride), 1})};
+        memory::desc({dim(of.m), dim(of.n)}, of.narrow ? factor : sum_type_of(of.type),
+                     memory::dims{dim(of.c_stride), 1})};
     if (of.packed) of_ours[1] = memory::desc({dim(of.k), dim(of.n)}, factor, memory::format_tag::any);
     dnnl::matmul::primitive_desc const d({of_ours[0], of_ours[1], of_ours[2]}, attributes, on);
     primitive_ = dnnl::primitive(d);
@@ -63,7 +65,7 @@ class matmul_kernel {
     }
   }
 
-  void run(int thread, void const* a, void const* b, float* c, float* scratch) {
+  void run(int thread, void const* a, void const* b, void* c, float* scratch) {
     own& o = threads_[std::size_t(thread)];
     o.memories[0].set_data_handle(const_cast<void*>(a));
     o.memories[1].set_data_handle(const_cast<void*>(b));

@@ -32,12 +32,12 @@ class operations : public accelerator {
   }
 
   void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x, in kernel,
-                     in bias, out y) override {
+                     in bias, out y, bool) override {
     products_->dense_forward(rows, inputs, outputs, f, x.data(), kernel.data(), pointer(bias), y.data());
   }
 
   void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel, in dy,
-                      out dx, out dkernel, out dbias) override {
+                      out dx, out dkernel, out dbias, bool) override {
     products_->dense_backward(rows, inputs, outputs, x.data(), kernel.data(), dy.data(), pointer(dx),
                               dkernel.data(), pointer(dbias));
   }
@@ -98,24 +98,24 @@ class operations : public accelerator {
 
   // ---- Element by element ----
 
-  void elementwise_forward(elementwise f, float parameter, in x, out y) override {
+  void elementwise_forward(elementwise f, float parameter, in x, out y, narrow_sides) override {
     cuda_kernels::forward(queue_, f, parameter, x.data(), y.data(), y.size());
   }
 
-  void elementwise_backward(elementwise f, float parameter, in y, in dy, out dx) override {
+  void elementwise_backward(elementwise f, float parameter, in y, in dy, out dx, narrow_sides) override {
     cuda_kernels::backward(queue_, f, parameter, y.data(), dy.data(), dx.data(), dx.size());
   }
 
-  void dropout_forward(float rate, random_stream const& random, in x, out y,
-                       std::span<std::byte> mask) override {
+  void dropout_forward(float rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
+                       narrow_sides) override {
     cuda_kernels::dropout_forward(queue_, rate, random, x.data(), y.data(), mask.data(), y.size());
   }
 
-  void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx) override {
+  void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx, narrow_sides) override {
     cuda_kernels::dropout_backward(queue_, rate, mask.data(), dy.data(), dx.data(), dx.size());
   }
 
-  void copy(in x, out y) override { cuda_kernels::copy(queue_, x.data(), y.data(), y.size()); }
+  void copy(in x, out y, narrow_sides) override { cuda_kernels::copy(queue_, x.data(), y.data(), y.size()); }
 
   void add(activation f, in a, in b, out y, narrow_sides) override {
     cuda_kernels::add(queue_, f, a.data(), b.data(), y.data(), y.size());

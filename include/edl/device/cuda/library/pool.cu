@@ -95,7 +95,14 @@ __global__ void __launch_bounds__(pool_threads, 4)
   }
 }
 
-/// Each element of x asks the windows over it whether it is their first of equal greatest.
+/// The same number if it is rounded to bfloat16.
+__device__ __forceinline__ bool alike(float a, float b) {
+  return from_bfloat16(to_bfloat16(a)) == from_bfloat16(to_bfloat16(b));
+}
+
+/// Each element of x asks the windows over it whether it is their first of equal greatest. Since the forward
+/// pass x or y alone may have been rounded to bfloat16 (`storage::bfloat16`). So y only says which elements
+/// cannot be the greatest, and the others are compared with the rest of x under the window.
 template <class T, int N>
 __global__ void __launch_bounds__(pool_threads, 4)
     max_pool_gradient_kernel(pool_grid const g, T const* __restrict__ x, T const* __restrict__ y,
@@ -111,13 +118,15 @@ __global__ void __launch_bounds__(pool_threads, 4)
         pack<N> const most = load<N>(y + at);
         unsigned first = 0;  // one bit for each of the pack
 #pragma unroll
-        for (int k = 0; k < N; ++k) first |= unsigned(own.of[k] == most.of[k]) << k;
+        for (int k = 0; k < N; ++k) first |= unsigned(alike(own.of[k], most.of[k])) << k;
         auto const w = g.window_of(a, b);
-        for (int r = w.top; r <= p.row && first; ++r)
-          for (int c = w.left; c < (r == p.row ? p.column : w.right) && first; ++c) {
-            pack<N> const before = load<N>(x + g.in(p.sample, r, c, p.channel));
+        for (int r = w.top; r < w.bottom && first; ++r)
+          for (int c = w.left; c < w.right && first; ++c) {
+            bool const before = r < p.row || (r == p.row && c < p.column);
+            pack<N> const other = load<N>(x + g.in(p.sample, r, c, p.channel));
 #pragma unroll
-            for (int k = 0; k < N; ++k) first &= ~(unsigned(before.of[k] == most.of[k]) << k);
+            for (int k = 0; k < N; ++k)
+              first &= ~(unsigned(before ? other.of[k] >= own.of[k] : other.of[k] > own.of[k]) << k);
           }
         if (!first) continue;
         pack<N> const d = load<N>(dy + at);
