@@ -53,21 +53,44 @@ struct tile_walk {
   int row, column;  // of the tile's upper left place
 };
 
-/// Where the Side x Side places from (row, column) on lie; `outside` for those that the map does not have.
+/// A batch of maps, and where places that they do not have are instead.
+template <class Half>
+struct maps {
+  Half* samples;
+  shape of;
+  Half* outside;
+};
+
+/// Side x Side places of a map, from (row, column) on.
 template <int Side, class Half>
-std::array<Half*, std::size_t(Side) * Side> places_from(Half* samples, shape s, std::size_t sample, int row,
-                                                        int column, Half* outside) {
-  std::array<Half*, std::size_t(Side) * Side> all{};
-  for (int a = 0; a < Side; ++a)
-    for (int b = 0; b < Side; ++b) {
-      int const i = row + a, j = column + b;
-      bool const inside = i >= 0 && i < s.height && j >= 0 && j < s.width;
-      std::size_t const at = (sample * std::size_t(s.height) + std::size_t(i)) * std::size_t(s.width);
-      all[std::size_t(a * Side + b)] =
-          inside ? samples + (at + std::size_t(j)) * std::size_t(s.channels) : outside;
-    }
-  return all;
-}
+class tile_of {
+ public:
+  tile_of(maps<Half> const& m, std::size_t sample, int row, int column)
+      : row_(row), column_(column), height_(m.of.height), width_(m.of.width), outside_(m.outside) {
+    inner.next = m.of.channels;
+    inner.line = width_ * inner.next;
+    inner.first = m.samples + ((std::ptrdiff_t(sample) * height_ + row) * inner.line + column * inner.next);
+  }
+  bool inside() const {
+    return row_ >= 0 && row_ + Side <= height_ && column_ >= 0 && column_ + Side <= width_;
+  }
+  edge_tile<Side, Half> edge() const {
+    edge_tile<Side, Half> t;
+    for (int a = 0; a < Side; ++a)
+      for (int b = 0; b < Side; ++b) {
+        int const i = row_ + a, j = column_ + b;
+        t.all[std::size_t(a * Side + b)] =
+            i >= 0 && i < height_ && j >= 0 && j < width_ ? inner(a, b) : outside_;
+      }
+    return t;
+  }
+
+  inner_tile<Half> inner;
+
+ private:
+  int row_, column_, height_, width_;
+  Half* outside_;
+};
 
 /// y = f(x ∗ kernel + bias), of a kernel that is laid out. Some tiles at a time, as many as leave what is
 /// worked in within a core's second cache.
@@ -86,15 +109,17 @@ inline void convolve(basic_cpu<float>& cpu, conv_geometry const& g, int batch, a
     half* const zeros = halves(cpu, t, small_room, inputs);
     float* const sums = cpu.room(t, sums_room, places * sums_plane).data();
     std::fill_n(zeros, inputs, half(0));
+    maps<half const> const of_x{x, g.in, zeros};
     tile_walk from(g.out, begin);
     for (std::size_t first = begin; first < end; first += most) {
       std::size_t const some = std::min(most, end - first);
       tile_walk const here = from;
-      for (std::size_t i = 0; i < some; ++i, from.next())
-        input_factors(places_from<4>(x, g.in, from.sample, from.row - g.before.height,
-                                     from.column - g.before.width, static_cast<half const*>(zeros))
-                          .data(),
-                      inputs, in + i * inputs, plane);
+      for (std::size_t i = 0; i < some; ++i, from.next()) {
+        tile_of<4, half const> const tile(of_x, from.sample, from.row - g.before.height,
+                                          from.column - g.before.width);
+        tile.inside() ? input_factors(tile.inner, inputs, in + i * inputs, plane)
+                      : input_factors(tile.edge(), inputs, in + i * inputs, plane);
+      }
       for (std::size_t c = 0; c < outputs; c += columns) {
         for (std::size_t p = 0; p < places; ++p)
           multiply(some, columns, {in + p * plane, inputs, 2},
@@ -102,11 +127,12 @@ inline void convolve(basic_cpu<float>& cpu, conv_geometry const& g, int batch, a
                    columns, false);
         tile_walk to = here;
         for (std::size_t i = 0; i < some; ++i, to.next()) {
-          auto its = places_from<2>(y, g.out, to.sample, to.row, to.column, static_cast<half*>(nullptr));
-          for (half*& place : its)
-            if (place) place += c;
-          finish_tile(sums + i * columns, sums_plane, columns, bias ? bias + c : nullptr,
-                      f == activation::relu, its.data());
+          tile_of<2, half> const tile({y + c, g.out, nullptr}, to.sample, to.row, to.column);
+          auto const finish = [&](auto const& places_of_it) {
+            finish_tile(sums + i * columns, sums_plane, columns, bias ? bias + c : nullptr,
+                        f == activation::relu, places_of_it);
+          };
+          tile.inside() ? finish(tile.inner) : finish(tile.edge());
         }
       }
     }
@@ -187,26 +213,38 @@ EDL_INLINE void to_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int bat
                    *const total = piece + outputs;
       std::fill_n(piece, 2 * outputs + std::max(inputs, outputs) / 2, 0.0f);
       half const* const zeros = halves(total + outputs);
+      maps<half const> const of_x{halves(x.data()) + channel, g.in, zeros},
+          of_dy{halves(dy.data()), g.out, zeros};
       tile_walk tile(g.out, 2 * begin);
       for (std::size_t first = begin; first < end; first += at_once) {
         std::size_t const some = std::min(at_once, end - first);
         for (std::size_t i = 0; i < some; ++i) {
-          std::array<std::array<half const*, 16>, 2> of_x;
-          std::array<std::array<half const*, 4>, 2> of_dy;
-          for (std::size_t e = 0; e < 2; ++e, tile.next()) {
-            bool const there = 2 * (first + i) + e < tiles;
-            int const beyond = there ? 0 : g.in.height + g.out.height + 4;
-            of_x[e] =
-                places_from<4>(halves(x.data()) + channel, g.in, tile.sample,
-                               tile.row - g.before.height + beyond, tile.column - g.before.width, zeros);
-            of_dy[e] =
-                places_from<2>(halves(dy.data()), g.out, tile.sample, tile.row + beyond, tile.column, zeros);
+          // A tile that is missing lies outside of the map, as a whole.
+          auto const beyond = [&](std::size_t e) {
+            return 2 * (first + i) + e < tiles ? 0 : g.in.height + g.out.height + 4;
+          };
+          tile_walk second = tile;
+          second.next();
+          auto const input = [&](tile_walk const& at, std::size_t e) {
+            return tile_of<4, half const>(of_x, at.sample, at.row - g.before.height + beyond(e),
+                                          at.column - g.before.width);
+          };
+          auto const output = [&](tile_walk const& at, std::size_t e) {
+            return tile_of<2, half const>(of_dy, at.sample, at.row + beyond(e), at.column);
+          };
+          auto const a = input(tile, 0), b = input(second, 1);
+          half* const to = in + i * some_rows * 2;
+          a.inside() && b.inside() ? input_pair(a.inner, b.inner, some_rows, to, in_plane)
+                                   : input_pair(a.edge(), b.edge(), some_rows, to, in_plane);
+          auto const d = output(tile, 0), e = output(second, 1);
+          for (std::size_t c = 0; c < outputs; c += columns) {
+            half* const into = out + (c * at_once + i * columns) * 2;
+            d.inside() && e.inside()
+                ? output_pair(d.inner, e.inner, c, columns, into, out_plane, piece + c)
+                : output_pair(d.edge(), e.edge(), c, columns, into, out_plane, piece + c);
           }
-          // The zeros are of all channels, so that no place is read beyond its end.
-          input_pair(of_x[0].data(), of_x[1].data(), some_rows, in + i * some_rows * 2, in_plane);
-          for (std::size_t c = 0; c < outputs; c += columns)
-            output_pair(of_dy[0].data(), of_dy[1].data(), c, columns, out + (c * at_once + i * columns) * 2,
-                        out_plane, piece + c);
+          tile = second;
+          tile.next();
         }
         for (std::size_t p = 0; p < places; ++p)
           for (std::size_t c = 0; c < outputs; c += columns)

@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,6 +21,22 @@ namespace edl::detail::winograd {
 using half = std::uint16_t;         // a bfloat16
 constexpr std::size_t places = 16;  // of a tile, 4 x 4
 constexpr std::size_t block = 32;   // channels
+
+/// Where a tile's places lie, in the middle of a map.
+template <class Half>
+struct inner_tile {
+  Half* first;
+  std::ptrdiff_t line, next;
+
+  Half* operator()(int row, int column) const { return first + row * line + column * next; }
+};
+/// Likewise of any tile. What lies outside of the map is somewhere else, or nowhere.
+template <int Side, class Half>
+struct edge_tile {
+  std::array<Half*, std::size_t(Side) * Side> all;
+
+  Half* operator()(int row, int column) const { return all[std::size_t(row * Side + column)]; }
+};
 
 /// A vector's numbers of 16 bits are taken in turns from its lower and upper halves.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline __m512i interleaved(
@@ -55,13 +72,13 @@ template <bool Odd>
 }
 
 /// v = Bᵀ d B: places of an input, for 16 channels.
-template <bool Odd>
+template <bool Odd, class Tile>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void transform_input(
-    half const* const* from, std::size_t channel, __m512* v) {
+    Tile const& from, std::size_t channel, __m512* v) {
   __m512 r[places];
   for (int j = 0; j < 4; ++j) {
-    __m512 const a = every_second<Odd>(from[j] + channel), b = every_second<Odd>(from[4 + j] + channel),
-                 c = every_second<Odd>(from[8 + j] + channel), d = every_second<Odd>(from[12 + j] + channel);
+    __m512 const a = every_second<Odd>(from(0, j) + channel), b = every_second<Odd>(from(1, j) + channel),
+                 c = every_second<Odd>(from(2, j) + channel), d = every_second<Odd>(from(3, j) + channel);
     r[j] = a - c;
     r[4 + j] = b + c;
     r[8 + j] = c - b;
@@ -76,14 +93,14 @@ template <bool Odd>
 }
 
 /// u = G d Gᵀ of the places of an output, 2 x 2, for 16 channels.
-template <bool Odd>
+template <bool Odd, class Tile>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void transform_output(
-    half const* const* from, std::size_t channel, __m512* u) {
+    Tile const& from, std::size_t channel, __m512* u) {
   __m512 const by = _mm512_set1_ps(0.5f);
   __m512 r[8];
   for (int j = 0; j < 2; ++j) {
-    r[j] = every_second<Odd>(from[j] + channel);
-    r[6 + j] = every_second<Odd>(from[2 + j] + channel);
+    r[j] = every_second<Odd>(from(0, j) + channel);
+    r[6 + j] = every_second<Odd>(from(1, j) + channel);
     r[2 + j] = (r[j] + r[6 + j]) * by;
     r[4 + j] = (r[j] - r[6 + j]) * by;
   }
@@ -96,10 +113,10 @@ template <bool Odd>
 }
 
 /// An input's tile as factors: channels one after the other, places `plane` numbers apart.
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void input_factors(half const* const* from,
-                                                                                  std::size_t channels,
-                                                                                  half* to,
-                                                                                  std::size_t plane) {
+template <class Tile>
+[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] void input_factors(Tile const& from,
+                                                                           std::size_t channels, half* to,
+                                                                           std::size_t plane) {
   for (std::size_t c = 0; c < channels; c += block) {
     __m512 even[places], odd[places];
     transform_input<false>(from, c, even);
@@ -110,19 +127,19 @@ template <bool Odd>
 }
 
 /// Two tiles of an input, channel by channel side by side.
-template <bool Odd>
+template <bool Odd, class Tile>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void input_pair_half(
-    half const* const* first, half const* const* second, std::size_t c, half* to, std::size_t plane) {
+    Tile const& first, Tile const& second, std::size_t c, half* to, std::size_t plane) {
   __m512 a[places], b[places];
   transform_input<Odd>(first, c, a);
   transform_input<Odd>(second, c, b);
   for (std::size_t p = 0; p < places; ++p)
     _mm512_storeu_si512(to + p * plane, interleaved(rounded_pair(a[p], b[p])));
 }
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void input_pair(half const* const* first,
-                                                                               half const* const* second,
-                                                                               std::size_t channels, half* to,
-                                                                               std::size_t plane) {
+template <class Tile>
+[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] void input_pair(Tile const& first, Tile const& second,
+                                                                        std::size_t channels, half* to,
+                                                                        std::size_t plane) {
   for (std::size_t c = 0; c < channels; c += block) {
     input_pair_half<false>(first, second, c, to + 2 * c, plane);
     input_pair_half<true>(first, second, c, to + 2 * c + block, plane);
@@ -130,10 +147,9 @@ template <bool Odd>
 }
 
 /// Two tiles of an output likewise. Their sums are added to `sums`, which has the order of the factors.
-template <bool Odd>
+template <bool Odd, class Tile>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void output_pair_half(
-    half const* const* first, half const* const* second, std::size_t c, half* to, std::size_t plane,
-    float* sums) {
+    Tile const& first, Tile const& second, std::size_t c, half* to, std::size_t plane, float* sums) {
   __m512 a[places], b[places];
   transform_output<Odd>(first, c, a);
   transform_output<Odd>(second, c, b);
@@ -143,9 +159,12 @@ template <bool Odd>
     _mm512_storeu_si512(to + p * plane, interleaved(rounded_pair(a[p], b[p])));
 }
 /// `columns` of them, which follow one another as a product wants them.
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void output_pair(
-    half const* const* first, half const* const* second, std::size_t channel, std::size_t columns, half* to,
-    std::size_t plane, float* sums) {
+template <class Tile>
+[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] void output_pair(Tile const& first,
+                                                                         Tile const& second,
+                                                                         std::size_t channel,
+                                                                         std::size_t columns, half* to,
+                                                                         std::size_t plane, float* sums) {
   for (std::size_t c = 0; c < columns; c += block) {
     output_pair_half<false>(first, second, channel + c, to + 2 * c, plane, sums + c);
     output_pair_half<true>(first, second, channel + c, to + 2 * c + block, plane, sums + c + 16);
@@ -289,8 +308,11 @@ inline void multiply(std::size_t rows, std::size_t columns, rows_of_pairs a, hal
 }
 
 /// An output's tile of sums: bias and relu, rounded. Places without a `to` are left out.
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] inline void finish_tile(
-    float const* m, std::size_t plane, std::size_t channels, float const* bias, bool relu, half* const* to) {
+template <class Tile>
+[[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] void finish_tile(float const* m, std::size_t plane,
+                                                                         std::size_t channels,
+                                                                         float const* bias, bool relu,
+                                                                         Tile const& to) {
   for (std::size_t c = 0; c < channels; c += block) {
     __m512 low[4], high[4];
     transform_sums(m + c, plane, low);
@@ -304,7 +326,7 @@ inline void multiply(std::size_t rows, std::size_t columns, rows_of_pairs a, hal
         low[q] = _mm512_maskz_max_ps(__mmask16(-1), low[q], _mm512_setzero_ps());
         high[q] = _mm512_maskz_max_ps(__mmask16(-1), high[q], _mm512_setzero_ps());
       }
-      if (to[q]) _mm512_storeu_si512(to[q] + c, rounded_pair(low[q], high[q]));
+      if (half* const place = to(q / 2, q % 2)) _mm512_storeu_si512(place + c, rounded_pair(low[q], high[q]));
     }
   }
 }
