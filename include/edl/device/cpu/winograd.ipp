@@ -149,7 +149,7 @@ EDL_INLINE bool fits(conv_geometry const& g) {
          std::size_t(g.in.channels) * std::size_t(g.out.channels) <= most;
 }
 
-EDL_INLINE bool faster(conv_geometry const& g) { return g.in.channels >= 32 && g.out.channels >= 32; }
+EDL_INLINE bool faster(conv_geometry const& g) { return g.positions() >= 16; }
 
 EDL_INLINE void forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
                         view<float> kernel, view<float> bias, std::span<float> y) {
