@@ -18,6 +18,14 @@ class basic_cpu;
 
 namespace edl::detail {
 
+#ifdef __x86_64__
+/// Whether the processor rounds and multiplies bfloat16 itself.
+inline bool has_bfloat16_instructions() {
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512bw");
+}
+#endif
+
 /// y = x rounded to bfloat16, by the processor's own instruction where it has one. That one takes numbers
 /// below the least normal one (1.2e-38) for zero.
 void round_here(std::size_t n, float const* x, std::uint16_t* y);

@@ -33,11 +33,6 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) inline void widen_by_instru
     _mm512_mask_storeu_ps(y + i, some, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(some, wide, 16)));
   }
 }
-
-inline bool has_bfloat16_instructions() {
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512bw");
-}
 #endif
 
 EDL_INLINE void round_here(std::size_t n, float const* x, std::uint16_t* y) {

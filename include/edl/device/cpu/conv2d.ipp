@@ -13,6 +13,7 @@
 #include "edl/device/cpu/int8.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
+#include "edl/device/cpu/winograd.hpp"
 
 namespace edl {
 namespace detail {
@@ -190,7 +191,8 @@ inline void int8_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, i
 inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batch) {
   return {pass,
           {g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width, g.out.channels, g.kernel.height,
-           g.kernel.width, g.stride.height, g.stride.width, g.before.height, g.before.width, g.groups},
+           g.kernel.width, g.stride.height, g.stride.width, g.before.height, g.before.width, g.groups,
+           int(g.narrow.in) + 2 * int(g.narrow.out)},
           batch};
 }
 
@@ -198,14 +200,18 @@ inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batc
 template <class Run>
 conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
-  if (g.narrow.any()) return conv_way::direct;
-  conv_way const rule = cpu.kernels() == kernels::direct || cpu.rounds()
-                            ? conv_way::direct
-                            : onednn_conv2d_rule(g, batch, cpu.threads());
+  bool const narrow = g.narrow.any();
+  if (narrow && (!cpu.rounds() || !winograd::fits(g))) return conv_way::direct;
+  conv_way const rule = cpu.kernels() == kernels::direct ? conv_way::direct
+                        : narrow && winograd::faster(g)  ? conv_way::winograd_narrow
+                        : cpu.rounds()                   ? conv_way::direct
+                                                         : onednn_conv2d_rule(g, batch, cpu.threads());
   // Not worth trying: our own loops, in float32, against Winograd's algorithm or products of bfloat16, and to
   // cut the channels of large maps.
   auto const hopeless = [&](conv_way way) {
-    return (way == conv_way::own && (rule != conv_way::direct || cpu.rounds())) ||
+    if (narrow) return way != conv_way::direct && way != conv_way::winograd_narrow;
+    return way == conv_way::winograd_narrow ||
+           (way == conv_way::own && (rule != conv_way::direct || cpu.rounds())) ||
            (way == conv_way::winograd_by_channels && g.positions() > 64);
   };
   return conv_way(cpu.pick(key_of(pass, g, batch), conv_ways, int(rule),
@@ -215,6 +221,8 @@ conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry cons
 inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
                             view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
   return way_of(cpu, "conv2d-forward", g, batch, [&](conv_way way) {
+    if (way == conv_way::winograd_narrow)
+      return winograd::forward(cpu, g, batch, f, x, kernel, bias, y), true;
     if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y, way);
     own_conv2d_forward<float>(cpu, g, batch, f, x, kernel, bias, y);
     return true;
@@ -224,6 +232,8 @@ inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int b
                             view<float> kernel, view<float> dy, std::span<float> dkernel,
                             std::span<float> dbias) {
   return way_of(cpu, "conv2d-weights", g, batch, [&](conv_way way) {
+    if (way == conv_way::winograd_narrow)
+      return winograd::to_kernel(cpu, g, batch, x, dy, dkernel, dbias), true;
     if (way != conv_way::own)
       return onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias, way, way);
     own_conv2d_backward<float>(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias);
@@ -233,6 +243,7 @@ inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int b
 inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                          view<float> kernel, view<float> dy, std::span<float> dx) {
   return way_of(cpu, "conv2d-data", g, batch, [&](conv_way way) {
+    if (way == conv_way::winograd_narrow) return winograd::to_input(cpu, g, batch, kernel, dy, dx), true;
     return way != conv_way::own && onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, {}, {}, way, way);
   });
 }
@@ -248,6 +259,8 @@ void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation 
   if constexpr (std::same_as<T, float>)
     for (conv_way way : {detail::forward_way(*this, g, batch, f, x, kernel, bias, y), conv_way::direct}) {
       if (way == conv_way::own) break;
+      if (way == conv_way::winograd_narrow)
+        return detail::winograd::forward(*this, g, batch, f, x, kernel, bias, y);
       if (detail::onednn_conv2d_forward(*this, g, batch, f, x, kernel, bias, y, way)) return;
     }
   detail::own_conv2d_forward_narrow<T>(*this, g, batch, f, x, kernel, bias, y);
@@ -270,10 +283,19 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
     conv_way const weights =
         dkernel.empty() ? conv_way::own : detail::weights_way(*this, g, batch, x, kernel, dy, dkernel, dbias);
     conv_way const data = dx.empty() ? weights : detail::data_way(*this, g, batch, x, kernel, dy, dx);
+    if (weights == conv_way::winograd_narrow) {
+      detail::winograd::to_kernel(*this, g, batch, x, dy, dkernel, dbias);
+      dkernel = dbias = {};
+    }
+    if (data == conv_way::winograd_narrow && !dx.empty()) {
+      detail::winograd::to_input(*this, g, batch, kernel, dy, dx);
+      dx = {};
+    }
+    if (dkernel.empty() && dx.empty()) return;
     auto const by = [&](std::span<T> in, std::span<T> w, std::span<T> b, conv_way first, conv_way second) {
       return detail::onednn_conv2d_backward(*this, g, batch, x, kernel, dy, in, w, b, first, second);
     };
-    if (weights != conv_way::own) {
+    if (!dkernel.empty() && weights != conv_way::own) {
       if (by(dx, dkernel, dbias, weights, data)) return;
       if (by(dx, dkernel, dbias, conv_way::direct, conv_way::direct)) return;
     } else if (data != conv_way::own && by(dx, {}, {}, data, data)) {
@@ -295,6 +317,7 @@ std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
     std::vector<T> x(n * g.in.size()), y(n * g.out.size()), w(g.patch() * std::size_t(g.out.channels)), b;
     auto const name = [&](conv_way way) {
       bool const rounded = rounds() && (way == conv_way::own || way == conv_way::direct);
+      if (way == conv_way::winograd_narrow) return std::string("Winograd's products, bfloat16");
       return (way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)])) +
              (rounded ? ", bfloat16" : "");
     };
