@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <future>
-#include <thread>
 
 #include "edl/sparse/row_bytes.hpp"
 #include "ps/processes.hpp"
@@ -149,7 +147,7 @@ TEST_CASE("sizes that do not fit are refused before memory is taken for them") {
   CHECK(code_of([&] { c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy); }) == status::not_ready);
 }
 
-TEST_CASE("rows of a version that is yet to come are answered when it has come") {
+TEST_CASE("rows of a version that is yet to come are answered when it has come, and only one's own") {
   caller c;
   tables_process p;
   c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, false));
@@ -160,21 +158,25 @@ TEST_CASE("rows of a version that is yet to come are answered when it has come")
   r.set_version(1);
   r.add_rows(3), r.add_rows(0);
   std::vector<float> rows(6);
-  std::atomic<bool> answered{false};
-  std::thread asks([&] {
-    caller other;
-    other.ask<edl::wire::PullRowsReply>(p, method::pull_rows, r, {std::as_bytes(std::span(some))},
-                                        {std::as_writable_bytes(std::span(rows))});
-    answered = true;
-  });
-  // It is behind the call that waits, if that has come; whoever comes first, the answer is the same.
-  CHECK(pull(c, p, 1, some, some) == before);
-  CHECK_FALSE(answered);
+  edl::net::channel to(c.node, p.listener.addresses(), "ps");
+  edl::net::outgoing what{.method = method::pull_rows, .message = edl::wire::pack(r), .timeout = 20s};
+  what.payload.push_back(std::as_bytes(std::span(some)));
+  what.into.push_back(std::as_writable_bytes(std::span(rows)));
+  auto waits = edl::net::start(to, what);
+  // A call behind it on the same connection is answered first: so it has come, and waits.
+  edl::wire::CountRowsRequest count;
+  count.set_generation(1);
+  edl::net::wait(to, {.method = method::count_rows, .message = edl::wire::pack(count), .timeout = 20s});
+  CHECK_FALSE(waits.ready());
   push(c, p, 1, 0, some, {});
-  asks.join();
-  auto const after = pull(c, p, 1, some, {});
-  CHECK(rows == after);
+  waits.get();
+  CHECK(rows == pull(c, p, 1, some, {}));
   CHECK(rows[0] != before[0]);
+
+  ids others;
+  for (std::uint64_t id = 0; others.empty(); ++id)
+    if (edl::sparse::id_hash(id).slot() >= 2048) others.push_back(id);
+  CHECK(code_of([&] { pull(c, p, 1, others, {}); }) == status::invalid);
 }
 
 TEST_CASE("some hash slots are copied by themselves, and from one that offers its state to others alone") {

@@ -314,8 +314,10 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
     s.step(one, sums, rows);
   };
   step(whole, 0, 4), step(part, 0, 4);
-  part.hold({0, 2048});
+  part.hold({0, 2048}, part.rows_of({0, 2048}));
   CHECK(part.table(0).size() == 1);
+  CHECK(part.has_all(ids{low}));
+  CHECK_FALSE(part.has_all(ids{low, high}));
   step(whole, 1, 8), step(part, 1, 8);
   CHECK(part.version() == 2);
   CHECK(part.counted() == whole.counted());
@@ -337,7 +339,7 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
   CHECK(row(part, high) == row(whole, high));
 
   // Parts of a checkpoint: variables and some rows of one store, other rows of another.
-  part.hold({2048, 4096});
+  part.hold({2048, 4096}, part.rows_of({2048, 4096}));
   scratch const dir;
   auto const path = edl::checkpoint::checkpoint_path(dir.path, 3);
   edl::checkpoint::begin_checkpoint(path);
@@ -362,4 +364,27 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
   for (std::uint64_t const id : {low, high}) CHECK(row(back, id) == row(whole, id));
   CHECK(row(half, low) == row(whole, low));
   CHECK(half.table(0).size() == 1);
+}
+
+TEST_CASE("a version that is to be written is frozen again where its rows are others now") {
+  store s({.layout = layout,
+           .elements = {0, 6},
+           .slots = {0, 4096},
+           .tables = {from_zero},
+           .rule = adding,
+           .when = at_once,
+           .checkpoint_steps = 2});
+  s.freeze_rows();
+  CHECK_FALSE(s.due().checkpoint);
+  for (std::uint32_t i = 0; i < 2; ++i) push(s, of(i), {id_of(false), id_of(true)}, 1);
+  CHECK(s.due().checkpoint);
+  s.hold({0, 2048}, s.rows_of({0, 2048}));
+  s.freeze_rows();  // what is frozen has these and more
+  CHECK(s.checkpoint(2).hash_slots == edl::element_range{0, 4096});
+  s.release_checkpoint(2);
+  s.freeze_rows();
+  CHECK(s.checkpoint(2).hash_slots == edl::element_range{0, 2048});
+  s.hold({0, 4096});
+  s.freeze_rows();
+  CHECK(s.checkpoint(2).hash_slots == edl::element_range{0, 4096});
 }

@@ -71,7 +71,7 @@ struct worker {
                      .small = options.small,
                      .store = store,
                      .on_node = [this](std::function<void()> const& work) { on_node(work); },
-                     .call = [this](std::vector<member_call> calls) { return call(std::move(calls)); },
+                     .call = [this](std::vector<member_call> const& calls) { return call(calls); },
                      .name = [](std::size_t m) { return "worker-" + std::to_string(m); }}};
 
   void on_node(std::function<void()> const& work) {
@@ -79,7 +79,7 @@ struct worker {
     REQUIRE(process.node.post([&] { work(), done.set_value(); }));
     done.get_future().get();
   }
-  std::vector<std::string> call(std::vector<member_call> calls);
+  std::vector<std::string> call(std::vector<member_call> const& calls);
 
   /// Rows of all ids, trained so that no two are alike.
   void train() {
@@ -110,14 +110,15 @@ struct world {
 
   /// All enter and agree, the first `newcomers` of them without rows. How it ended for each: 1: well, 0: rows
   /// are lost, -1: the world broke.
-  std::vector<int> agree(std::vector<worker*> const& newcomers = {}) {
+  std::vector<int> agree(std::vector<worker*> const& newcomers = {},
+                         std::vector<worker*> const& leaves = {}) {
     int const size = int(members.size());
     auto groups = connected(size);
     std::vector<int> results(members.size());
     side_by_side(size, [&](int r) {
       worker& w = *members[std::size_t(r)];
       w.in = this;
-      w.shares.enter(size, r);
+      w.shares.enter(size, r, wanted);
       if (std::ranges::find(newcomers, &w) != newcomers.end()) {
         w.copy_from(*members.front());
       } else {
@@ -125,7 +126,10 @@ struct world {
       }
       auto& group = *groups[std::size_t(r)];
       try {
-        results[std::size_t(r)] = w.shares.agree(group, number);
+        bool const all = w.shares.gather(group, number);
+        results[std::size_t(r)] = all;
+        if (std::ranges::find(leaves, &w) != leaves.end()) throw edl::collective::broken("told to leave", r);
+        if (all) w.shares.settle(group);
         w.on_node([&] { w.process.it.configured(number, 0, w.store); });
       } catch (edl::collective::broken const&) {
         group.abort();
@@ -151,11 +155,12 @@ struct world {
 
   std::uint64_t number;
   std::vector<worker*> members;
+  int wanted = 0;
 };
 
-std::vector<std::string> worker::call(std::vector<member_call> calls) {
+std::vector<std::string> worker::call(std::vector<member_call> const& calls) {
   std::vector<std::string> answers;
-  for (member_call& c : calls) {
+  for (member_call const& c : calls) {
     if (calls_left == 0) throw edl::collective::broken("told to break", int(c.member));
     if (calls_left > 0) --calls_left;
     edl::net::channel to(process.node, in->members[c.member]->process.listener.addresses(), "worker");
@@ -291,6 +296,52 @@ TEST_CASE("a world that breaks while rows move loses none, wherever each member 
     }
   }
   CHECK(broken > 4);
+}
+
+TEST_CASE("a world that breaks when some have given rows up, and others have not heard of it, loses none") {
+  for (std::size_t const leaves : {0u, 2u, 4u}) {
+    CAPTURE(leaves);
+    auto const four = divided(4, 1);
+    auto const newcomers = workers(2, 1);
+    auto const came = some(newcomers, {0, 1});
+    auto all = some(four, {0, 1, 2, 3});
+    all.insert(all.end(), came.begin(), came.end());
+    auto const results = world(3, all).agree(came, {all[leaves]});
+    CHECK(results[leaves] == -1);
+    world after(4, all);
+    CHECK(after.agree() == all_well(6, 1));
+    check_rows(after);
+  }
+}
+
+TEST_CASE("the others of a world do not take in the rows of one that is missing, and its place is filled") {
+  auto const four = divided(4, 2);
+  auto const left = some(four, {0, 1, 3});
+  world three(3, left);
+  three.wanted = 4;
+  CHECK(three.agree() == all_well(3, 1));
+  for (worker const* w : left) CHECK(w->store->slots().size() == 2048);
+  check_rows(three);
+  auto const newcomers = workers(1, 2);
+  auto all = left;
+  all.push_back(newcomers[0].get());
+  world again(4, all);
+  again.wanted = 4;
+  CHECK(again.agree(some(newcomers, {0})) == all_well(4, 1));
+  CHECK(newcomers[0]->store->slots() == four[2]->store->slots());
+  check_rows(again);
+}
+
+TEST_CASE("workers with other options are told so, all of them") {
+  auto const one = workers(1, 2), other = workers(1, 3);
+  std::vector<worker*> const both{one[0].get(), other[0].get()};
+  auto groups = connected(2);
+  side_by_side(2, [&](int r) {
+    worker& w = *both[std::size_t(r)];
+    w.shares.enter(2, r);
+    CHECK_THROWS_WITH_AS(w.shares.gather(*groups[std::size_t(r)], 2), doctest::Contains("--table_copies="),
+                         edl::error);
+  });
 }
 
 TEST_CASE("tables that are small are with every member, and a new world's members have all of them") {

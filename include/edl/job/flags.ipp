@@ -288,13 +288,11 @@ inline void training(table& t) {
       .only(train);
   t.flag("table_copies", &job::table_copies, "workers",
          "all-reduce: workers that have each row of the tables, once these are not small; the loss of all of "
-         "them "
-         "takes the job back to a checkpoint; 0: every worker has all rows")
+         "them takes the job back to a checkpoint; 0: every worker has all rows")
       .from(0, most_processes);
   t.flag("small_tables_mib", &job::small_tables_mib, "workers",
          "all-reduce: mebibytes of rows in all tables, optimiser's slots included, up to which every worker "
-         "has "
-         "all of them")
+         "has all of them")
       .from(0, 1 << 20);
   t.flag("get_model_steps", &job::get_model_steps, "workers",
          "asynchronous: pull the model every so many minibatches; between them train on the own copy")

@@ -267,6 +267,7 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
       out.set_version(w->version);
       out.set_restore(w->restore);
       out.set_of(w->of);
+      out.set_wanted(w->wanted);
       for (world::member const& one : w->members) {
         auto* const member = out.add_members();
         member->set_id(one.id);

@@ -38,7 +38,8 @@ struct world {
   std::uint64_t number = 0;
   std::vector<member> members;  ///< by id
   std::uint64_t version = 0;
-  std::uint64_t of = 0;  ///< the world that the current copies are of
+  std::uint64_t of = 0;      ///< the world that the current copies are of
+  std::uint32_t wanted = 0;  ///< members that the job is to have
   std::string restore;  ///< when no member's copy is current: a checkpoint's directory; empty: initial values
 };
 

@@ -20,8 +20,7 @@ namespace edl::master {
 
 /// Whether workers may have different rows.
 EDL_INLINE bool server::shares_rows() const {
-  return options_.job.replicas && !options_.layout.tables.empty() &&
-         coordinator_.current_world().members.size() > 1;
+  return options_.job.replicas && !options_.layout.tables.empty();
 }
 
 // Who has which rows of the tables: each row once, in the order of the hash slots. Workers that share them
@@ -30,24 +29,19 @@ EDL_INLINE asio::awaitable<std::vector<server::row_part>> server::row_parts(std:
   wire::CountRowsRequest request;
   request.set_generation(coordinator_.generation());
   if (options_.job.replicas) request.set_version(version);
+  order_terms const terms{
+      .name = "count_rows", .generation = coordinator_.generation(), .patience = options_.order_patience};
+  std::vector<keeper> const asked = keepers();
+  auto const replies = co_await ask_all(asked, wire::method::count_rows, request, control_timeout, terms);
   std::vector<row_part> all, chosen;
-  std::string why = "nobody is there";
-  for (keeper const& k : keepers()) try {
-      request.set_range(k.range);
-      net::outgoing const what{.method = wire::method::count_rows,
-                               .message = wire::pack(request),
-                               .timeout = control_timeout,
-                               .idempotent = true};
-      net::reply const answer = co_await k.to->call(what);
-      auto const reply = wire::unpack<wire::CountRowsReply>(answer.message, k.to->name());
-      if (std::size_t(reply.rows_size()) != options_.layout.tables.size())
-        throw error(fmt::format("{} has {} tables, the model has {}", k.to->name(), reply.rows_size(),
-                                options_.layout.tables.size()));
-      all.push_back({k, {reply.first(), reply.last()}, {reply.rows().begin(), reply.rows().end()}});
-    } catch (net::call_error const& e) {
-      why = e.what();
-    }
-  // Those whose copies went on have frozen what others may lack.
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    auto const reply = wire::unpack<wire::CountRowsReply>(replies[i], asked[i].to->name());
+    if (std::size_t(reply.rows_size()) != options_.layout.tables.size())
+      throw error(fmt::format("{} has {} tables, the model has {}", asked[i].to->name(), reply.rows_size(),
+                              options_.layout.tables.size()));
+    all.push_back({asked[i], {reply.first(), reply.last()}, {reply.rows().begin(), reply.rows().end()}});
+  }
+  // Those whose copies went on have frozen variables that others may lack.
   if (options_.job.replicas)
     std::ranges::stable_partition(all, [&](row_part const& p) {
       auto const& members = coordinator_.current_world().members;
@@ -58,7 +52,8 @@ EDL_INLINE asio::awaitable<std::vector<server::row_part>> server::row_parts(std:
     row_part const* best = nullptr;
     for (row_part const& p : all)
       if (p.slots.first == at && p.slots.last > (best ? best->slots.last : at)) best = &p;
-    if (!best) throw error(fmt::format("nobody tells of the rows from hash slot {} on: {}", at, why));
+    if (!best || best->slots.last > sparse::hash_slots)
+      throw error(fmt::format("nobody has the rows from hash slot {} on", at));
     chosen.push_back(*best);
   }
   co_return chosen;

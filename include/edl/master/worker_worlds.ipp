@@ -56,6 +56,7 @@ EDL_INLINE std::vector<std::uint64_t> worker_worlds::begin(std::uint64_t number,
                                                            std::uint64_t version,
                                                            std::string const& restore) {
   world_ = roll_.form(number, workers, version, restore);
+  world_.wanted = expected_;
   // Who takes another's state drops what it had frozen, and a newcomer has nothing.
   std::set<std::uint32_t> current;
   for (auto const& m : world_.members)

@@ -36,6 +36,12 @@ class frozen {
     return it->second.value;
   }
 
+  /// The version, which is not in use by that; null: it is not kept.
+  Version const* look(std::uint64_t version) const {
+    auto const it = kept_.find(version);
+    return it == kept_.end() ? nullptr : &it->second.value;
+  }
+
   bool keeps(std::uint64_t version) const { return kept_.contains(version); }
   void release(std::uint64_t version) { kept_.erase(version); }
   void clear() { kept_.clear(); }

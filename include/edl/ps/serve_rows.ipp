@@ -72,6 +72,9 @@ EDL_INLINE asio::awaitable<void> server::pull_rows(net::request& r) {
   std::vector<bytes> payload;
   for (std::size_t t = 0; t < from->tables(); ++t) {
     auto& [ids, weights] = memory.tables()[t];
+    if (!from->has_all(ids))
+      throw net::call_error(net::status::invalid,
+                            fmt::format("{} is asked for rows that others have, not it", options_.name));
     from->pull_rows(t, ids, weights);
     payload.push_back(std::as_bytes(std::span(weights)));
   }

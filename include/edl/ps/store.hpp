@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -121,14 +122,24 @@ class store {
   /// `restore`.
   void pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> to) const;
 
+  /// Whether all these ids are of its hash slots.
+  bool has_all(view<std::uint64_t> ids) const;
+
   std::size_t tables() const { return tables_.size(); }
   sparse::table const& table(std::size_t number) const { return *tables_.at(number); }
   element_range slots() const { return held_; }  ///< hash slots whose rows it has
 
+  using table_list = std::vector<std::shared_ptr<sparse::table>>;
+
+  /// New tables, with the rows of these hash slots alone; not the store's. Thread safety: safe beside
+  /// `pull_rows` and what only reads.
+  table_list rows_of(element_range slots) const;
+
   /// From now on the rows of these hash slots, among those of the options, are all that it has. It counts
-  /// minibatches for the others all the same: somebody else has their rows. Those that are not among them go,
-  /// and those that come to them are to be put. For stores that make every step by `step`.
-  void hold(element_range slots);
+  /// minibatches for the others all the same: somebody else has their rows. Its tables have rows of no
+  /// others, or `tables` take their place, and the old ones are returned. Rows that it lacks are to be put.
+  /// For stores that make every step by `step`.
+  table_list hold(element_range slots, std::optional<table_list> tables = {});
 
   /// From now on rows that are made follow from these seeds, one for each table. The rows that are there go.
   void seed_tables(std::span<std::uint64_t const> seeds);
@@ -167,6 +178,10 @@ class store {
 
   /// Zeroes what belongs to elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
+
+  /// Freezes a version with tables that is to be written, if it is not, or not with all rows that it has now.
+  /// Who has come to it by a copy has not made its step.
+  void freeze_rows();
 
   /// Whether this version is frozen to be evaluated or written, as the step that made it has said. With
   /// `store_options::rests_to_evaluate` what is to be evaluated is frozen now, if it is not.
@@ -249,7 +264,7 @@ class store {
   template <class Work>
   void apply_or_fail(Work const& work);
   void check_usable() const;
-  std::vector<std::shared_ptr<sparse::table>> new_tables() const;
+  table_list new_tables() const;
   void check_rows(std::span<sparse::row_gradients const> rows,
                   std::function<void(std::string const&)> const& fail) const;
   void add_rows(row_sums& to, segment const& s, sparse::row_gradients const& rows, std::size_t table) const;
@@ -277,8 +292,9 @@ class store {
   arena* there_ = nullptr;
   mutable bool behind_ = false;              // what is here is older than what is there
   mutable copy_on_write variables_, slots_;  // here
-  std::vector<std::shared_ptr<sparse::table>> tables_;
-  element_range held_;                            // hash slots
+  table_list tables_;
+  element_range held_;               // hash slots
+  std::vector<std::uint64_t> gone_;  // rows of each table that the policy has removed from tables before
   std::shared_ptr<checkpoint::row_chain> chain_;  // of these tables
   std::vector<segment> segments_;
   std::vector<float> sums_;  // accumulated gradients, then changes of state

@@ -48,6 +48,7 @@ EDL_INLINE store::store(store_options options)
       variables_(options.elements.size()),
       slots_(slot_stride_ * slot_names_.size(), 0),
       held_(options.slots),
+      gone_(options.tables.size(), 0),
       slot_views_(slot_names_.size()),
       evaluations_(options.most_frozen),
       checkpoints_(options.most_frozen) {
@@ -499,15 +500,20 @@ EDL_INLINE void store::merge() {
   }
 }
 
+EDL_INLINE void store::freeze_rows() {
+  bool const written = !tables_.empty() && version_ > 0 && options_.checkpoint_steps > 0 &&
+                       version_ % options_.checkpoint_steps == 0;
+  ps::cut const* const kept = checkpoints_.look(version_);
+  if (!written || (kept && overlap(kept->hash_slots, held_) == held_)) return;
+  checkpoints_.release(version_);
+  checkpoints_.keep(version_, cut());
+}
+
 EDL_INLINE push_result store::due() {
   // Who has copied a version that is yet to be evaluated may be the last to have it.
   bool const evaluated = options_.rests_to_evaluate && version_ > 0 && options_.evaluation_steps > 0 &&
                          version_ % options_.evaluation_steps == 0;
   if (evaluated && !evaluations_.keeps(version_)) evaluations_.keep(version_, averaged());
-  // Of a shared version each has a part, and who has come to it by a copy has not frozen it.
-  bool const written = held_ != options_.slots && version_ > 0 && options_.checkpoint_steps > 0 &&
-                       version_ % options_.checkpoint_steps == 0;
-  if (written && !checkpoints_.keeps(version_)) checkpoints_.keep(version_, cut());
   return {verdict::applied, version_, evaluations_.keeps(version_), checkpoints_.keeps(version_)};
 }
 

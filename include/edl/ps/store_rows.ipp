@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "edl/core/counted.hpp"
@@ -31,8 +32,8 @@ EDL_INLINE bool within(element_range slots, std::uint64_t id) {
 
 }  // namespace detail
 
-EDL_INLINE std::vector<std::shared_ptr<sparse::table>> store::new_tables() const {
-  std::vector<std::shared_ptr<sparse::table>> all;
+EDL_INLINE store::table_list store::new_tables() const {
+  table_list all;
   for (sparse::table_options const& o : options_.tables)
     all.push_back(std::make_shared<sparse::table>(o, options_.rule.of_table(all.size())));
   return all;
@@ -40,6 +41,11 @@ EDL_INLINE std::vector<std::shared_ptr<sparse::table>> store::new_tables() const
 
 EDL_INLINE void store::pull_rows(std::size_t table, view<std::uint64_t> ids, std::span<float> to) const {
   tables_.at(table)->pull(ids, to);
+}
+
+EDL_INLINE bool store::has_all(view<std::uint64_t> ids) const {
+  return held_.size() == sparse::hash_slots ||
+         std::ranges::all_of(ids, [&](std::uint64_t id) { return detail::within(held_, id); });
 }
 
 EDL_INLINE void store::put_rows(std::size_t table, bytes rows, bytes candidates) {
@@ -53,21 +59,26 @@ EDL_INLINE void store::put_rows(std::size_t table, bytes rows, bytes candidates)
   sparse::for_each_row(candidates, 0, put);
 }
 
-EDL_INLINE void store::hold(element_range slots) {
-  element_range const kept = overlap(held_, slots);
-  if (kept != held_) {
-    // New tables give the memory of what goes back, and cuts keep the old ones as they are.
-    auto fewer = new_tables();
-    for (std::size_t t = 0; t < tables_.size(); ++t)
-      for (auto s = std::uint32_t(kept.first); s < kept.last; ++s) {
-        tables_[t]->for_each(
-            s, [&](sparse::row_header const& h, view<float> values) { fewer[t]->put(h, values); });
-        tables_[t]->for_each_candidate(s, [&](sparse::row_header const& h) { fewer[t]->put(h, {}); });
-      }
-    tables_ = std::move(fewer);
+EDL_INLINE store::table_list store::rows_of(element_range slots) const {
+  table_list some = new_tables();
+  for (std::size_t t = 0; t < tables_.size(); ++t)
+    for (auto s = std::uint32_t(slots.first); s < slots.last; ++s) {
+      tables_[t]->for_each(s,
+                           [&](sparse::row_header const& h, view<float> values) { some[t]->put(h, values); });
+      tables_[t]->for_each_candidate(s, [&](sparse::row_header const& h) { some[t]->put(h, {}); });
+    }
+  return some;
+}
+
+EDL_INLINE store::table_list store::hold(element_range slots, std::optional<table_list> tables) {
+  table_list old;
+  if (tables) {
+    for (std::size_t t = 0; t < tables_.size(); ++t) gone_[t] += tables_[t]->counts().evicted;
+    old = std::exchange(tables_, *std::move(tables));
   }
-  if (slots != held_) chain_ = std::make_shared<checkpoint::row_chain>();
+  if (tables || slots != held_) chain_ = std::make_shared<checkpoint::row_chain>();
   held_ = slots;
+  return old;
 }
 
 EDL_INLINE void store::seed_tables(std::span<std::uint64_t const> seeds) {
@@ -84,8 +95,8 @@ EDL_INLINE std::string store::describe_tables() const {
                        edl::counted(n.rows, "row"));
     if (n.candidates > 0)
       all += fmt::format(", {}", edl::counted(n.candidates, "id waits for a row", "ids wait for rows"));
-    if (n.evicted > 0)
-      all += fmt::format(", {} gone since this process began", edl::counted(n.evicted, "is", "are"));
+    if (std::uint64_t const gone = gone_[t] + n.evicted; gone > 0)
+      all += fmt::format(", {} gone since this process began", edl::counted(gone, "is", "are"));
   }
   return all;
 }

@@ -115,7 +115,7 @@ class replica final : public worker::remote_link {
   ps::push_result apply(std::vector<contribution> const& all,
                         std::vector<std::vector<sparse::row_gradients>> const& rows);
   bool make_pending(wire::World const& w);
-  std::vector<std::string> call_members(std::vector<member_call> calls);
+  std::vector<std::string> call_members(std::vector<member_call> const& calls);
   template <class F>
   auto on_node(F work);
 

@@ -77,8 +77,8 @@ EDL_INLINE replica::replica(worker::identity self, surroundings around)
                .small = std::size_t(around_.what.small_tables_mib) << 20,
                .store = around_.store,
                .on_node = [this](std::function<void()> const& work) { on_node(work); },
-               .call = [this](std::vector<member_call> calls) { return call_members(std::move(calls)); },
-               .name = [this](std::size_t member) { return members_[member].to->name(); }}),
+               .call = [this](std::vector<member_call> const& calls) { return call_members(calls); },
+               .name = [this](std::size_t rank) { return fmt::format("worker-{}", members_[rank].id); }}),
       gpus_(around_.there, {.parameters = around_.model.layout.parameters,
                             .unwanted = detail::keeps_to_ring(around_.what)}) {}
 
@@ -160,7 +160,6 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
   current_ = members_[std::size_t(rank_)].current || make_pending(w);
   pending_.reset();
-  if (current_) of_ = w.number();
   try {
     auto formed = std::shared_ptr(
         around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
@@ -170,7 +169,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     }
     sum_.enter(formed);
     rows_.enter(formed->size(), formed->rank());
-    shares_.enter(formed->size(), formed->rank());
+    shares_.enter(formed->size(), formed->rank(), int(w.wanted()));
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
     if (!share_rows(w)) {
@@ -213,7 +212,7 @@ EDL_INLINE bool replica::make_pending(wire::World const& w) {
 }
 
 // Asks other members until they answer. Throws `broken` when the world is over, and where one is lost.
-EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> calls) {
+EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> const& calls) {
   std::vector<net::started_call> started;
   for (member_call const& c : calls) started.push_back(net::start(*members_[c.member].to, c.what));
   std::vector<std::string> answers;
@@ -224,8 +223,8 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
       ++i;
     } catch (net::call_error const& e) {
       // It may not have heard of this world yet.
-      if (e.code() != net::status::not_ready || over_ > number_)
-        throw collective::broken(e.what(), int(calls[i].member));
+      if (over_ > number_) throw collective::broken("its world is over");
+      if (e.code() != net::status::not_ready) throw collective::broken(e.what(), int(calls[i].member));
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       started[i] = net::start(*members_[calls[i].member].to, calls[i].what);
     }
@@ -269,13 +268,23 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 EDL_INLINE bool replica::share_rows(wire::World const& w) {
   if (around_.store->tables() == 0) return true;
   std::shared_ptr<collective::group> const group = group_;
-  if (shares_.agree(*group, w.number())) return true;
-  around_.log.warning(
-      fmt::format("world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
-                  "job goes back to its last checkpoint",
-                  w.number(), around_.what.table_copies));
-  copied_ = false;
-  return false;
+  if (!shares_.gather(*group, w.number())) {
+    around_.log.warning(fmt::format(
+        "world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
+        "job goes back to its last checkpoint, if it has one",
+        w.number(), around_.what.table_copies));
+    copied_ = false;
+    return false;
+  }
+  // Others may give up what it has fetched before it hears of that.
+  copied_ = true;
+  of_ = w.number();
+  shares_.settle(*group);
+  if (std::ranges::none_of(members_, &member::current)) return true;
+  // All are to have frozen what the first of them tells the master of.
+  on_node([&] { around_.store->freeze_rows(); });
+  group->barrier();
+  return true;
 }
 
 // The members' GPUs sum, if all of them can; the copy is where the sums are.

@@ -26,7 +26,7 @@ class row_placement {
   /// at most. The first members, as many as there are groups, have all rows: so a job that gives up its
   /// youngest members, but these, loses none. As far as that allows, whoever has what a group is to have
   /// stays in it.
-  row_placement(std::span<slot_set const> has, int copies);
+  row_placement(std::span<slot_set const> has, int copies, int wanted = 0);
 
   int groups() const { return groups_; }
   int group_of(int rank) const { return group_[std::size_t(rank)]; }

@@ -14,8 +14,8 @@ EDL_INLINE slot_set slots_in(element_range slots) {
   return all;
 }
 
-EDL_INLINE row_placement::row_placement(std::span<slot_set const> has, int copies)
-    : groups_(copies > 0 ? std::max(1, int(has.size()) / copies) : 1),
+EDL_INLINE row_placement::row_placement(std::span<slot_set const> has, int copies, int wanted)
+    : groups_(copies > 0 ? std::clamp(std::max(int(has.size()), wanted) / copies, 1, int(has.size())) : 1),
       group_(has.size(), -1),
       members_(std::size_t(groups_)) {
   std::vector<slot_set> share;

@@ -38,14 +38,14 @@ class row_shares {
     std::shared_ptr<ps::store> store;
     std::function<void(std::function<void()> const& work)> on_node;  ///< works on the node's thread
     /// Makes these calls, each until it is answered, and returns the answers.
-    std::function<std::vector<std::string>(std::vector<member_call> calls)> call;
+    std::function<std::vector<std::string>(std::vector<member_call> const& calls)> call;
     std::function<std::string(std::size_t member)> name;
   };
 
   explicit row_shares(options o);
 
-  /// From now on in a world of that many members, of which this is one.
-  void enter(int size, int rank);
+  /// From now on in a world of that many members, of which this is one. So many are `wanted`.
+  void enter(int size, int rank, int wanted = 0);
 
   /// Before the store begins from a checkpoint or an exported model, or from the seed (an empty path). It is
   /// to hold all rows, or this member's share; `agree` takes it that it does.
@@ -54,9 +54,14 @@ class row_shares {
   /// The store is a copy of the world's state without any rows.
   void forget() { has_.reset(); }
 
-  /// Agrees with all members of the world on who has which rows, and fetches those that the store is to have
-  /// and has not. False: nobody has some of the rows. All members are told the same.
-  bool agree(collective::group& with, std::uint64_t world);
+  /// Agrees with all members of the world on who is to have which rows, and fetches those that the store
+  /// lacks. What it is to give up it still has. False: nobody has some of the rows. All members are told the
+  /// same. Throws edl::error where a member has other options.
+  bool gather(collective::group& with, std::uint64_t world);
+
+  /// Gives up what it is not to have, when all members have gathered. What a world that breaks before has
+  /// moved is not lost, whoever goes on.
+  void settle(collective::group& with);
 
   /// Whether members have different rows.
   bool divided() const { return divided_; }
@@ -80,11 +85,13 @@ class row_shares {
   element_range own() const { return placement_->slots_of(placement_->group_of(rank_)); }
   std::size_t row_bytes() const;
   std::vector<holding> exchange(collective::group& with) const;
+  void give_up_all_but(element_range slots);
   void fetch(std::vector<holding> const& from, element_range slots, std::uint64_t world);
 
   options options_;
   std::optional<row_placement> placement_;  // of the world
   int size_ = 1, rank_ = 0;
+  int wanted_ = 0;
   bool divided_ = false, due_ = false;
   slot_set has_;  // of whose rows the store has all; it may hold more, which are on their way
   std::optional<sparse::divided_rows> rows_;  // by group

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "edl/checkpoint/manifest.hpp"
 #include "edl/checkpoint/rows.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/replica/row_shares.hpp"
 #include "edl/wire/edl.pb.h"
@@ -24,7 +27,11 @@ inline constexpr std::chrono::minutes rows_in{10};  // a stalled connection is g
 /// Bytes of the files that a checkpoint has of rows, or of an exported model; 0: without any.
 EDL_INLINE std::size_t bytes_of_rows(std::string const& from) {
   if (from.empty()) return 0;
-  if (!std::filesystem::is_directory(from)) return std::size_t(std::filesystem::file_size(from));
+  std::error_code not_there;  // which whoever reads it tells
+  if (!std::filesystem::is_directory(from, not_there)) {
+    auto const size = std::filesystem::file_size(from, not_there);
+    return not_there ? 0 : std::size_t(size);
+  }
   std::size_t n = 0;
   for (auto const& f : checkpoint::read_manifest(from).files)
     if (checkpoint::is_rows(f.name)) n += std::size_t(f.bytes);
@@ -35,9 +42,9 @@ EDL_INLINE std::size_t bytes_of_rows(std::string const& from) {
 
 EDL_INLINE row_shares::row_shares(options o) : options_(std::move(o)) {}
 
-EDL_INLINE void row_shares::enter(int size, int rank) {
-  size_ = size, rank_ = rank;
-  placement_.emplace(std::vector<slot_set>(std::size_t(size)), options_.copies);
+EDL_INLINE void row_shares::enter(int size, int rank, int wanted) {
+  size_ = size, rank_ = rank, wanted_ = wanted;
+  placement_.emplace(std::vector<slot_set>(std::size_t(size)), options_.copies, wanted);
   rows_.emplace(options_.tables, std::uint32_t(placement_->groups()));
 }
 
@@ -50,32 +57,62 @@ EDL_INLINE std::size_t row_shares::row_bytes() const {
 EDL_INLINE void row_shares::prepare(std::string const& from) {
   bool const large = placement_->groups() > 1 && detail::bytes_of_rows(from) > options_.small;
   element_range const slots = large ? own() : detail::all_slots;
-  options_.on_node([&] { options_.store->hold(slots); });
+  // What is there is of another state.
+  options_.on_node([&] { options_.store->hold(slots, options_.store->rows_of({})); });
   has_ = slots_in(slots);
 }
 
-// A member tells its hash slots by 16 bits in a number, which is exact, and the mebibytes after them.
-EDL_INLINE std::vector<row_shares::holding> row_shares::exchange(collective::group& with) const {
-  constexpr std::size_t bits = 16, words = sparse::hash_slots / bits, each = words + 1;
-  std::vector<float> all(std::size_t(size_) * each, 0);
-  float* const mine = &all[std::size_t(rank_) * each];
-  for (std::size_t w = 0; w < words; ++w) {
+namespace detail {
+
+// A member tells its hash slots by 16 bits in a number, which is exact, and then what else all are to know.
+inline constexpr std::size_t bits_per_number = 16, slot_numbers = sparse::hash_slots / bits_per_number;
+inline constexpr std::size_t mebibytes_at = slot_numbers, copies_at = slot_numbers + 1,
+                             small_at = slot_numbers + 2, numbers_of_member = slot_numbers + 3;
+
+EDL_INLINE void put_slots(slot_set const& slots, std::span<float> numbers) {
+  for (std::size_t i = 0; i < slot_numbers; ++i) {
     std::uint32_t word = 0;
-    for (std::size_t b = 0; b < bits; ++b) word |= std::uint32_t(has_[w * bits + b]) << b;
-    mine[w] = float(word);
+    for (std::size_t b = 0; b < bits_per_number; ++b)
+      word |= std::uint32_t(slots[i * bits_per_number + b]) << b;
+    numbers[i] = float(word);
   }
-  if (has_.any()) mine[words] = float(row_bytes() / detail::mebibyte * sparse::hash_slots / has_.count());
+}
+
+EDL_INLINE slot_set take_slots(view<float> numbers) {
+  slot_set slots;
+  for (std::size_t s = 0; s < sparse::hash_slots; ++s)
+    slots[s] = (std::uint32_t(numbers[s / bits_per_number]) >> s % bits_per_number & 1) != 0;
+  return slots;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::vector<row_shares::holding> row_shares::exchange(collective::group& with) const {
+  std::vector<float> all(std::size_t(size_) * detail::numbers_of_member, 0);
+  auto const of = [&](std::size_t rank) {
+    return std::span(all).subspan(rank * detail::numbers_of_member, detail::numbers_of_member);
+  };
+  auto const small = float(options_.small / detail::mebibyte);
+  auto const mine = of(std::size_t(rank_));
+  detail::put_slots(has_, mine);
+  if (has_.any())
+    mine[detail::mebibytes_at] = float(row_bytes() / detail::mebibyte * sparse::hash_slots / has_.count());
+  mine[detail::copies_at] = float(options_.copies), mine[detail::small_at] = small;
   with.all_reduce(all);
-  std::vector<holding> holdings(static_cast<std::size_t>(size_));
-  for (std::size_t r = 0; r < holdings.size(); ++r) {
-    for (std::size_t s = 0; s < sparse::hash_slots; ++s)
-      holdings[r].slots[s] = (std::uint32_t(all[r * each + s / bits]) >> s % bits & 1) != 0;
-    holdings[r].mebibytes = std::size_t(all[r * each + words]);
+  std::vector<holding> holdings;
+  for (std::size_t r = 0; r < std::size_t(size_); ++r) {
+    auto const other = of(r);
+    if (other[detail::copies_at] != float(options_.copies) || other[detail::small_at] != small)
+      throw error(fmt::format(
+          "--table_copies={} --small_tables_mib={} here, and {} and {} on {}: start all workers "
+          "of a job with the same",
+          options_.copies, small, other[detail::copies_at], other[detail::small_at], options_.name(r)));
+    holdings.push_back({detail::take_slots(other), std::size_t(other[detail::mebibytes_at])});
   }
   return holdings;
 }
 
-EDL_INLINE bool row_shares::agree(collective::group& with, std::uint64_t world) {
+EDL_INLINE bool row_shares::gather(collective::group& with, std::uint64_t world) {
   std::vector<holding> const holdings = exchange(with);
   bool parts = false, large = false;
   slot_set there;
@@ -88,20 +125,32 @@ EDL_INLINE bool row_shares::agree(collective::group& with, std::uint64_t world) 
   }
   if (!there.all()) return false;
 
-  placement_.emplace(each, options_.copies);
+  placement_.emplace(each, options_.copies, wanted_);
   due_ = false;
   divided_ = placement_->groups() > 1 && (parts || large);
   element_range const wanted = divided_ ? own() : detail::all_slots;
-  // What goes stays until all others have what they lack. A world that breaks before leaves all as it is.
   element_range both = wanted;
   for (std::size_t s = 0; s < sparse::hash_slots; ++s)
     if (has_[s]) both = {std::min(both.first, s), std::max(both.last, s + 1)};
   options_.on_node([&] { options_.store->hold(both); });
   fetch(holdings, wanted, world);
-  with.barrier();
-  options_.on_node([&] { options_.store->hold(wanted); });
-  has_ = slots_in(wanted);
   return true;
+}
+
+EDL_INLINE void row_shares::settle(collective::group& with) {
+  with.barrier();
+  give_up_all_but(divided_ ? own() : detail::all_slots);
+}
+
+// The node's thread answers others meanwhile, and tells the master that this process lives.
+EDL_INLINE void row_shares::give_up_all_but(element_range slots) {
+  ps::store& store = *options_.store;
+  if (overlap(store.slots(), slots) != store.slots()) {
+    auto fewer = store.rows_of(slots);
+    ps::store::table_list old;
+    options_.on_node([&] { old = store.hold(slots, std::move(fewer)); });
+  }
+  has_ = slots_in(slots);
 }
 
 // Different members ask different ones of those that have the same.
@@ -159,7 +208,7 @@ EDL_INLINE void row_shares::pull(sparse::minibatch_rows& rows, std::uint64_t wor
   }
   for (std::size_t t = 0; t < rows.tables(); ++t)
     here.pull_rows(t, rows_->ids(std::size_t(mine), t), rows_->values(std::size_t(mine), t));
-  if (!calls.empty()) options_.call(std::move(calls));
+  if (!calls.empty()) options_.call(calls);
   for (std::size_t t = 0; t < rows.tables(); ++t) rows_->gather(t, rows.rows(t));
 }
 
@@ -169,9 +218,7 @@ EDL_INLINE void row_shares::stepped() {
 
 EDL_INLINE bool row_shares::divide() {
   if (!std::exchange(due_, false)) return false;
-  element_range const slots = own();
-  options_.on_node([&] { options_.store->hold(slots); });
-  has_ = slots_in(slots);
+  give_up_all_but(own());
   return divided_ = true;
 }
 
