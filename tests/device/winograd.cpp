@@ -198,6 +198,15 @@ TEST_CASE("a device errs about twice as much as with plain products, and can be 
   CHECK((measured.dw == tiled.dw || measured.dw == plain.dw));
 }
 
+TEST_CASE("by rule, few channels and small maps have plain products") {
+  if (left_out()) return;
+  CHECK(winograd::faster({{8, 8, 32}, {8, 8, 64}, 3, 1, 1, 1, {true, true}}, false));
+  edl::conv_geometry const few{{8, 8, 32}, {8, 8, 32}, 3, 1, 1, 1, {true, true}};
+  CHECK(!winograd::faster(few, false));
+  CHECK(winograd::faster(few, true));
+  CHECK(!winograd::faster({{2, 2, 512}, {2, 2, 512}, 3, 1, 1, 1, {true, true}}, true));
+}
+
 TEST_CASE("what it cannot compute does not fit") {
   edl::conv_geometry const g{{4, 4, 32}, {4, 4, 32}, 3, 1, 1, 1, {true, true}};
   auto const but = [&](auto&& change) {

@@ -196,14 +196,17 @@ inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batc
           batch};
 }
 
+constexpr std::string_view weights_pass = "conv2d-weights";
+
 /// The way of a pass that is told, or found out: run(way) is false where it cannot be gone.
 template <class Run>
 conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
   bool const narrow = g.narrow.any();
   if (narrow && (!cpu.rounds() || !winograd::fits(g))) return conv_way::direct;
+  bool const tiled = narrow && winograd::faster(g, pass == weights_pass);
   conv_way const rule = cpu.kernels() == kernels::direct ? conv_way::direct
-                        : narrow && winograd::faster(g)  ? conv_way::winograd_narrow
+                        : tiled                          ? conv_way::winograd_narrow
                         : cpu.rounds()                   ? conv_way::direct
                                                          : onednn_conv2d_rule(g, batch, cpu.threads());
   // Not worth trying: our own loops, in float32, against Winograd's algorithm or products of bfloat16, and to
@@ -231,7 +234,7 @@ inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int b
 inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                             view<float> kernel, view<float> dy, std::span<float> dkernel,
                             std::span<float> dbias) {
-  return way_of(cpu, "conv2d-weights", g, batch, [&](conv_way way) {
+  return way_of(cpu, weights_pass, g, batch, [&](conv_way way) {
     if (way == conv_way::winograd_narrow)
       return winograd::to_kernel(cpu, g, batch, x, dy, dkernel, dbias), true;
     if (way != conv_way::own)

@@ -14,8 +14,9 @@ namespace edl::detail::winograd {
 /// Whether these functions compute it, on this processor.
 bool fits(conv_geometry const& g);
 
-/// Whether it is the way by rule, from what was fastest on the machines tried.
-bool faster(conv_geometry const& g);
+/// Whether it is the way by rule, for a kernel's gradient or for the other passes. It is from what was
+/// fastest on the machines tried.
+bool faster(conv_geometry const& g, bool of_kernel);
 
 /// The passes of conv2d_forward and conv2d_backward, for a geometry that fits. `forward` and `to_input` give
 /// the same bits for any number of threads, `to_kernel` for equal ones.

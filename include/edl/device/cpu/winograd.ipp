@@ -149,7 +149,10 @@ EDL_INLINE bool fits(conv_geometry const& g) {
          std::size_t(g.in.channels) * std::size_t(g.out.channels) <= most;
 }
 
-EDL_INLINE bool faster(conv_geometry const& g) { return g.positions() >= 16; }
+EDL_INLINE bool faster(conv_geometry const& g, bool of_kernel) {
+  // Few channels take longer to transform than to multiply. Tiles of small maps are mostly border.
+  return g.positions() >= 16 && (of_kernel || g.in.channels + g.out.channels > 64);
+}
 
 EDL_INLINE void forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
                         view<float> kernel, view<float> bias, std::span<float> y) {
@@ -280,7 +283,7 @@ EDL_INLINE void to_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int bat
 namespace edl::detail::winograd {
 
 EDL_INLINE bool fits(conv_geometry const&) { return false; }
-EDL_INLINE bool faster(conv_geometry const&) { return false; }
+EDL_INLINE bool faster(conv_geometry const&, bool) { return false; }
 EDL_INLINE void forward(basic_cpu<float>&, conv_geometry const&, int, activation, view<float>, view<float>,
                         view<float>, std::span<float>) {}
 EDL_INLINE void to_input(basic_cpu<float>&, conv_geometry const&, int, view<float>, view<float>,
