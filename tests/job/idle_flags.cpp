@@ -45,6 +45,8 @@ owned const all[] = {
     {"--fixed_global_batch", false, false, true, false},
     {"--allreduce_transport=ring", false, false, true, false},
     {"--allreduce_transport=nccl", false, false, true, false},
+    {"--table_copies=1", false, false, true, false},
+    {"--small_tables_mib=1", false, false, true, false},
     {"--ps_ranges=3", true, true, false, false},
     {"--relaunch_on_worker_failure=2", true, true, true, false},
     {"--master_timeout=60", true, true, true, false},

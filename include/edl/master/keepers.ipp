@@ -184,6 +184,13 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   }
 }
 
+// On a thread of its own: a slow disk keeps nobody's heartbeat waiting.
+EDL_INLINE asio::awaitable<void> server::commit(std::string const& path, checkpoint::manifest const& contents,
+                                                std::vector<std::string> const& earlier) {
+  checkpoint::commit_checkpoint(path, contents, earlier, options_.allowed);
+  co_return;
+}
+
 // Empty, or why not.
 EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
   std::string const path = checkpoint::checkpoint_path(options_.checkpoint_dir, c.version);
@@ -222,7 +229,7 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
       for (auto const& f : written.files())
         m.files.push_back({f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
-    checkpoint::commit_checkpoint(path, m, earlier, options_.allowed);
+    co_await asio::co_spawn(committer_, commit(path, m, earlier), asio::use_awaitable);
   } catch (error const& e) {
     co_return e.what();
   }
@@ -230,10 +237,9 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
 }
 
 // What is too old may stay: the checkpoint that was written is valid.
-EDL_INLINE void server::prune() try {
+EDL_INLINE asio::awaitable<void> server::prune() {
   checkpoint::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
-} catch (std::exception const& e) {
-  log_.warning(fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
+  co_return;
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
@@ -250,7 +256,12 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     co_await pause(std::min(options_.storage_pause, options_.final_patience));
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
-  if (failed.empty()) prune();
+  if (failed.empty()) try {
+      co_await asio::co_spawn(committer_, prune(), asio::use_awaitable);
+    } catch (std::exception const& e) {
+      log_.warning(
+          fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
+    }
   coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
   obey();
 }

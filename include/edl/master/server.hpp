@@ -155,7 +155,9 @@ class server {
   bool find(find_restore_point const& c, std::string& why);
   asio::awaitable<void> find_again(find_restore_point c, std::string why);
   asio::awaitable<std::string> write(write_checkpoint c);
-  void prune();
+  asio::awaitable<void> commit(std::string const& path, checkpoint::manifest const& contents,
+                               std::vector<std::string> const& earlier);
+  asio::awaitable<void> prune();
   void forget_gone();
 
   /// Whoever keeps a range of the model: its server, or every worker of the world; with `one`, of these the
@@ -259,8 +261,8 @@ class server {
   std::vector<std::string> addresses_;
   std::optional<std::chrono::steady_clock::time_point> unkept_;  // since when the journal cannot be written
   std::list<waiting> waiting_;
-  int claims_ = 0;               // under way
-  asio::thread_pool writer_{1};  // of the model's file
+  int claims_ = 0;                              // under way
+  asio::thread_pool writer_{1}, committer_{1};  // of the model's file; of checkpoints
   watchdog watchdog_;
   std::optional<std::string> shown_;  // of what is waited for
   bool ended_ = false;
