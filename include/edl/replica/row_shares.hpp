@@ -48,7 +48,7 @@ class row_shares {
   void enter(int size, int rank, int wanted = 0);
 
   /// Before the store begins from a checkpoint or an exported model, or from the seed (an empty path). It is
-  /// to hold all rows, or this member's share; `agree` takes it that it does.
+  /// to hold all rows, or this member's share; `gather` takes it that it does.
   void prepare(std::string const& from);
 
   /// The store is a copy of the world's state without any rows.

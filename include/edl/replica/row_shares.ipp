@@ -129,10 +129,11 @@ EDL_INLINE bool row_shares::gather(collective::group& with, std::uint64_t world)
   due_ = false;
   divided_ = placement_->groups() > 1 && (parts || large);
   element_range const wanted = divided_ ? own() : detail::all_slots;
-  element_range both = wanted;
-  for (std::size_t s = 0; s < sparse::hash_slots; ++s)
-    if (has_[s]) both = {std::min(both.first, s), std::max(both.last, s + 1)};
-  options_.on_node([&] { options_.store->hold(both); });
+  // With what a world that broke has left half fetched: `settle` is to give that up, too.
+  element_range const there_now = options_.store->slots();
+  options_.on_node([&] {
+    options_.store->hold({std::min(wanted.first, there_now.first), std::max(wanted.last, there_now.last)});
+  });
   fetch(holdings, wanted, world);
   return true;
 }
