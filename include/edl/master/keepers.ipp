@@ -66,26 +66,16 @@ EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
   return all;
 }
 
-template <class Request>
-asio::awaitable<std::vector<std::string>> server::ask_all(std::vector<keeper> whom, std::uint16_t method,
-                                                          Request request, std::chrono::milliseconds timeout,
-                                                          order_terms terms) {
-  std::vector<Request> requests(whom.size(), request);
-  return ask_each(std::move(whom), method, std::move(requests), timeout, terms);
-}
-
-/// The same, with a request of its own for each of them.
-template <class Request>
-asio::awaitable<std::vector<std::string>> server::ask_each(std::vector<keeper> whom, std::uint16_t method,
-                                                           std::vector<Request> requests,
-                                                           std::chrono::milliseconds timeout,
-                                                           order_terms terms) {
+EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_each(std::vector<keeper> whom,
+                                                                      std::uint16_t method,
+                                                                      std::vector<std::string> messages,
+                                                                      std::chrono::milliseconds timeout,
+                                                                      order_terms terms) {
   auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
   for (std::size_t place = 0; place < whom.size(); ++place) {
-    requests[place].set_range(whom[place].range);
     node_.spawn(
         [this, g, to = whom[place], terms,
-         what = net::outgoing{.method = method, .message = wire::pack(requests[place]), .timeout = timeout},
+         what = net::outgoing{.method = method, .message = std::move(messages[place]), .timeout = timeout},
          place]() -> asio::awaitable<void> {
           try {
             std::string answer = co_await order(to, what, terms);
@@ -206,10 +196,16 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
     m.layout = checkpoint::layout_digest(options_.layout);
     order_terms const terms{
         .name = "checkpoint", .generation = c.generation, .patience = options_.order_patience};
-    std::vector<keeper> whom = keepers(true);
-    std::vector<wire::CheckpointRequest> requests(whom.size(), request);
-    if (shares_rows()) {
-      whom.clear(), requests.clear();
+    std::vector<keeper> whom;
+    std::vector<std::string> messages;
+    auto const add = [&](keeper const& k) {
+      request.set_range(k.range);
+      messages.push_back(wire::pack(request));
+      whom.push_back(k);
+    };
+    if (!shares_rows()) {
+      std::ranges::for_each(keepers(true), add);
+    } else {
       std::vector<row_part> const parts = co_await row_parts(c.version);
       for (row_part const& p : parts) {
         auto& rows = *request.mutable_rows();
@@ -218,12 +214,11 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
         rows.set_part(std::uint32_t(whom.size()));
         rows.set_parts(std::uint32_t(parts.size()));
         request.set_rows_only(!whom.empty());
-        whom.push_back(p.whom);
-        requests.push_back(request);
+        add(p.whom);
       }
     }
     auto const replies =
-        co_await ask_each(whom, wire::method::checkpoint, std::move(requests), disk_timeout, terms);
+        co_await ask_each(whom, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
     for (std::string const& reply : replies) {
       auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
       for (auto const& f : written.files())

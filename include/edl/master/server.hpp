@@ -28,6 +28,7 @@
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
+#include "edl/wire/message.hpp"
 
 namespace edl::wire {
 class Cluster;  // edl/wire/edl.pb.h
@@ -215,13 +216,20 @@ class server {
   std::vector<keeper> keepers(bool one = false) const;
   bool shares_rows() const;
   std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
+  /// Asks each of them the same, about its own range.
   template <class Request>
   asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
                                                     Request request, std::chrono::milliseconds timeout,
-                                                    order_terms terms);
-  template <class Request>
+                                                    order_terms terms) {
+    std::vector<std::string> messages;
+    for (keeper const& k : whom) {
+      request.set_range(k.range);
+      messages.push_back(wire::pack(request));
+    }
+    return ask_each(std::move(whom), method, std::move(messages), timeout, terms);
+  }
   asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> whom, std::uint16_t method,
-                                                     std::vector<Request> requests,
+                                                     std::vector<std::string> messages,
                                                      std::chrono::milliseconds timeout, order_terms terms);
   wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;
   static std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
