@@ -20,6 +20,8 @@
 #include "edl/optim/adam.hpp"
 #include "edl/optim/schedule.hpp"
 
+namespace model_traits_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -208,3 +210,5 @@ TEST_CASE("a schedule is an object or a function") {
   CHECK(traits<schedule_is_a_function>::make_rule().learning_rate(9) == 1.0f);
   CHECK(traits<schedule_is_a_function>::make_rule().learning_rate(10) == 0.25f);
 }
+
+}  // namespace model_traits_test

@@ -9,6 +9,8 @@
 #include "cluster_job.hpp"
 #include "kubernetes/yaml.hpp"
 
+namespace controllers_test {
+
 using namespace cluster_job;
 
 namespace {
@@ -123,3 +125,5 @@ TEST_CASE("controllers of two namespaces have a lease each, and both act") {
   CHECK(job::eventually([&] { return it.holder("edl-controller-default") == "a"; }, 60s));
   CHECK(job::eventually([&] { return it.holder("edl-controller-edl-system") == "b"; }, 60s));
 }
+
+}  // namespace controllers_test

@@ -8,6 +8,8 @@
 #include "cluster_job.hpp"
 #include "kubernetes/yaml.hpp"
 
+namespace training_jobs_test {
+
 using namespace cluster_job;
 
 namespace {
@@ -177,3 +179,5 @@ TEST_CASE(
     CHECK(it.status(name).value("restarts", 0) == 0);
   }
 }
+
+}  // namespace training_jobs_test

@@ -9,6 +9,8 @@
 
 #include "controller/world.hpp"
 
+namespace reconcile_test {
+
 using namespace world;
 
 namespace {
@@ -446,3 +448,5 @@ TEST_CASE("a controller that is killed after any request is followed by one that
     MESSAGE(std::string(h.name) << ": " << steps - 1 << " requests");
   }
 }
+
+}  // namespace reconcile_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace printable_test {
+
 using edl::printable;
 
 TEST_CASE("text that may stand anywhere stays as it is") {
@@ -31,3 +33,5 @@ TEST_CASE("long texts are cut") {
   CHECK(printable("abcdef", 3) == "abc");
   CHECK(printable("ab\xc3\xbc", 3) == "ab?");
 }
+
+}  // namespace printable_test

@@ -9,6 +9,8 @@
 #include "edl/core/error.hpp"
 #include "master/master_with_servers.hpp"
 
+namespace coordinator_test {
+
 using namespace master_with_servers;
 
 TEST_CASE("tasks are leased when all servers have taken their state, and not before") {
@@ -306,3 +308,5 @@ TEST_CASE("progress") {
   CHECK(p.done.records_done == 4);
   CHECK(p.total_records == 40);
 }
+
+}  // namespace coordinator_test

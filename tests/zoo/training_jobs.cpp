@@ -8,6 +8,8 @@
 #include "explain.hpp"
 #include "zoo/tool.hpp"
 
+namespace training_jobs_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
@@ -155,3 +157,5 @@ TEST_CASE("explain says why it waits, and who changed its size") {
   explain_training_job(of.is, asleep);
   CHECK(has(asleep.now.at(0).text, "`edl resume j`"));
 }
+
+}  // namespace training_jobs_test
