@@ -59,9 +59,7 @@ string(FIND "${readme}" "```cpp\n${example}```" at)
 if(at EQUAL -1)
   message(FATAL_ERROR "README.md does not show examples/mnist/main.cpp as it is")
 endif()
-file(GLOB_RECURSE headers ${ROOT}/include/*.[hi]pp ${ROOT}/include/*.cu* ${ROOT}/tools/*.[hi]pp ${ROOT}/examples/*.hpp
-     ${ROOT}/tests/*.hpp)
-execute_process(COMMAND awk -f ${CMAKE_CURRENT_LIST_DIR}/sentences.awk ${documents} ${headers}
+execute_process(COMMAND awk -f ${CMAKE_CURRENT_LIST_DIR}/sentences.awk ${documents}
                 OUTPUT_VARIABLE long RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "sentences of more than 25 words:\n${long}")

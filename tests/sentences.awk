@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -f sentences.awk FILE...: no sentence of a page, or of a public docstring (`///`), has more than 25 words. Code and
-# the target of a link are one word, and so are names and numbers with punctuation inside; tables and fences are left out.
+# awk -f sentences.awk PAGE...: no sentence of a page has more than 25 words. Code and the target of a link are one word, and
+# so are names and numbers with punctuation inside; tables and fences are left out.
 function flush(    count, words, i, length_of_it, sentence) {
   gsub(/`[^`]*`/, "X", paragraph)
   gsub(/\]\([^)]*\)/, "]", paragraph)
@@ -31,12 +31,8 @@ function take(text, starts_item) {
   }
   paragraph = paragraph " " text
 }
-FNR == 1 { flush(); fenced = 0; page = FILENAME ~ /\.md$/ }
-page && /^ *```/ { flush(); fenced = !fenced; next }
-page && (fenced || /^ *$/ || /^[|#<>]/ || (/^    / && !item)) { flush(); next }
-page { take($0, $0 ~ /^ *([-*]|[0-9]+\.) /); next }
-!/^ *\/\/\/( |$)/ { flush(); next }
-{ sub(/^ *\/\/\/ ?/, "") }
-/^ *$/ || /^    / { flush(); next }
+FNR == 1 { flush(); fenced = 0 }
+/^ *```/ { flush(); fenced = !fenced; next }
+fenced || /^ *$/ || /^[|#<>]/ || (/^    / && !item) { flush(); next }
 { take($0, $0 ~ /^ *([-*]|[0-9]+\.) /) }
 END { flush(); exit failed }
