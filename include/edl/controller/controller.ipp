@@ -51,7 +51,14 @@ struct controller::implementation {
       queue_watchers;  ///< the thread of `discover` makes them
   std::vector<std::thread> threads;
 
+  /// Its destructor ends what has begun when a later thread cannot start.
   implementation(platform::kubernetes::access const& via, controller_options o, logger l)
+      : implementation(std::move(o), std::move(l), via) {
+    start(via);
+  }
+
+  /// Nothing runs yet.
+  implementation(controller_options o, logger l, platform::kubernetes::access const& via)
       : set(std::move(o)),
         log(std::move(l)),
         watching(via, {.agent = "edl-controller"}),
@@ -61,7 +68,9 @@ struct controller::implementation {
                      .agent = "edl-controller"}),
         state(set.planning, set.reconciling, set.space),
         queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}),
-        requests(asking, numbers, set.requests_per_s, set.burst, [this] { return leads(); }) {
+        requests(asking, numbers, set.requests_per_s, set.burst, [this] { return leads(); }) {}
+
+  void start(platform::kubernetes::access const& via) {
     describe();
     events.emplace(requests, numbers, log);
     election e(set.lease, set.lease_space, set.identity, set.times);
@@ -94,7 +103,7 @@ struct controller::implementation {
     for (std::thread& t : threads) t.join();
     queue_watchers.clear();
     events.reset();
-    election_->resign();
+    if (election_) election_->resign();
   }
 
   bool leads() const {
