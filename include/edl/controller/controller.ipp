@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "edl/controller/leader.hpp"
 #include "edl/controller/limited_requests.hpp"
 #include "edl/controller/work_queue.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/platform/kubernetes/watcher.hpp"
 
@@ -70,7 +72,7 @@ struct controller::implementation {
         queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}),
         requests(asking, numbers, set.requests_per_s, set.burst, [this] { return leads(); }) {}
 
-  void start(platform::kubernetes::access const& via) {
+  void start(platform::kubernetes::access const& via) try {
     describe();
     events.emplace(requests, numbers, log);
     election e(set.lease, set.lease_space, set.identity, set.times);
@@ -89,6 +91,11 @@ struct controller::implementation {
     threads.emplace_back([this] { discover(); });
     for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { reconcile_jobs(); });
     threads.emplace_back([this] { make_plans(); });
+  } catch (std::system_error const& e) {
+    throw error(
+        fmt::format("a thread cannot be started: {}; let the controller have more threads or memory, or "
+                    "less --workers than {}",
+                    e.code().message(), set.workers));
   }
 
   ~implementation() {
