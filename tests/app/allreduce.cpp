@@ -5,6 +5,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace allreduce_test {
+
 using namespace tiny;
 
 // How many steps are made is the schedule's: a worker that finds no other at a step makes it alone. A model
@@ -195,3 +197,5 @@ TEST_CASE("servers and copies do not go together, and it is said") {
   CHECK(has(j.log(), "AllreduceStrategy has no servers"));
   CHECK_FALSE(has(j.log(), "joined"));
 }
+
+}  // namespace allreduce_test

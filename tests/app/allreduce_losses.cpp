@@ -4,6 +4,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace allreduce_losses_test {
+
 using namespace tiny;
 
 TEST_CASE("a killed worker with a copy: the others go on as the processes that they are") {
@@ -189,3 +191,5 @@ TEST_CASE("the master killed in the last evaluation: the end is evaluated all th
   CHECK(has(j.log(), "this one takes its place"));
   CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
 }
+
+}  // namespace allreduce_losses_test

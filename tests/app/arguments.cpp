@@ -6,6 +6,8 @@
 
 #include "app/refusal.hpp"
 
+namespace arguments_test {
+
 using edl::app::parse;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("a misspelt metric is answered with those of the model, the nearest fi
               "--output=o"}) == "--by=los: the model's metrics are loss, accuracy, auc; did you mean loss?");
   CHECK(told({"evaluate", "--validation_data=v", "--checkpoint_dir_for_init=c"}) == "accepted");
 }
+
+}  // namespace arguments_test

@@ -11,6 +11,8 @@
 #include "edl/checkpoint/layout_digest.hpp"
 #include "edl/core/error.hpp"
 
+namespace audit_test {
+
 namespace {
 
 using edl::contribution;
@@ -118,3 +120,5 @@ TEST_CASE("`audit` on the command line: a table, and the exit code") {
   CHECK(none.wait() == 1);
   CHECK(has(none.log(), "there is no valid checkpoint in"));
 }
+
+}  // namespace audit_test

@@ -5,6 +5,8 @@
 #include "app/tiny_job.hpp"
 #include "edl/checkpoint/safetensors.hpp"
 
+namespace average_test {
+
 using namespace tiny;
 
 namespace {
@@ -121,3 +123,5 @@ TEST_CASE("a job that is killed has the same average, and one that begins to ave
             "weights"));
   CHECK(slurp(dir / "late/model.safetensors") != slurp(dir / "whole/model.safetensors"));
 }
+
+}  // namespace average_test

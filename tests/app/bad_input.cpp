@@ -11,6 +11,8 @@
 #include "edl/checkpoint/directory.hpp"
 #include "edl/data/recordio.hpp"
 
+namespace bad_input_test {
+
 using job::count, job::has, job::slurp, job::train;
 using namespace std::chrono_literals;
 
@@ -410,3 +412,5 @@ TEST_CASE("garbage sent to the master costs that connection only") {
   send_to(l.port, "");
   l.check_unharmed();
 }
+
+}  // namespace bad_input_test

@@ -4,6 +4,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace best_test {
+
 using namespace tiny;
 
 namespace {
@@ -87,3 +89,5 @@ TEST_CASE("a job in a fixed order evaluates every version, and ends at the one t
   CHECK(lists[0] == lists[1]);
   CHECK(models[0] == models[1]);
 }
+
+}  // namespace best_test

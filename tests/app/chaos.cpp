@@ -5,6 +5,8 @@
 #include "chaos/plan.hpp"
 #include "chaos/trial.hpp"
 
+namespace chaos_test {
+
 TEST_CASE("jobs to which something happens all the time lose and repeat nothing, and spare who was not hit") {
   struct drawn {
     bool allreduce;
@@ -74,3 +76,5 @@ TEST_CASE("a plan is drawn from its seed alone") {
   }
   CHECK_FALSE(same);
 }
+
+}  // namespace chaos_test

@@ -6,6 +6,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace cluster_test {
+
 using namespace tiny;
 
 TEST_CASE("2 servers and 2 workers train as well as one process does") {
@@ -169,3 +171,5 @@ TEST_CASE("a job is scaled while it runs: workers and servers come and go, nothi
   CHECK(gone == 1);
   CHECK(has(what, "no job '" + name + "'"));
 }
+
+}  // namespace cluster_test

@@ -4,6 +4,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace cluster_checkpoints_test {
+
 using namespace tiny;
 
 TEST_CASE("what any number of servers wrote, any number restores: predictions are the same bits") {
@@ -81,3 +83,5 @@ TEST_CASE("a job that was stopped goes on from its newest checkpoint, to the las
   check_account(log, 2);
   check_ledgers(dir / "checkpoints", 2, 2);
 }
+
+}  // namespace cluster_checkpoints_test

@@ -4,6 +4,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace cluster_ends_test {
+
 using namespace tiny;
 
 TEST_CASE("a worker that is told to leave hands back what it has leased and is replaced") {
@@ -83,3 +85,5 @@ TEST_CASE("nothing survives the command, whatever kills it") {
   CHECK(j.wait() == 128 + SIGKILL);
   CHECK(j.nothing_left(5s));
 }
+
+}  // namespace cluster_ends_test

@@ -4,6 +4,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace cluster_losses_test {
+
 using namespace tiny;
 
 TEST_CASE("a killed worker is replaced under the next id; the other stays, nothing is lost or doubled") {
@@ -166,3 +168,5 @@ TEST_CASE("workers that always fail end the job, with their reason") {
     }
   }
 }
+
+}  // namespace cluster_losses_test

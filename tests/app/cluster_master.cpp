@@ -5,6 +5,8 @@
 #include "app/kept_port.hpp"
 #include "app/tiny_job.hpp"
 
+namespace cluster_master_test {
+
 using namespace tiny;
 
 TEST_CASE("members outlast a master that is away, whatever becomes of its journal, and nothing is lost") {
@@ -100,3 +102,5 @@ TEST_CASE("a master that is killed again and again ends the job") {
   CHECK(j.nothing_left(5s));
   CHECK(has(j.log(), "the master was killed by signal 9, for the 6th time within a minute"));
 }
+
+}  // namespace cluster_master_test

@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace environment_test {
+
 using namespace edl::app;
 
 TEST_CASE("MASTER_ADDR is one address or several") {
@@ -23,3 +25,5 @@ TEST_CASE("a process can say how it was started, and no two are the same") {
   CHECK(own_command().at(0).find("test-app") != std::string::npos);
   CHECK(draw_incarnation() != draw_incarnation());
 }
+
+}  // namespace environment_test

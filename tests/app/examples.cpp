@@ -8,6 +8,8 @@
 #include "app/job.hpp"
 #include "edl/device/cpu/options.hpp"
 
+namespace examples_test {
+
 using job::has, job::slurp;
 using namespace std::chrono_literals;
 
@@ -218,3 +220,5 @@ TEST_CASE("the census example is as good on the published data as wide and deep 
   }
 }
 #endif
+
+}  // namespace examples_test

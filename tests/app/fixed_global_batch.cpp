@@ -4,6 +4,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace fixed_global_batch_test {
+
 using namespace tiny;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("a fixed global batch of a model of several buckets, in half the bytes
   CHECK(model.size() > 2'000'000 * sizeof(float));
   CHECK(slurp(dir / "killed/model.safetensors") == model);
 }
+
+}  // namespace fixed_global_batch_test

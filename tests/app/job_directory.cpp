@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+namespace job_directory_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,3 +97,5 @@ TEST_CASE("a base that cannot stand in an address, or that others could empty, i
   REQUIRE(::chmod(open.c_str(), 01777) == 0);
   CHECK(edl::app::job_directory().path().starts_with(open));
 }
+
+}  // namespace job_directory_test

@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+namespace job_report_test {
+
 using namespace edl;
 using nlohmann::json;
 using std::chrono::milliseconds;
@@ -86,3 +88,5 @@ TEST_CASE("a report has the last evaluation, and the last report says that it is
   CHECK(last["evaluation"] == json{{"version", 96}, {"metrics", {{"accuracy", 0.975}, {"loss", nullptr}}}});
   CHECK(last["over"] == true);
 }
+
+}  // namespace job_report_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace master_absence_test {
+
 using edl::app::master_absence;
 using std::chrono::seconds;
 
@@ -37,3 +39,5 @@ TEST_CASE("a master that answers in time is nothing to speak of, and one that co
   CHECK(a.answered(start + seconds(110)).empty());
   CHECK_FALSE(a.over(start + seconds(500)));
 }
+
+}  // namespace master_absence_test

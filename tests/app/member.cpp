@@ -8,6 +8,8 @@
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 
+namespace member_test {
+
 using edl::app::member;
 
 namespace {
@@ -55,3 +57,5 @@ TEST_CASE("a process that comes when the job is over has nothing to do, and one 
     CHECK_FALSE(self.finished());
   }
 }
+
+}  // namespace member_test

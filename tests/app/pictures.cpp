@@ -7,6 +7,8 @@
 
 #include "app/job.hpp"
 
+namespace pictures_test {
+
 using job::has, job::slurp;
 using namespace std::chrono_literals;
 
@@ -133,3 +135,5 @@ TEST_CASE("a damaged picture ends the job with its name, or is left out") {
   CHECK(has(d.run("edl data inspect flowers --verify 2>&1 || true"), "rose/1.png: a PNG file is damaged"));
 }
 #endif
+
+}  // namespace pictures_test

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace signals_test {
+
 TEST_CASE("a signal is an event, once") {
   edl::app::signals const s{SIGUSR1, SIGUSR2};
   CHECK_FALSE(s.wait(std::chrono::milliseconds(0)));
@@ -29,3 +31,5 @@ TEST_CASE("signals that are given back end a process, as if nobody had taken the
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGUSR1);
 }
+
+}  // namespace signals_test

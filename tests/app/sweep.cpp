@@ -6,6 +6,8 @@
 #include "app/job.hpp"
 #include "edl/app/sweep_plan.hpp"
 
+namespace sweep_test {
+
 using job::has;
 using lines = std::vector<std::string>;
 
@@ -93,3 +95,5 @@ TEST_CASE("a trial that fails is told with its log, and a sweep that cannot be i
   CHECK(has(both.log(), "--set rate=0.3: the sweep searches rate; give one of the two"));
   CHECK_FALSE(std::filesystem::exists(dir / "r"));  // before any run
 }
+
+}  // namespace sweep_test

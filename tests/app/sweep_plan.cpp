@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace sweep_plan_test {
+
 using namespace edl;
 using namespace edl::app;
 
@@ -186,3 +188,5 @@ TEST_CASE("the best is one of the longest runs, and the table begins with it") {
         R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": 1, "value": 1, "attempt": 10001}]})"})
     CHECK_THROWS_WITH_AS(list_from_json(text, "list"), doctest::Contains("list"), error);
 }
+
+}  // namespace sweep_plan_test

@@ -5,6 +5,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace tables_test {
+
 using namespace tiny;
 
 namespace {
@@ -186,3 +188,5 @@ TEST_CASE("rows that are lost with their only worker are those of the last check
   job::run audit({"audit", dir / "c"});
   CHECK(audit.wait() == 0);
 }
+
+}  // namespace tables_test

@@ -5,6 +5,8 @@
 #include "app/tiny_job.hpp"
 #include "cli/pseudo_terminal.hpp"
 
+namespace terminal_test {
+
 using namespace tiny;
 using terminal::pseudo_terminal;
 
@@ -221,3 +223,5 @@ TEST_CASE("a second Ctrl-C ends everything at once") {
     CHECK_FALSE(edl::checkpoint::newest_valid(dir / "c").has_value());
   }
 }
+
+}  // namespace terminal_test

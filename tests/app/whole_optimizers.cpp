@@ -4,6 +4,8 @@
 
 #include "app/tiny_job.hpp"
 
+namespace whole_optimizers_test {
+
 using namespace tiny;
 
 namespace {
@@ -63,3 +65,5 @@ TEST_CASE("a job with whole variables goes on with another number of servers") {
     CHECK(more.model == run(by, dir / "whole", train()).model);
   }
 }
+
+}  // namespace whole_optimizers_test

@@ -17,6 +17,8 @@
 #include "edl/nn/metrics.hpp"
 #include "edl/optim/lion.hpp"
 
+namespace class_list_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("a network learns the labels of places, and what has none is left out 
   for (std::size_t i = 2; i < values.size(); ++i) counted += values[i].second;
   CHECK(counted == totals[1]);
 }
+
+}  // namespace class_list_test

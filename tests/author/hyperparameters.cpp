@@ -21,6 +21,8 @@
 #include "edl/optim/adam.hpp"
 #include "edl/optim/optimizers.hpp"
 
+namespace hyperparameters_test {
+
 namespace {
 
 namespace nn = edl::nn;
@@ -334,3 +336,5 @@ TEST_CASE("values out of range are refused by the name of the member, before any
   CHECK(refusal(set_heads{}, [](auto& h) { h.of_head = -1; }) ==
         "--set: the weight of a head is -1: expected at least 0");
 }
+
+}  // namespace hyperparameters_test

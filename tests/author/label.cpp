@@ -11,6 +11,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace label_test {
+
 TEST_CASE("a class is an integer of any type, and 0 until it is set") {
   edl::detail::class_label label;
   CHECK(std::int64_t(label) == 0);
@@ -49,3 +51,5 @@ TEST_CASE("another number of labels is an error of the record, and nothing is wr
   CHECK_THROWS_AS(label = std::vector<float>(4), edl::data_error);
   CHECK(memory == std::array<float, 3>{7, 7, 7});
 }
+
+}  // namespace label_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/author/model_members.hpp, edl/author/model_network.hpp, edl/author/model_sentences.hpp,
-// edl/author/model_spelling.hpp. What a compiler says of a wrong model is seen by tests/rejects.
+// Covers also edl/author/model_members.hpp, edl/author/model_network.hpp, edl/author/model_sentences.hpp.
+// What a compiler says of a wrong model is seen by tests/rejects.
 #include "edl/author/model_traits.hpp"
 
 #include <doctest/doctest.h>
@@ -19,6 +19,8 @@
 #include "edl/nn/metrics.hpp"
 #include "edl/optim/adam.hpp"
 #include "edl/optim/schedule.hpp"
+
+namespace model_traits_test {
 
 namespace nn = edl::nn;
 
@@ -81,25 +83,6 @@ struct schedule_is_a_function {
   static void feed(edl::example const&, edl::sample<schedule_is_a_function>&, edl::mode) {}
 };
 
-/// Names that others misspell members as are its helpers'.
-struct has_helpers {
-  static constexpr float learning_rate = 0.1f, lr = 0.2f;
-  static constexpr auto network = some_network;
-  static constexpr edl::nn::softmax_cross_entropy loss{};
-  static constexpr edl::sgd optimizer{.learning_rate = learning_rate};
-  static int init() { return 0; }
-  static float predict(float x) { return x; }
-  static void feed(edl::example const&, edl::sample<has_helpers>&, edl::mode) {}
-};
-
-struct scheduled_by_helper {
-  static constexpr double learning_rate = 0.1;
-  static constexpr auto network = some_network;
-  static constexpr edl::nn::softmax_cross_entropy loss{};
-  static float schedule(std::uint64_t) { return float(learning_rate); }
-  static void feed(edl::example const&, edl::sample<scheduled_by_helper>&, edl::mode) {}
-};
-
 // A user's own metric and loss, as plain as they can be.
 struct count_samples {
   static constexpr char const* name = "samples";
@@ -142,21 +125,17 @@ static_assert(std::same_as<traits<own_parts>::loss_type, own_loss>);
 
 static_assert(edl::is_whole<smallest> && edl::is_whole<regression> && edl::is_whole<everything>);
 static_assert(edl::is_whole<schedule_is_a_function> && edl::is_whole<own_parts>);
-static_assert(edl::is_whole<has_helpers> && edl::is_whole<scheduled_by_helper>);
 
 // Members are found by name, whatever they are; what they are is another question.
 struct wrong {
   nn::softmax_cross_entropy loss{};
   static constexpr int optimizer = 0;
-  static constexpr edl::adam optimiser{};
   using metric = edl::metrics<edl::accuracy>;
   void feed(edl::example const&, edl::sample<smallest>&, edl::mode) {}
 };
 static_assert(edl::detail::has_loss<wrong> && !edl::detail::some_loss<wrong>);
 static_assert(edl::detail::has_optimizer<wrong> && !edl::detail::some_optimizer<wrong>);
-static_assert(edl::detail::misspells_optimizer<wrong> && edl::detail::misspells_metrics<wrong>);
 static_assert(edl::detail::has_rates<rated_alike> && !edl::detail::has_rates<wrong>);
-static_assert(!edl::detail::misspells_optimizer<everything> && !edl::detail::misspells_metrics<everything>);
 static_assert(edl::detail::has_feed<wrong> && !edl::detail::has_metrics<wrong>);
 
 struct pictures {
@@ -231,3 +210,5 @@ TEST_CASE("a schedule is an object or a function") {
   CHECK(traits<schedule_is_a_function>::make_rule().learning_rate(9) == 1.0f);
   CHECK(traits<schedule_is_a_function>::make_rule().learning_rate(10) == 0.25f);
 }
+
+}  // namespace model_traits_test

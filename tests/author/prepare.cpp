@@ -7,6 +7,8 @@
 #include "edl/core/error.hpp"
 #include "edl/data/source.hpp"
 
+namespace prepare_test {
+
 using job::has, job::train;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("the first records, fewer of them, and without those that are damaged"
   CHECK(edl::author::prepared_records(224 * 224 * 3) == 445);
   CHECK(edl::author::prepared_records(1'000'000'000) == 1);
 }
+
+}  // namespace prepare_test

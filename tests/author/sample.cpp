@@ -20,6 +20,8 @@
 #include "edl/nn/losses.hpp"
 #include "edl/nn/metrics.hpp"
 
+namespace sample_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -332,3 +334,5 @@ TEST_CASE("samples train by their weights, and metrics but the loss count them a
   CHECK(totals[0] != doctest::Approx(alike[0]));
   CHECK(std::vector(totals.begin() + 1, totals.end()) == std::vector(alike.begin() + 1, alike.end()));
 }
+
+}  // namespace sample_test

@@ -13,6 +13,8 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/input_file.hpp"
 
+namespace checkpoint_test {
+
 using namespace edl::checkpoint;
 
 TEST_CASE("four servers' files are read as one, three, four or seven ranges, bit for bit") {
@@ -374,3 +376,5 @@ TEST_CASE("a disk that is really full") {
   CHECK(newest_valid(dir.path) == last);
   CHECK_NOTHROW(state.write(dir.path, 1000, 1));
 }
+
+}  // namespace checkpoint_test

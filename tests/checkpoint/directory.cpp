@@ -13,6 +13,8 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/input_file.hpp"
 
+namespace directory_test {
+
 using namespace edl::checkpoint;
 
 namespace {
@@ -173,3 +175,5 @@ TEST_CASE("nothing valid, nothing removed") {
   prune(dir.path, 1);
   CHECK(entries(dir.path).size() == 2);
 }
+
+}  // namespace directory_test

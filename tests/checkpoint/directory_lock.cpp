@@ -14,6 +14,8 @@
 
 #include "wire/scratch.hpp"
 
+namespace directory_lock_test {
+
 using namespace edl::checkpoint;
 using namespace std::chrono_literals;
 
@@ -204,3 +206,5 @@ TEST_CASE("a text that is none is nobody's, and an end takes back its own text o
                  }),
                  ".edl-lock"));
 }
+
+}  // namespace directory_lock_test

@@ -13,6 +13,8 @@
 #include "edl/core/durable_file.hpp"
 #include "wire/scratch.hpp"
 
+namespace float_tensor_test {
+
 using namespace edl::checkpoint;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("a shape that does not fit half-precision bytes is refused by name") {
   CHECK(contains(refused(R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,3]}})", std::string(3, 'x')),
                  "has 3 bytes, its shape and BF16 need 4"));
 }
+
+}  // namespace float_tensor_test

@@ -5,6 +5,8 @@
 
 #include "wire/scratch.hpp"
 
+namespace layout_digest_test {
+
 using edl::checkpoint::layout_digest;
 
 TEST_CASE("a digest changes with names, extents, order and what is trained") {
@@ -32,3 +34,5 @@ TEST_CASE("a digest is the same for ever: files carry it") {
   // FNV-1a of sixteen zero bytes, computed apart.
   CHECK(layout_digest({}) == 0x88201FB960FF6465u);
 }
+
+}  // namespace layout_digest_test

@@ -5,6 +5,8 @@
 
 #include "wire/scratch.hpp"
 
+namespace manifest_test {
+
 using namespace edl::checkpoint;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("what is no manifest says so in one line") {
   scratch const dir;
   CHECK(contains(complaint([&] { read_manifest(dir.path); }), "manifest.json"));
 }
+
+}  // namespace manifest_test

@@ -13,6 +13,8 @@
 #include "edl/optim/rule.hpp"
 #include "wire/scratch.hpp"
 
+namespace model_file_test {
+
 using namespace edl::checkpoint;
 
 TEST_CASE("a model survives its file") {
@@ -102,3 +104,5 @@ TEST_CASE("the rows of tables are exported beside the variables, and read some a
   layout.tables[0].name = "verbs";
   CHECK(contains(complaint(import), "lacks table 'verbs' of the model"));
 }
+
+}  // namespace model_file_test

@@ -13,6 +13,8 @@
 #include "edl/optim/sgd.hpp"
 #include "wire/scratch.hpp"
 
+namespace model_reader_test {
+
 using namespace edl::checkpoint;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("variables of others' files may be in half precision, and not in anoth
   CHECK(m.read("b").values == std::vector<float>{0.0078125f, -2});
   CHECK_THROWS_WITH_AS(m.read("c"), doctest::Contains("tensor 'c'"), edl::error);
 }
+
+}  // namespace model_reader_test

@@ -15,6 +15,8 @@
 #include "edl/core/durable_file.hpp"
 #include "wire/scratch.hpp"
 
+namespace other_model_test {
+
 using namespace edl::checkpoint;
 using edl::weight_name, edl::weight_order;
 using texts = std::vector<std::string>;
@@ -239,3 +241,5 @@ TEST_CASE("a checkpoint whose layout is none is refused, however large it claims
     CHECK(contains(complaint([&] { other_model{path}; }), path));
   }
 }
+
+}  // namespace other_model_test

@@ -15,6 +15,8 @@
 #include "edl/optim/rule.hpp"
 #include "wire/scratch.hpp"
 
+namespace rows_test {
+
 using namespace edl::checkpoint;
 using edl::sparse::table;
 using edl::sparse::table_cut;
@@ -285,3 +287,5 @@ TEST_CASE("changes that are missing, cut off or of another job are told by name,
   std::filesystem::remove(path + "/" + first[1].name);
   refused(first[1].name.c_str());
 }
+
+}  // namespace rows_test

@@ -10,6 +10,8 @@
 
 #include "wire/scratch.hpp"
 
+namespace safetensors_test {
+
 using namespace edl::checkpoint;
 
 namespace {
@@ -198,3 +200,5 @@ TEST_CASE("bytes drawn at random do no harm") {
   CHECK(refused > 1500);
   CHECK(refused < 3000);
 }
+
+}  // namespace safetensors_test

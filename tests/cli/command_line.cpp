@@ -5,6 +5,8 @@
 
 #include "cli/refusal.hpp"
 
+namespace command_line_test {
+
 using namespace edl::cli;
 
 namespace {
@@ -84,3 +86,5 @@ TEST_CASE("help is asked for before the arguments of others") {
   CHECK(asks_for_help({"-h"}));
   CHECK_FALSE(asks_for_help({"x", "--", "--help"}));
 }
+
+}  // namespace command_line_test

@@ -5,6 +5,8 @@
 
 #include "cli/refusal.hpp"
 
+namespace flag_test {
+
 using namespace edl::cli;
 using enum flag::kind;
 
@@ -74,3 +76,5 @@ TEST_CASE("a list is split without blanks and without empty parts") {
   CHECK(split(" a, b ,,c,", ',') == words{"a", "b", "c"});
   CHECK(split("", ',').empty());
 }
+
+}  // namespace flag_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace nearest_test {
+
 using edl::cli::nearest;
 
 TEST_CASE("a misspelt name is answered with the one that it is nearest to, and a strange one with none") {
@@ -15,3 +17,5 @@ TEST_CASE("a misspelt name is answered with the one that it is nearest to, and a
   CHECK(nearest("", known).empty());
   CHECK(nearest("seed", {}).empty());
 }
+
+}  // namespace nearest_test

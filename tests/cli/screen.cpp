@@ -9,6 +9,8 @@
 
 #include "cli/pseudo_terminal.hpp"
 
+namespace screen_test {
+
 using edl::cli::screen, edl::cli::status_line;
 
 namespace {
@@ -122,3 +124,5 @@ TEST_CASE("lines of several threads are whole") {
   terminal::emulator const seen = at.screen();
   for (std::string const& line : seen.erased()) CHECK(line.size() == 30);
 }
+
+}  // namespace screen_test

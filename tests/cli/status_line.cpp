@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace status_line_test {
+
 using namespace edl::cli;
 
 namespace {
@@ -43,3 +45,5 @@ TEST_CASE("a status line goes through a pipe, and no other line is taken for one
                             "1text"})
     CHECK_FALSE(decode(other));
 }
+
+}  // namespace status_line_test

@@ -9,6 +9,8 @@
 #include "cluster_job.hpp"
 #include "kubernetes/yaml.hpp"
 
+namespace controllers_test {
+
 using namespace cluster_job;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("a controller whose later threads cannot start says so, and ends those
   CHECK(job::has(starved.log(), "a thread cannot be started: "));
 }
 #endif
+
+}  // namespace controllers_test

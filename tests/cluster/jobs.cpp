@@ -5,6 +5,8 @@
 
 #include "cluster_job.hpp"
 
+namespace jobs_test {
+
 using namespace cluster_job;
 
 namespace {
@@ -267,3 +269,5 @@ TEST_CASE("the end of the master's pod is the end of the job's") {
   it.cluster.remove("/api/v1/namespaces/default/pods/elasticdl-j-master");
   CHECK(it.cluster.wait([&] { return it.pods().empty(); }, 60s));
 }
+
+}  // namespace jobs_test

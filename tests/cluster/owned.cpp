@@ -11,6 +11,8 @@
 #include "cluster_job.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 
+namespace owned_test {
+
 using namespace cluster_job;
 namespace k8s = edl::platform::kubernetes;
 
@@ -296,3 +298,5 @@ TEST_CASE("workers that are named leave first, and programs are told how the job
   report = json::parse(annotations().value("elasticdl/report", "{}"));
   CHECK(report["records"] == report["total_records"]);  // its last word
 }
+
+}  // namespace owned_test

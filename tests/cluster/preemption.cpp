@@ -2,6 +2,8 @@
 // Tutorial "cloud", step by step: priorities, preemption by a deployment, and growing back.
 #include "cluster_job.hpp"
 
+namespace preemption_test {
+
 using namespace cluster_job;
 
 namespace {
@@ -84,3 +86,5 @@ TEST_CASE(
   CHECK(it.cluster.wait([&] { return running_workers(it) == 4; }, 60s));
   it.check_exact(12);
 }
+
+}  // namespace preemption_test

@@ -11,6 +11,8 @@
 #include "controller/kueue_double.hpp"
 #include "kubernetes/yaml.hpp"
 
+namespace queued_jobs_test {
+
 using namespace cluster_job;
 namespace kd = edl::controller::kueue_double;
 
@@ -202,3 +204,5 @@ TEST_CASE(
   INFO(log);
   CHECK(job::has(log, each + " records in the data set, " + each + " counted once"));
 }
+
+}  // namespace queued_jobs_test

@@ -10,6 +10,8 @@
 #include "cluster_job.hpp"
 #include "kubernetes/yaml.hpp"
 
+namespace training_jobs_test {
+
 using namespace cluster_job;
 
 namespace {
@@ -206,3 +208,5 @@ TEST_CASE(
     CHECK(it.status(name).value("restarts", 0) == 0);
   }
 }
+
+}  // namespace training_jobs_test

@@ -3,6 +3,8 @@
 #include "cluster_job.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 
+namespace waits_test {
+
 using namespace cluster_job;
 namespace k8s = edl::platform::kubernetes;
 
@@ -45,3 +47,5 @@ TEST_CASE("what a job waits for stands on the master's pod, and goes when the wa
     node.stop();
   }
 }
+
+}  // namespace waits_test

@@ -20,6 +20,8 @@
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/random.hpp"
 
+namespace group_test {
+
 namespace {
 
 using edl::collective::broken;
@@ -436,3 +438,5 @@ TEST_CASE("who watches hears of a loss without an operation, also behind what wa
   sockets[1][0] = {};
   CHECK_THROWS_AS(waits.watch(), broken);
 }
+
+}  // namespace group_test

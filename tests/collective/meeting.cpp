@@ -8,6 +8,8 @@
 
 #include "edl/net/listener.hpp"
 
+namespace meeting_test {
+
 namespace {
 
 using edl::collective::broken;
@@ -90,3 +92,5 @@ TEST_CASE("what is opened for nothing that is known here is closed, and does no 
   members[0]->here.form(8, 0, all, 10s)->barrier();
   other.join();
 }
+
+}  // namespace meeting_test

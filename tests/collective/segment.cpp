@@ -13,6 +13,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace segment_test {
+
 namespace {
 
 using edl::collective::segment;
@@ -135,3 +137,5 @@ TEST_CASE("descriptors are passed over a socket; others than those of a segment 
   CHECK_THROWS_AS(edl::collective::receive_descriptors(here.get(), some), edl::error);
   CHECK_THROWS_AS(edl::collective::send_descriptors(here.get(), some), edl::error);
 }
+
+}  // namespace segment_test

@@ -7,6 +7,8 @@
 
 #include "controller/settled_plans.hpp"
 
+namespace autoscaler_test {
+
 using namespace settled_plans;
 
 TEST_CASE(
@@ -416,3 +418,5 @@ TEST_CASE("two jobs of one name in two namespaces are two jobs") {
   CHECK(plan_of(p, "uid-1").leaving.size() == 3);
   CHECK(plan_of(p, "uid-2").leaving.empty());
 }
+
+}  // namespace autoscaler_test

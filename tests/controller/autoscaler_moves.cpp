@@ -6,6 +6,8 @@
 #include "controller/settled_plans.hpp"
 #include "edl/controller/autoscaler.hpp"
 
+namespace autoscaler_moves_test {
+
 using namespace settled_plans;
 
 TEST_CASE("workers are put together, unless that is not wanted") {
@@ -102,3 +104,5 @@ TEST_CASE("nobody is moved where the new worker has no room beside the old one")
   v.nodes[0] = machine("m", 2);
   CHECK(changes(v, make_plan(v, {.max_load = 0.9, .move = true})) == "");  // nor in the headroom
 }
+
+}  // namespace autoscaler_moves_test

@@ -5,6 +5,8 @@
 #include "controller/settled_plans.hpp"
 #include "edl/controller/autoscaler.hpp"
 
+namespace autoscaler_rest_test {
+
 using namespace settled_plans;
 
 TEST_CASE("no thrash: noise of 5 % in the speeds resizes nobody, in hundreds of plans") {
@@ -168,3 +170,5 @@ TEST_CASE(
     }
   }
 }
+
+}  // namespace autoscaler_rest_test

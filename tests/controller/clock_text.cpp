@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace clock_text_test {
+
 using namespace edl::controller;
 
 TEST_CASE("times are read as they are written") {
@@ -18,3 +20,5 @@ TEST_CASE("times are read as they are written") {
   CHECK(stamp_of(-1) == "1970-01-01T00:00:00Z");
   CHECK(stamp_of(1e300).size() == 20);
 }
+
+}  // namespace clock_text_test

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace cluster_reading_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 
@@ -73,3 +75,5 @@ TEST_CASE("only a pod that lacks room wants some") {
   CHECK_FALSE(wants(nullptr, {{"schedulingGates", {{{"name", "g"}}}}}));
   CHECK_FALSE(wants(nullptr, {{"nodeName", "n"}}));
 }
+
+}  // namespace cluster_reading_test

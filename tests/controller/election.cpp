@@ -8,6 +8,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace election_test {
+
 using namespace edl::controller;
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -98,3 +100,5 @@ TEST_CASE("times that could let two lead are refused") {
   CHECK_THROWS_AS(election("n", "s", "a", {.duration = 10s, .renew_deadline = 10s}), edl::usage_error);
   CHECK_THROWS_AS(election("n", "s", "a", {.renew_deadline = 2s, .retry = 2s}), edl::usage_error);
 }
+
+}  // namespace election_test

@@ -5,6 +5,8 @@
 
 #include <latch>
 
+namespace event_sender_test {
+
 using namespace edl::controller;
 
 namespace {
@@ -55,3 +57,5 @@ TEST_CASE("events that wait for a slow server are bounded, and the rest is count
   CHECK(server.reasons.front() == "First");
   CHECK(server.reasons.size() < 1'006);  // what waits at the end is dropped, not waited for
 }
+
+}  // namespace event_sender_test

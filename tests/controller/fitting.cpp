@@ -5,6 +5,8 @@
 
 #include "history.hpp"
 
+namespace fitting_test {
+
 using namespace history;
 
 TEST_CASE("allows: taints, selectors and required affinity as the scheduler reads them") {
@@ -77,3 +79,5 @@ TEST_CASE("room: what pods hold is gone, what leaving ones hold is soon there, a
   CHECK(f.how_many(f.shape(one_core), 0, 9) == 1);
   CHECK(f.dominant_share(f.shape(card)) == 1);
 }
+
+}  // namespace fitting_test

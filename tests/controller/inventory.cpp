@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+namespace inventory_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 using weight = inventory_change::weight;
@@ -240,3 +242,5 @@ TEST_CASE("a pod whose labels change is another one to a plan") {
   other["metadata"]["labels"] = {{"app", "web"}};
   CHECK(i.put(object_kind::pod, other).plan == weight::hard);
 }
+
+}  // namespace inventory_test

@@ -8,6 +8,8 @@
 
 #include "controller/kueue_job.hpp"
 
+namespace kueue_test {
+
 using namespace edl::controller;
 using namespace edl::controller::kueue;
 using namespace edl::controller::kueue_double;
@@ -479,3 +481,5 @@ TEST_CASE("a Workload that is admitted to nothing starts no pod") {
   CHECK_FALSE(x.last.may_start);
   CHECK(x.pods() == 0);
 }
+
+}  // namespace kueue_test

@@ -6,6 +6,8 @@
 
 #include "controller/kueue_world.hpp"
 
+namespace kueue_control_test {
+
 using namespace kueue_world;
 
 namespace {
@@ -226,3 +228,5 @@ TEST_CASE("the controller is killed after any request of any change, and the nex
     }
   }
 }
+
+}  // namespace kueue_control_test

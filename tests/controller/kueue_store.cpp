@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace kueue_store_test {
+
 using namespace edl::controller::kueue;
 using nlohmann::json;
 
@@ -80,3 +82,5 @@ TEST_CASE("nothing is complete before it is known whether Kueue is there") {
   CHECK(s.complete());
   CHECK(s.served());
 }
+
+}  // namespace kueue_store_test

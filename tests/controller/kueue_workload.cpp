@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace kueue_workload_test {
+
 using namespace edl::controller;
 using namespace edl::controller::kueue;
 using nlohmann::json;
@@ -132,3 +134,5 @@ TEST_CASE("covers: a server may add, and drop what is empty, and nothing else") 
   CHECK_FALSE(covers(R"({"a": [2]})"_json, R"({"a": [1]})"_json));
   CHECK_FALSE(covers(json(), R"({"a": 1})"_json));
 }
+
+}  // namespace kueue_workload_test

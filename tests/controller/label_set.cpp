@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace label_set_test {
+
 using namespace edl::controller;
 
 TEST_CASE("a label set finds what was set last, by key") {
@@ -33,3 +35,5 @@ TEST_CASE("sets of one pool share equal texts, and the pool forgets what nobody 
   pool.tidy();
   CHECK(pool.size() == 0);
 }
+
+}  // namespace label_set_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace metrics_test {
+
 using namespace edl::controller;
 
 TEST_CASE("metrics are told as Prometheus reads them") {
@@ -24,3 +26,5 @@ TEST_CASE("metrics are told as Prometheus reads them") {
         "2\nedl_c_seconds_bucket{le=\"+Inf\"} 3\n"
         "edl_c_seconds_sum 5.6\nedl_c_seconds_count 3\n");
 }
+
+}  // namespace metrics_test

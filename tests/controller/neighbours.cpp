@@ -5,6 +5,8 @@
 
 #include "history.hpp"
 
+namespace neighbours_test {
+
 using namespace history;
 
 TEST_CASE("anti-affinity holds in both directions, within a domain, and between pods of one kind") {
@@ -96,3 +98,5 @@ TEST_CASE("workers that need each other grow in one zone, though there is more r
   CHECK(zones.size() == 1);
   CHECK(changes(v, make_plan(v)) == "");
 }
+
+}  // namespace neighbours_test

@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace object_reader_test {
+
 using edl::controller::object_reader;
 using nlohmann::json;
 
@@ -49,3 +51,5 @@ TEST_CASE("an error shows no control character of what it quotes") {
   CHECK_THROWS_WITH(r.take("zero", text), "x: zero holds a zero byte: leave it out");
   CHECK_THROWS_WITH(r.take("t", text, 3), "x: t has 4 bytes: expected a text of at most 3");
 }
+
+}  // namespace object_reader_test

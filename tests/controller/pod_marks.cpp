@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace pod_marks_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 
@@ -22,3 +24,5 @@ TEST_CASE("a pod bears the marks of those selectors that select it, and equal po
   CHECK(marks.marked(plain, "other", {{"app", "web"}}).same(plain));
   CHECK(marks.marked(plain, "team", {{"app", "db"}}).same(plain));
 }
+
+}  // namespace pod_marks_test

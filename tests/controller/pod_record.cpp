@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace pod_record_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 
@@ -112,3 +114,5 @@ TEST_CASE("a pod whose program is over keeps its room while another container ru
   p["status"]["phase"] = "Succeeded";
   CHECK_FALSE(read_record(p).outlived);
 }
+
+}  // namespace pod_record_test

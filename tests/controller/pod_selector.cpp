@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace pod_selector_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 
@@ -67,3 +69,5 @@ TEST_CASE("the lines of a pod's affinities are read, and what is none is left ou
   CHECK(read_separations(spec, "podAffinity", "team").empty());
   CHECK(read_separations(R"({"affinity": "none"})"_json, "podAntiAffinity", "team").empty());
 }
+
+}  // namespace pod_selector_test

@@ -7,6 +7,8 @@
 
 #include "controller/world.hpp"
 
+namespace podgroup_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 
@@ -123,3 +125,5 @@ TEST_CASE(
   CHECK(most == 3);
   CHECK(count == 1);
 }
+
+}  // namespace podgroup_test

@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace policy_test {
+
 using namespace edl::controller;
 
 TEST_CASE("policies by name") {
@@ -51,3 +53,5 @@ TEST_CASE("max-min shares of a divisible cluster") {
   CHECK(a.fair == doctest::Approx(4));
   CHECK(c.fair == doctest::Approx(2));
 }
+
+}  // namespace policy_test

@@ -11,6 +11,8 @@
 #include "edl/app/arguments.hpp"
 #include "edl/controller/job_objects.hpp"
 
+namespace reconcile_test {
+
 using namespace world;
 
 namespace {
@@ -543,3 +545,5 @@ TEST_CASE("an Event's text is cut between characters") {
   CHECK_NOTHROW(event.dump());
   CHECK_NOTHROW(event_of(j, {true, "Bad", "\xff"}, 0, "1").dump());
 }
+
+}  // namespace reconcile_test

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace speed_curve_test {
+
 using edl::controller::speed_curve;
 
 TEST_CASE(
@@ -46,3 +48,5 @@ TEST_CASE("useful: where more was measured to add nothing") {
   CHECK(speed_curve({{1, 10}, {4, 40}, {5, 35}}).useful(9) == 9);  // 5 may only be a bad size
   CHECK(speed_curve({{1, 10}, {2, 20}, {4, 20}}).useful(3) == 3);  // 3 was never tried, 4 is out of reach
 }
+
+}  // namespace speed_curve_test

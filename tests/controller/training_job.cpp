@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace training_job_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 
@@ -147,3 +149,5 @@ TEST_CASE("a thousand jobs fit in some 10 MB") {
             read.spec.worker.capacity() <
         10'000);
 }
+
+}  // namespace training_job_test

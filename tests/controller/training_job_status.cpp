@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace training_job_status_test {
+
 using namespace edl::controller;
 using nlohmann::json;
 
@@ -103,3 +105,5 @@ TEST_CASE("a status that no controller writes is refused with its field") {
                     "team/mnist: status.conditions[1].type stands there twice");
   CHECK_THROWS_AS(read_status(json::array(), "team/mnist"), edl::error);
 }
+
+}  // namespace training_job_status_test

@@ -5,6 +5,8 @@
 
 #include "edl/controller/rate_limit.hpp"
 
+namespace work_queue_test {
+
 using namespace edl::controller;
 using namespace std::chrono_literals;
 
@@ -89,3 +91,5 @@ TEST_CASE("requests are as many a second as allowed, and some more after a rest"
   CHECK(r.reserve(start) == 200ms);
   CHECK(r.reserve(start + 10s) == 0ms);
 }
+
+}  // namespace work_queue_test

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+namespace bfloat16_test {
+
 TEST_CASE("numbers round to the nearest bfloat16, ties to even") {
   CHECK(edl::from_bfloat16(edl::to_bfloat16(1.0f)) == 1.0f);
   CHECK(edl::from_bfloat16(edl::to_bfloat16(-0.15625f)) == -0.15625f);
@@ -25,3 +27,5 @@ TEST_CASE("what is no number, or too large, stays so") {
   CHECK(std::isnan(edl::from_bfloat16(edl::to_bfloat16(std::bit_cast<float>(0x7f800001u)))));
   CHECK(std::signbit(edl::from_bfloat16(edl::to_bfloat16(-0.0f))));
 }
+
+}  // namespace bfloat16_test

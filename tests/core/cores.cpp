@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+namespace cores_test {
+
 namespace {
 
 struct machine {
@@ -82,3 +84,5 @@ TEST_CASE("processors are a process's own where it has just enough of more") {
   })
       .join();
 }
+
+}  // namespace cores_test

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+namespace counted_test {
+
 TEST_CASE("one of a kind is told apart from none and several") {
   CHECK(edl::counted(0, "record") == "0 records");
   CHECK(edl::counted(1, "record") == "1 record");
@@ -12,3 +14,5 @@ TEST_CASE("one of a kind is told apart from none and several") {
   CHECK(edl::counted(1, "class", "classes") == "1 class");
   CHECK(edl::counted(3, "class", "classes") == "3 classes");
 }
+
+}  // namespace counted_test

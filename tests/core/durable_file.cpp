@@ -9,6 +9,8 @@
 
 #include "wire/scratch.hpp"
 
+namespace durable_file_test {
+
 using namespace edl;
 
 TEST_CASE("a file exists from commit on, and not before") {
@@ -137,3 +139,5 @@ TEST_CASE("what the dead left is removed, what the living write is not") {
   CHECK(remove_dead_temporaries(dir.path) == 0);
   CHECK(remove_dead_temporaries(dir / "nowhere") == 0);
 }
+
+}  // namespace durable_file_test

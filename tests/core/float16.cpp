@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+namespace float16_test {
+
 TEST_CASE("every half-precision number is the one that IEEE 754 says") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x1'0000; ++bits) {
@@ -32,3 +34,5 @@ TEST_CASE("half-precision numbers that are known") {
   CHECK(std::isnan(edl::from_float16(0x7c01)));
   CHECK(std::isnan(edl::from_float16(0xfe00)));
 }
+
+}  // namespace float16_test

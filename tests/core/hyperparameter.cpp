@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace hyperparameter_test {
+
 namespace {
 
 struct own {
@@ -58,3 +60,5 @@ TEST_CASE("a setting out of range, or of another model, is refused") {
   CHECK_THROWS_AS(edl::set_by<&another::rate>.resolve(edl::hyperparameter_view(h), "it", 0, 1), edl::error);
   CHECK_THROWS_AS(edl::set_by<&own::rate>.resolve({}, "it", 0, 1), edl::error);
 }
+
+}  // namespace hyperparameter_test

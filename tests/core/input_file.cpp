@@ -8,6 +8,8 @@
 
 #include "wire/scratch.hpp"
 
+namespace input_file_test {
+
 using namespace edl;
 
 TEST_CASE("what cannot be opened is named") {
@@ -31,3 +33,5 @@ TEST_CASE("a file is read at any place, and never beyond its end") {
       contains(complaint([&] { file.read(7, std::as_writable_bytes(std::span(three))); }), "ends at byte 9"));
   CHECK(contains(complaint([&] { file.read(~0ull, std::as_writable_bytes(std::span(three))); }), dir / "a"));
 }
+
+}  // namespace input_file_test

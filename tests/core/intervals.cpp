@@ -7,6 +7,8 @@
 
 #include "edl/core/random.hpp"
 
+namespace intervals_test {
+
 TEST_CASE("runs merge where they touch or overlap") {
   edl::intervals s;
   s.insert(2, 4);
@@ -39,3 +41,5 @@ TEST_CASE("a set of numbers, however it was put in, and what two have in common"
   }
   CHECK(a.count() == as.size());
 }
+
+}  // namespace intervals_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace ledger_test {
+
 using edl::ledger;
 using edl::minibatch_key;
 using enum edl::ledger::verdict;
@@ -43,3 +45,5 @@ TEST_CASE("the intersection is what every server has applied") {
   CHECK(a.position({0, 40}) == 0);
   CHECK(a.position({0, 3}) == 6);
 }
+
+}  // namespace ledger_test

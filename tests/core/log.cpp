@@ -7,6 +7,8 @@
 
 #include <string>
 
+namespace log_test {
+
 namespace {
 
 std::string written(edl::severity least, auto log) {
@@ -72,3 +74,5 @@ TEST_CASE("a text cannot forge another line") {
       written(edl::severity::info, [](edl::logger const& l) { l.error("bad\n[2026] [INFO] forged"); });
   CHECK(line.find('\n') == line.size() - 1);
 }
+
+}  // namespace log_test

@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace nesting_test {
+
 using edl::nested_too_deeply;
 
 TEST_CASE("nesting is counted, brackets in strings are not") {
@@ -20,3 +22,5 @@ TEST_CASE("nesting is counted, brackets in strings are not") {
   CHECK_FALSE(nested_too_deeply(R"(["\\",[]])", 2));
   CHECK_FALSE(nested_too_deeply("]]]]\"["));
 }
+
+}  // namespace nesting_test

@@ -9,6 +9,8 @@
 #include "edl/optim/optimizers.hpp"
 #include "edl/optim/schedule.hpp"
 
+namespace options_fit_test {
+
 namespace {
 
 struct silent {};
@@ -93,3 +95,5 @@ TEST_CASE("the sizes of an augmentation are not below 0, within a list, too") {
   CHECK_FALSE(edl::options_fit(edl::augment(edl::random_flip{}, edl::cutout{.size = -1})));
   CHECK_FALSE(edl::options_fit(edl::random_crop{.padding = -1}));
 }
+
+}  // namespace options_fit_test

@@ -7,6 +7,8 @@
 #include <initializer_list>
 #include <vector>
 
+namespace partition_test {
+
 TEST_CASE("parts are contiguous, even, and begin on cache lines") {
   for (std::size_t elements : {0u, 1u, 15u, 16u, 149u, 83466u, 1000003u})
     for (std::uint32_t parts : {1u, 2u, 3u, 7u, 64u}) {
@@ -50,3 +52,5 @@ TEST_CASE("the largest arena does not overflow") {
   CHECK(edl::partition(huge, 3, 0).last == huge / 3 / 16 * 16);
   CHECK(edl::partition(huge, 3, 2).last == huge);
 }
+
+}  // namespace partition_test

@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace printable_test {
+
 using edl::printable, edl::shortened;
 
 TEST_CASE("text that may stand anywhere stays as it is") {
@@ -47,3 +49,5 @@ TEST_CASE("no cut goes through a character") {
   }
   CHECK(shortened("\x80\x80\x80\x80\x80", 4).size() == 1);  // no UTF-8 at all
 }
+
+}  // namespace printable_test

@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace quantity_test {
+
 TEST_CASE("amounts are counted in bytes and in thousandths, rounded up") {
   struct {
     char const* amount;
@@ -94,3 +96,5 @@ TEST_CASE("an error quotes no control characters") {
     CHECK(said.find_first_of("\x1b\n\x9b") == said.npos);
   }
 }
+
+}  // namespace quantity_test

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+namespace random_test {
+
 using edl::random_stream;
 
 TEST_CASE("Philox4x32-10 gives the published known answers") {
@@ -57,3 +59,5 @@ TEST_CASE("shuffle permutes, by the seed") {
   std::sort(order.begin(), order.end());
   for (int i = 0; i < 1000; ++i) REQUIRE(order[std::size_t(i)] == i);
 }
+
+}  // namespace random_test

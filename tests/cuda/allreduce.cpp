@@ -6,6 +6,8 @@
 #include "cuda/gpus.hpp"
 #include "edl/checkpoint/directory.hpp"
 
+namespace allreduce_test {
+
 using job::count, job::has, job::train;
 
 namespace {
@@ -147,3 +149,5 @@ TEST_CASE("an NCCL that does not join GPUs is given up, and the job goes on with
   CHECK(has(j.log(), "NCCL: joining GPUs: an error of the double of NCCL"));
   check_account(j.log(), 1);
 }
+
+}  // namespace allreduce_test

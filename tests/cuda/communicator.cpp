@@ -10,6 +10,8 @@
 #include "cuda/gpus.hpp"
 #include "edl/device/device_buffer.hpp"
 
+namespace communicator_test {
+
 using members::side_by_side;
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("who wants a GPU for itself gets one that nobody has, as long as there
   second.reset();
   CHECK(open()->identity().uuid == taken);
 }
+
+}  // namespace communicator_test

@@ -8,6 +8,8 @@
 #include "edl/edl.hpp"
 #include "edl/replica/step_sum.hpp"
 
+namespace gpu_sum_test {
+
 namespace nn = edl::nn;
 using edl::replica::gpu_sum, edl::replica::step_sum;
 using members::connected, members::side_by_side;
@@ -310,3 +312,5 @@ TEST_CASE("members who share a GPU, have none, or are told not to, are not joine
           0);
   }
 }
+
+}  // namespace gpu_sum_test

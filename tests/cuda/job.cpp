@@ -8,6 +8,8 @@
 #include "cuda/gpu.hpp"
 #include "edl/checkpoint/directory.hpp"
 
+namespace job_test {
+
 using job::count, job::has, job::train;
 
 namespace {
@@ -129,3 +131,5 @@ TEST_CASE(
   CAPTURE(processor.log());
   CHECK(has(processor.log(), "computes on the processor, as no GPU is to be had: GPU: "));
 }
+
+}  // namespace job_test

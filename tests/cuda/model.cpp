@@ -10,6 +10,8 @@
 #include "edl/nn/loss/on_accelerator.hpp"
 #include "nn/networks.hpp"
 
+namespace model_test {
+
 namespace nn = edl::nn;
 using edl::cuda, edl::mode, edl::precision, edl::view;
 
@@ -146,3 +148,5 @@ TEST_CASE("one of every layer") {
   check_network<zoo>(3);
   check_network<fast>(7);
 }
+
+}  // namespace model_test

@@ -7,6 +7,8 @@
 #include "edl/nn/loss/on_accelerator.hpp"
 #include "edl/optim/on_accelerator.hpp"
 
+namespace own_test {
+
 namespace mine {
 
 /// A loss that has no code of its own in the library: the mean squared error of a temperature in Kelvin.
@@ -52,3 +54,5 @@ TEST_CASE("a loss and an optimiser of one's own run on an accelerator") {
   gpu->read(outputs.span(), now);
   for (std::size_t i = 0; i < said.size(); ++i) CHECK(now[i] == doctest::Approx(said[i] - 0.5f * slope[i]));
 }
+
+}  // namespace own_test

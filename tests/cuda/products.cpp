@@ -6,6 +6,8 @@
 #include "device/draw.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace products_test {
+
 using edl::activation, edl::conv_geometry, edl::cpu, edl::precision;
 
 namespace {
@@ -289,3 +291,5 @@ TEST_CASE("it is told which kernels compute, before and after they were asked fo
   CHECK(gpu->describe_dense(16, 8, 8).find("cuBLASLt algorithm") == 0);
   CHECK(gpu->describe_conv2d({{8, 8, 8}, {8, 8, 8}, 1, 1, 0, 1}, 2).find("cuBLASLt algorithm") == 0);
 }
+
+}  // namespace products_test

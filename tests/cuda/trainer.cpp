@@ -12,6 +12,8 @@
 #include "edl/edl.hpp"
 #include "edl/optim/arena.hpp"
 
+namespace trainer_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -326,3 +328,5 @@ TEST_CASE("what is no id makes a loss that is not finite, and nothing is read be
     CHECK(std::isfinite(t.train(b, 1, {})));
   }
 }
+
+}  // namespace trainer_test

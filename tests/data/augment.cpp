@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+namespace augment_test {
+
 namespace {
 
 /// Element (i, j, k) is 100·i + 10·j + k + 1: none is 0.
@@ -185,3 +187,5 @@ TEST_CASE("a chain is a function of its stream, and its parts are not of one num
   CHECK(a == b);
   CHECK(a != c);
 }
+
+}  // namespace augment_test

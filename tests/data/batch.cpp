@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace batch_test {
+
 TEST_CASE("a batch has room for its rows and gives them out") {
   auto b = edl::data::make_batch(3, 4, 2, 1);
   CHECK(b.capacity == 3);
@@ -19,3 +21,5 @@ TEST_CASE("a batch has room for its rows and gives them out") {
   CHECK(b.targets[2] == 6);
   CHECK(b.classes[2] == 7);
 }
+
+}  // namespace batch_test

@@ -6,6 +6,8 @@
 #include "data/support.hpp"
 #include "edl/data/example.hpp"
 
+namespace cifar10_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -82,3 +84,5 @@ TEST_CASE("CIFAR-10 files damaged at random are errors or other images") {
   CHECK(refused > 500);
   CHECK(refused < 2000);
 }
+
+}  // namespace cifar10_test

@@ -5,6 +5,8 @@
 
 #include "data/support.hpp"
 
+namespace compression_test {
+
 namespace d = edl::data::detail;
 using support::failure, support::has;
 
@@ -126,3 +128,5 @@ TEST_CASE("gzip takes the room that a file claims, up to 16 times its own size")
   CHECK(has(failure([&] { d::unpack_gzip(packed, std::size_t{1} << 40, wide); }), "damaged"));
   CHECK(wide.capacity() <= packed.size() * 16 + 64);
 }
+
+}  // namespace compression_test

@@ -12,6 +12,8 @@
 #include "edl/data/source.hpp"
 #include "edl/data/synthetic.hpp"
 
+namespace convert_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -116,3 +118,5 @@ TEST_CASE("MNIST's test images go through RecordIO unchanged") {
     REQUIRE(std::ranges::equal(a.float_values("image"), b.float_values("image")));
   }
 }
+
+}  // namespace convert_test

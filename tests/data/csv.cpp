@@ -10,6 +10,8 @@
 #include "edl/data/compression.hpp"
 #include "edl/data/source.hpp"
 
+namespace csv_test {
+
 using namespace edl::data;
 using edl::example;
 using support::failure, support::has;
@@ -203,3 +205,5 @@ TEST_CASE("tabs between fields, and packed files") {
   s->open()->read(0, 1, e);
   CHECK(e.bytes("b") == "y");
 }
+
+}  // namespace csv_test

@@ -5,6 +5,8 @@
 
 #include "data/support.hpp"
 
+namespace directory_test {
+
 using namespace edl::data::detail;
 using strings = std::vector<std::string>;
 
@@ -33,3 +35,5 @@ TEST_CASE("some names say that they are no data") {
     CHECK(clearly_no_data(name));
   for (char const* name : {"data-00000", "a.csv", "x.jsonl"}) CHECK_FALSE(clearly_no_data(name));
 }
+
+}  // namespace directory_test

@@ -11,6 +11,8 @@
 #include "data/support.hpp"
 #include "edl/data/example_builder.hpp"
 
+namespace example_test {
+
 using edl::example, edl::example_builder;
 using support::failure, support::from_hex, support::has;
 
@@ -229,3 +231,5 @@ TEST_CASE("a record with very many features is read in a time that its length bo
   CHECK(e.integer("n1000003") == 2);
   CHECK(e.integer("n1599999") == 3);
 }
+
+}  // namespace example_test

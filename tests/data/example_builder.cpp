@@ -5,6 +5,8 @@
 
 #include "data/support.hpp"
 
+namespace example_builder_test {
+
 using edl::example, edl::example_builder;
 using support::failure, support::from_hex, support::has;
 
@@ -51,3 +53,5 @@ TEST_CASE("a name cannot be used twice; a new builder begins anew") {
   again.floating("a", 2);
   CHECK(e.floating("a") == 2);
 }
+
+}  // namespace example_builder_test

@@ -7,6 +7,8 @@
 
 #include "data/support.hpp"
 
+namespace file_test {
+
 using edl::data::detail::input_file;
 using support::failure, support::has;
 
@@ -73,3 +75,5 @@ TEST_CASE("what is no readable file says so and does not hang") {
   CHECK(has(failure([&] { edl::data::detail::read_all(dir / "big", 9); }), "at most 9"));
   CHECK(edl::data::detail::read_all(dir / "big", 10) == "0123456789");
 }
+
+}  // namespace file_test

@@ -7,6 +7,8 @@
 #include "edl/data/example.hpp"
 #include "edl/data/example_builder.hpp"
 
+namespace first_records_test {
+
 using namespace edl::data;
 
 namespace {
@@ -47,3 +49,5 @@ TEST_CASE("what is left is read as before") {
   s.open()->read(2, 1, e);
   CHECK(e.integer("label") == 21);
 }
+
+}  // namespace first_records_test

@@ -7,6 +7,8 @@
 #include "edl/data/compression.hpp"
 #include "edl/data/example.hpp"
 
+namespace idx_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -106,3 +108,5 @@ TEST_CASE("MNIST as published") {
   CHECK(counts[1] == 1135);
   CHECK(counts[5] == 892);
 }
+
+}  // namespace idx_test

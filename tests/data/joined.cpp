@@ -8,6 +8,8 @@
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
 
+namespace joined_test {
+
 using namespace edl::data;
 using edl::example;
 using support::failure, support::has;
@@ -62,3 +64,5 @@ TEST_CASE("folders of pictures go together where their classes are the same") {
   CHECK(s->classes().size() == 2);
   CHECK(has(failure([&] { open_source((dir / "a") + "," + (dir / "c")); }), "have not the same classes"));
 }
+
+}  // namespace joined_test

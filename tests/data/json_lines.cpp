@@ -9,6 +9,8 @@
 #include "edl/data/compression.hpp"
 #include "edl/data/source.hpp"
 
+namespace json_lines_test {
+
 using namespace edl::data;
 using edl::example;
 using support::failure, support::has;
@@ -140,3 +142,5 @@ TEST_CASE("JSON lines damaged at random are errors or other records") {
   CHECK(read > 1500);
   CHECK(refused > 1000);
 }
+
+}  // namespace json_lines_test

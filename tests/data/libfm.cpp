@@ -7,6 +7,8 @@
 #include "edl/core/error.hpp"
 #include "edl/data/source.hpp"
 
+namespace libfm_test {
+
 using edl::data::libfm_source;
 
 TEST_CASE("a row is a label, ids and weights") {
@@ -61,3 +63,5 @@ TEST_CASE("a file without rows is refused, and other content has another digest"
   auto const of = [&](char const* text) { return libfm_source(support::write(dir / "a", text)).digest(0); };
   CHECK(of("1 2:3") != of("1 2:4"));
 }
+
+}  // namespace libfm_test

@@ -15,6 +15,8 @@
 #include "edl/data/example_builder.hpp"
 #include "edl/data/order.hpp"
 
+namespace loader_test {
+
 using namespace edl::data;
 using edl::mode, edl::task_key;
 using support::failure, support::has;
@@ -464,3 +466,5 @@ TEST_CASE("who waits for a batch fills what another thread submits") {
   REQUIRE(b);
   CHECK(b->rows == 8);
 }
+
+}  // namespace loader_test

@@ -11,6 +11,8 @@
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
 
+namespace numpy_test {
+
 using namespace edl::data;
 using edl::example;
 using support::failure, support::has;
@@ -180,3 +182,5 @@ TEST_CASE("arrays damaged at random are errors or other arrays") {
   CHECK(read > 500);
   CHECK(refused > 1000);
 }
+
+}  // namespace numpy_test

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace order_test {
+
 using namespace edl::data;
 
 TEST_CASE("minibatches of a task") {
@@ -40,3 +42,5 @@ TEST_CASE("the order never changes: what another process or version computes mus
   task_order(42, {1, 2}, 10, 20, order);
   CHECK(order == std::vector<std::uint64_t>{12, 16, 19, 17, 18, 13, 11, 10, 14, 15});
 }
+
+}  // namespace order_test

@@ -9,6 +9,8 @@
 #include "data/support.hpp"
 #include "edl/data/example_builder.hpp"
 
+namespace picture_test {
+
 using edl::picture, edl::resized, edl::shape;
 using support::failure, support::has;
 
@@ -86,3 +88,5 @@ TEST_CASE("grey becomes colour and colour grey, and nothing else") {
   CHECK(has(failure([&] { edl::resize(picture{{1, 1, 1}, three}, {2, 2, 1}, three); }), "cannot be resized"));
   CHECK(has(failure([&] { edl::resize(picture{{1, 1, 1}, three}, {0, 2, 1}, {}); }), "cannot be resized"));
 }
+
+}  // namespace picture_test

@@ -9,6 +9,8 @@
 #include "data/pictures.hpp"
 #include "data/support.hpp"
 
+namespace picture_file_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -152,3 +154,5 @@ TEST_CASE("a PNG file is made of one or three channels") {
   CHECK(has(failure([] { encode_png({{2, 2, 1}, std::vector<std::uint8_t>(3)}); }), "make no PNG file"));
   CHECK(has(failure([] { encode_png({{0, 2, 1}, {}}); }), "make no PNG file"));
 }
+
+}  // namespace picture_file_test

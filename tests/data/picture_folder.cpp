@@ -11,6 +11,8 @@
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
 
+namespace picture_folder_test {
+
 using namespace edl::data;
 using edl::example;
 using support::failure, support::has;
@@ -132,3 +134,5 @@ TEST_CASE("folders of folders, and folders of something else, are refused with a
   support::write(dir / "other/x/a.bin", "x");
   CHECK(failure([&] { open_source(dir / "other"); }) == (dir / "other") + ": holds no data files");
 }
+
+}  // namespace picture_folder_test

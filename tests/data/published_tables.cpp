@@ -7,6 +7,8 @@
 #include "edl/core/error.hpp"
 #include "edl/data/source.hpp"
 
+namespace published_tables_test {
+
 using edl::data::format;
 using edl::data::open_source;
 
@@ -51,3 +53,5 @@ TEST_CASE("Criteo's click logs have counts that may be missing, and texts that m
   CHECK(
       support::has(support::failure([&] { reader->read(0, 1, record); }), "train.txt:2: expected 40 fields"));
 }
+
+}  // namespace published_tables_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace reader_test {
+
 TEST_CASE("records of all shards are counted") {
   struct two : edl::data::source {
     std::vector<edl::data::shard> parts{{"a", 3}, {"b", 1ull << 40}};
@@ -32,3 +34,5 @@ TEST_CASE("a source and a reader of one's own are made with what their construct
   CHECK(s->shards()[0].name == "a");
   CHECK(dynamic_cast<one&>(*s->open()).name == "a");
 }
+
+}  // namespace reader_test

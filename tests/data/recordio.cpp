@@ -11,6 +11,8 @@
 #include "edl/data/example_builder.hpp"
 #include "edl/data/idx.hpp"
 
+namespace recordio_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -344,3 +346,5 @@ TEST_CASE("damaged at random, with the checksum put right again, nothing worse t
   }
   CHECK(refused > 3000);
 }
+
+}  // namespace recordio_test

@@ -6,6 +6,8 @@
 #include "data/support.hpp"
 #include "edl/data/example_builder.hpp"
 
+namespace recordio_source_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -93,3 +95,5 @@ TEST_CASE("a file that vanishes is an error of the record, and no lasting one") 
   in->read(1, 0, e);
   CHECK(e.integer("label") == 2);
 }
+
+}  // namespace recordio_source_test

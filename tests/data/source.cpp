@@ -8,6 +8,8 @@
 #include "edl/data/example.hpp"
 #include "edl/data/synthetic.hpp"
 
+namespace source_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -200,3 +202,5 @@ TEST_CASE("whoever opens paths of its own is asked first, for each path of a lis
   CHECK(records(*open_source("own:z?n=1", {.skip_damaged = true}, own)) == 7);
   CHECK(has(failure([&] { open_source("other:z?n=1", {.skip_damaged = true}, own); }), "no path matches"));
 }
+
+}  // namespace source_test

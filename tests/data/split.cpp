@@ -12,6 +12,8 @@
 #include "edl/data/joined.hpp"
 #include "edl/data/source.hpp"
 
+namespace split_test {
+
 using namespace edl::data;
 using edl::example;
 using support::failure, support::has;
@@ -138,3 +140,5 @@ TEST_CASE("an error names the record's place in its file") {
   said += failure([&] { held.open()->read(0, 0, e); });
   CHECK(said == (dir / "a.csv") + ":3: expected 1 fields as in the header, found 2");
 }
+
+}  // namespace split_test

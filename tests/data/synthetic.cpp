@@ -9,6 +9,8 @@
 #include "data/support.hpp"
 #include "edl/data/example.hpp"
 
+namespace synthetic_test {
+
 using namespace edl::data;
 using support::failure, support::has;
 
@@ -93,3 +95,5 @@ TEST_CASE("the digits can be told apart, but not by the mean image of their clas
   CHECK(by_mean < tried * 9 / 10);
   CHECK(by_neighbour > tried * 8 / 10);
 }
+
+}  // namespace synthetic_test

@@ -10,6 +10,8 @@
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
 
+namespace synthetic_clicks_test {
+
 using namespace edl::data;
 
 TEST_CASE("a drawn click log has Criteo's features, and the same ones whenever it is read") {
@@ -51,3 +53,5 @@ TEST_CASE("clicks follow the probability that a perfect model would say") {
   for (auto const& [p, is] : all) is ? area += below : below += 1;
   CHECK(area / (positives * below) > 0.8);
 }
+
+}  // namespace synthetic_clicks_test

@@ -7,6 +7,8 @@
 #include "edl/data/csv.hpp"
 #include "edl/data/json_lines.hpp"
 
+namespace table_test {
+
 using namespace edl::data;
 using edl::example;
 using kind = example::kind;
@@ -48,3 +50,5 @@ TEST_CASE("a CSV file must have all columns, and a number cannot become a text i
   CHECK(support::failure([&] { agree(lines); }) ==
         (dir / "c.jsonl") + ": has numbers in feature 'x', which is a text in other files of the set");
 }
+
+}  // namespace table_test

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+namespace test_time_augmentation_test {
+
 TEST_CASE("parts of an average add up to one, whatever the weights") {
   constexpr auto two =
       edl::test_time_augmentation(edl::test_time_view{}, edl::test_time_view{.mirrored = true});
@@ -34,3 +36,5 @@ TEST_CASE("a view is a placement that reflects") {
   static_assert(at == edl::placement{.down = -1, .right = 2, .at = edl::border::reflect, .mirrored = 1});
   CHECK(at.hole_size == 0);
 }
+
+}  // namespace test_time_augmentation_test

@@ -8,6 +8,8 @@
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
 
+namespace text_test {
+
 using edl::data::text_source;
 
 TEST_CASE("windows of a text overlap by one character, and what is left over is none") {
@@ -50,3 +52,5 @@ TEST_CASE("another text and another length have other digests") {
   CHECK(digest("abcdefg", 2) != digest("abcdefg", 3));
   CHECK(digest("abcdefg", 2) != digest("abcdefh", 2));
 }
+
+}  // namespace text_test

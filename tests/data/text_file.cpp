@@ -7,6 +7,8 @@
 #include "data/support.hpp"
 #include "edl/data/compression.hpp"
 
+namespace text_file_test {
+
 using namespace edl::data::detail;
 using support::failure, support::has;
 
@@ -79,3 +81,5 @@ TEST_CASE("the ending of a packed file is not that of its content") {
   CHECK(without_packing("a.csv.zst") == "a.csv");
   CHECK(without_packing("a.csv") == "a.csv");
 }
+
+}  // namespace text_file_test

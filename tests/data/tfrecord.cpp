@@ -8,6 +8,8 @@
 #include "edl/data/example_builder.hpp"
 #include "edl/data/source.hpp"
 
+namespace tfrecord_test {
+
 using namespace edl::data;
 using edl::example;
 using support::failure, support::has;
@@ -112,3 +114,5 @@ TEST_CASE("a length that cannot be is refused before there is memory for it") {
   support::write(dir / "a.tfrecord", size + std::string(reinterpret_cast<char const*>(&sum), 4) + "12345678");
   CHECK(has(failure([&] { open_source(dir / "a.tfrecord"); }), "has 9223372036854775807 bytes, at most"));
 }
+
+}  // namespace tfrecord_test

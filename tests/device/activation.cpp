@@ -9,6 +9,8 @@
 #include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace activation_test {
+
 TEST_CASE("activations, by the definition") {
   edl::basic_cpu<double> cpu;
   auto x = numbers<double>(101, 1);
@@ -76,3 +78,5 @@ TEST_CASE("what goes through an activation may be bfloat16, and so may its gradi
         }
       }
 }
+
+}  // namespace activation_test

@@ -15,6 +15,8 @@
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"
 
+namespace any_device_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("a backend that lacks padding or dropout of weights says so, and where
   CHECK_THROWS_WITH_AS(on.edl::backend::masked_max_pool_backward({}, 1, {}, {}, {}, {}),
                        doctest::Contains("pooling with padding is not computed"), edl::error);
 }
+
+}  // namespace any_device_test

@@ -7,6 +7,8 @@
 #include "device/draw.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace attention_test {
+
 namespace {
 
 template <class T>
@@ -52,3 +54,5 @@ TEST_CASE("attention in single precision is close to that in double") {
     CHECK(most < 2e-5);
   }
 }
+
+}  // namespace attention_test

@@ -10,6 +10,8 @@
 #include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace batch_norm_test {
+
 namespace {
 
 template <class T>
@@ -241,3 +243,5 @@ TEST_CASE("what is added to a normalised sample may be bfloat16 as well") {
   cpu.batch_norm_evaluate(chain, batch, 1e-3f, x, gamma, beta, as_narrow(more), mean, variance, narrow, kept);
   CHECK(narrow == y);
 }
+
+}  // namespace batch_norm_test

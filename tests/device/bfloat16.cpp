@@ -12,6 +12,8 @@
 #include "device/draw.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace bfloat16_test {
+
 TEST_CASE("numbers are rounded as core/bfloat16.hpp says, whatever their number") {
   constexpr float infinite = std::numeric_limits<float>::infinity();
   for (std::size_t n : {0, 1, 7, 8, 15, 16, 17, 100}) {
@@ -70,3 +72,5 @@ TEST_CASE("a factor is itself where a device does not round, and a copy where it
   auto const copy = edl::detail::factor<float>(rounds, 2, x);
   CHECK(std::vector<float>(copy.begin(), copy.end()) == rounded(x));
 }
+
+}  // namespace bfloat16_test

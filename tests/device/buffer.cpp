@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+namespace buffer_test {
+
 TEST_CASE("a buffer is zeroed, aligned, and keeps its place when it moves") {
   edl::aligned_buffer<float> a(37);
   REQUIRE(a.size() == 37);
@@ -27,3 +29,5 @@ TEST_CASE("a buffer of nothing is nothing, and one of too much is refused") {
   CHECK_THROWS_AS(edl::aligned_buffer<double>(std::numeric_limits<std::size_t>::max() / 4),
                   std::bad_array_new_length);
 }
+
+}  // namespace buffer_test

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+namespace choices_test {
+
 using edl::detail::kernel_choices, edl::detail::kernel_key;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("a place where nothing can be written costs nothing but the memory") {
   kernel_choices c(edl::kernels::measured, 1, "/proc/nowhere/kernels");
   CHECK(chosen(c, {"test", {1}, 64}, 0).way == 1);
 }
+
+}  // namespace choices_test

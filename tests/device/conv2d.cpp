@@ -10,6 +10,8 @@
 #include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace conv2d_test {
+
 namespace {
 
 /// A second implementation, by the definition.
@@ -277,3 +279,5 @@ TEST_CASE("samples may be bfloat16 on either side, with the library's kernels an
         CHECK(greatest_difference(sums, db) < 1e-3);
       }
 }
+
+}  // namespace conv2d_test

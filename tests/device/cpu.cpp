@@ -6,6 +6,8 @@
 
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace cpu_test {
+
 struct no_device {
   using scalar = float;
   using buffer = edl::aligned_buffer<float>;
@@ -17,3 +19,5 @@ TEST_CASE("a device has every operation, and moves") {
   CHECK_FALSE(edl::device<no_device>);
   CHECK(std::is_nothrow_move_constructible_v<edl::cpu>);
 }
+
+}  // namespace cpu_test

@@ -8,6 +8,8 @@
 #include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace dense_test {
+
 namespace {
 
 /// A dense layer and its gradients by the definition. `factor_of` is what products make of a number.
@@ -96,3 +98,5 @@ TEST_CASE("a dense layer by every kernel: with bfloat16 its factors are rounded,
       }
   }
 }
+
+}  // namespace dense_test

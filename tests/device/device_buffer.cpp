@@ -11,6 +11,8 @@
 
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace device_buffer_test {
+
 TEST_CASE("memory of a backend is zeroed, and keeps their place when moved") {
   auto const device = std::make_shared<edl::cpu>();
   CHECK(device->in_host_memory());
@@ -33,3 +35,5 @@ TEST_CASE("memory that cannot be had is refused") {
   auto const device = std::make_shared<edl::cpu>();
   CHECK_THROWS_AS(edl::device_buffer<float>(device, std::size_t(-1) / 2), std::bad_alloc);
 }
+
+}  // namespace device_buffer_test

@@ -6,6 +6,8 @@
 #include <array>
 #include <vector>
 
+namespace draw_blocks_test {
+
 TEST_CASE("blocks that are drawn side by side are those of the stream") {
   edl::random_stream const random{7, 3};
   std::array<std::uint32_t, 256> drawn{};
@@ -24,3 +26,5 @@ TEST_CASE("factors of dropout follow from the element, whatever is asked for bef
       CHECK(to[i] == (random.uniform(first + i) < 0.25f ? 0 : 1 / 0.75));
   }
 }
+
+}  // namespace draw_blocks_test

@@ -8,6 +8,8 @@
 #include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace dropout_test {
+
 TEST_CASE("which elements stay is the stream's word, element by element") {
   edl::basic_cpu<float> cpu;
   edl::random_stream const random{0x123456789abcdefu, 0x987654321u};
@@ -57,3 +59,5 @@ TEST_CASE("the same elements stay where samples are bfloat16") {
       CHECK(as_wide(back, n, sides.in) == (sides.in ? rounded(dx) : dx));
     }
 }
+
+}  // namespace dropout_test

@@ -7,6 +7,8 @@
 #include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace elementwise_test {
+
 TEST_CASE("copies and sums, also onto an operand") {
   edl::basic_cpu<float> cpu;
   std::vector<float> const a{1, 2, 3}, b{10, 20, 30};
@@ -81,3 +83,5 @@ TEST_CASE("a copy rounds and widens where only one side is bfloat16") {
   cpu.copy(half, again, {true, true});
   CHECK(again == half);
 }
+
+}  // namespace elementwise_test

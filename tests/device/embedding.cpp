@@ -9,6 +9,8 @@
 #include "edl/core/error.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace embedding_test {
+
 TEST_CASE("rows that ids name, and the sums of their gradients") {
   edl::basic_cpu<float> cpu;
   edl::embedding_geometry const g{.vocabulary = 4, .width = 2, .ids = 3};
@@ -69,3 +71,5 @@ TEST_CASE("sums have the order of the batch, whatever the number of threads") {
     CHECK(dtable == wanted);
   }
 }
+
+}  // namespace embedding_test

@@ -10,6 +10,8 @@
 
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace exponential_test {
+
 namespace {
 
 using edl::elementwise;
@@ -122,3 +124,5 @@ TEST_CASE("far out, at nothing, and of what is no number") {
   CHECK(y[3] == 0);
   CHECK(double(y[4]) == doctest::Approx(std::expm1(double(-1e-6f))).epsilon(1e-6));
 }
+
+}  // namespace exponential_test

@@ -10,6 +10,8 @@
 
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace gelu_test {
+
 namespace {
 
 double below(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
@@ -57,3 +59,5 @@ TEST_CASE("gelu far out, and of what is no number") {
   CHECK(y[3] == 0);
   CHECK(y[8] == 0);
 }
+
+}  // namespace gelu_test

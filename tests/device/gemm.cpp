@@ -8,6 +8,8 @@
 
 #include "device/draw.hpp"
 
+namespace gemm_test {
+
 namespace {
 
 template <class T>
@@ -57,3 +59,5 @@ TEST_CASE("an empty product leaves the result alone") {
   edl::multiply_add<float>(cpu, 0, 1, 1, 0, {nullptr, 0}, {nullptr, 1}, &c, 1);
   CHECK(c == 7);
 }
+
+}  // namespace gemm_test

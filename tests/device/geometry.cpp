@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace geometry_test {
+
 TEST_CASE("a convolution takes as many samples into a product as keep it efficient") {
   edl::conv_geometry g{{28, 28, 8}, {26, 26, 4}, 3, 1, 0, 2};
   CHECK(g.patch() == 3 * 3 * 4);
@@ -34,3 +36,5 @@ TEST_CASE("narrow samples take half the scalars") {
   CHECK_FALSE(edl::narrow_sides{}.any());
   CHECK(edl::narrow_sides{.out = true}.any());
 }
+
+}  // namespace geometry_test

@@ -15,6 +15,8 @@
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/exact_products.hpp"
 
+namespace int8_test {
+
 namespace {
 
 std::vector<edl::kernels> computing() {
@@ -174,3 +176,5 @@ TEST_CASE("products are exact where they are asked to be, also within another su
   cpu.dense_forward(4, 32, 8, edl::activation::none, x, w, {}, y);
   CHECK(y != exact);
 }
+
+}  // namespace int8_test

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+namespace kept_places_test {
+
 namespace {
 
 using numbers_of_ints = std::vector<std::int32_t>;
@@ -42,3 +44,5 @@ TEST_CASE("without lists all places count") {
   CHECK(edl::attention_mask{}.none());
   CHECK_FALSE(edl::attention_mask{.dropout = 0.1f}.none());
 }
+
+}  // namespace kept_places_test

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+namespace lanes_test {
+
 TEST_CASE("every element is visited once, whatever the number and the place in memory") {
   for (std::size_t n : {0u, 1u, 7u, 8u, 9u, 31u})
     for (std::size_t offset : {0u, 1u, 3u}) {
@@ -18,3 +20,5 @@ TEST_CASE("every element is visited once, whatever the number and the place in m
         CHECK(y[i] == (i < offset || i >= offset + n ? -1 : x[i] > 0 ? 2 * x[i] : 0));
     }
 }
+
+}  // namespace lanes_test

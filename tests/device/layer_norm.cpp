@@ -7,6 +7,8 @@
 #include "device/draw.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace layer_norm_test {
+
 TEST_CASE("rows are normalised, and threads change rounding at most") {
   std::size_t const rows = 700, channels = 37;
   auto const x = numbers<double>(rows * channels, 1), gamma = numbers<double>(channels, 2),
@@ -48,3 +50,5 @@ TEST_CASE("rows are normalised, and threads change rounding at most") {
     CHECK(greatest_difference(dx, wanted_dx) < 1e-12);
   }
 }
+
+}  // namespace layer_norm_test

@@ -8,6 +8,8 @@
 
 #include "device/narrow.hpp"
 
+namespace narrow_samples_test {
+
 using samples = edl::detail::narrow_samples<float>;
 
 TEST_CASE("samples in float32 are read and written where they are") {
@@ -39,3 +41,5 @@ TEST_CASE("no samples are null") {
   CHECK(samples(cpu, 0, 2, nullptr, true).read(5, 3) == nullptr);
   CHECK(samples(cpu, 0, 2, nullptr, false).read(5, 3) == nullptr);
 }
+
+}  // namespace narrow_samples_test

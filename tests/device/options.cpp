@@ -8,6 +8,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace options_test {
+
 namespace {
 
 std::string refusal(edl::cpu_options const& o) {
@@ -35,3 +37,5 @@ TEST_CASE("a precision that a processor does not have is refused with the reason
     if (!why.empty()) CHECK(why.find("--kernels=own") != std::string::npos);
   }
 }
+
+}  // namespace options_test

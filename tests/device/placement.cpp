@@ -5,6 +5,8 @@
 
 #include <vector>
 
+namespace placement_test {
+
 using edl::border, edl::placement;
 
 namespace {
@@ -43,3 +45,5 @@ TEST_CASE("reflection goes there and back as far as one likes, and knows picture
   CHECK(edl::reflected(-3, 1) == 0);
   CHECK(edl::reflected(4, 1) == 0);
 }
+
+}  // namespace placement_test

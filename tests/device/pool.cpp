@@ -11,6 +11,8 @@
 #include "device/narrow.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace pool_test {
+
 namespace {
 float const no_number = std::numeric_limits<float>::quiet_NaN();
 }
@@ -137,3 +139,5 @@ TEST_CASE("what is pooled may be bfloat16, and so may its gradient") {
       }
   }
 }
+
+}  // namespace pool_test

@@ -8,6 +8,8 @@
 #include "device/draw.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace recurrent_test {
+
 namespace {
 
 template <class T>
@@ -103,3 +105,5 @@ TEST_CASE("in bfloat16 the products of a recurrence are rounded, and a library's
     }
   }
 }
+
+}  // namespace recurrent_test

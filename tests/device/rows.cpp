@@ -9,6 +9,8 @@
 
 #include "device/draw.hpp"
 
+namespace rows_test {
+
 TEST_CASE("rows are summed in parts: a hundred thousand tenths are ten thousand") {
   edl::basic_cpu<float> cpu;
   std::vector<float> x(100000, 0.1f), sum(1);
@@ -34,3 +36,5 @@ TEST_CASE("rows are filled, with zeros if there is nothing to fill them with") {
   fill_rows(cpu, 2, 3, {}, y);
   CHECK(std::ranges::count(y, 0.0f) == 6);
 }
+
+}  // namespace rows_test

@@ -6,6 +6,8 @@
 
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace softmax_test {
+
 TEST_CASE("shares of one, whatever the scale") {
   edl::basic_cpu<float> cpu;
   std::vector<float> const x{1000, 1000, -1000, 0, std::log(3.0f), -1e30f};
@@ -40,3 +42,5 @@ TEST_CASE("logarithms of shares, on any number of threads") {
     REQUIRE(std::abs(slopes) < 1e-5);
   }
 }
+
+}  // namespace softmax_test

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace team_test {
+
 TEST_CASE("each part is done once, each on its own thread, the first on the caller's") {
   for (int size : {1, 2, 5}) {
     edl::thread_team team(size);
@@ -52,3 +54,5 @@ TEST_CASE("sleeping threads wake up again") {
   }
   CHECK(done == 10);
 }
+
+}  // namespace team_test

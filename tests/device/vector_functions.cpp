@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+namespace vector_functions_test {
+
 namespace {
 
 using vector = edl::detail::lanes<float>::type;
@@ -54,3 +56,5 @@ TEST_CASE("sums by lanes have all elements in them") {
           }) == double(n * (n + 1) / 2));
   }
 }
+
+}  // namespace vector_functions_test

@@ -12,6 +12,8 @@
 #include "device/draw.hpp"
 #include "device/narrow.hpp"
 
+namespace winograd_test {
+
 namespace {
 
 namespace winograd = edl::detail::winograd;
@@ -224,3 +226,5 @@ TEST_CASE("what it cannot compute does not fit") {
   CHECK(!but([](auto& o) { o.before = 3; }));
   CHECK(!but([](auto& o) { o.in.channels = o.out.channels = 2048; }));
 }
+
+}  // namespace winograd_test

@@ -9,6 +9,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace hashing_test {
+
 using namespace edl::features;
 
 TEST_CASE("texts have the buckets that ElasticDL's and TensorFlow's documents show") {
@@ -39,3 +41,5 @@ TEST_CASE("values are crossed with a separator, so that their border counts") {
   std::string const same = "x";
   CHECK(c({same, same}) == hashing{1'000'003}("x_X_x"));
 }
+
+}  // namespace hashing_test

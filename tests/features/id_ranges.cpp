@@ -7,6 +7,8 @@
 #include "edl/features/numbers.hpp"
 #include "edl/features/string_lookup.hpp"
 
+namespace id_ranges_test {
+
 using namespace edl::features;
 
 TEST_CASE("columns follow each other in one vocabulary, as ElasticDL's tutorial shows") {
@@ -33,3 +35,5 @@ TEST_CASE("an id that is none of its column's is refused") {
                        edl::data_error);
   CHECK_THROWS_AS(ids(1, -2), edl::data_error);
 }
+
+}  // namespace id_ranges_test

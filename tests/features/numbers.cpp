@@ -8,6 +8,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace numbers_test {
+
 using namespace edl::features;
 
 TEST_CASE("a number is moved and divided, and a column that never changes is only moved") {
@@ -64,3 +66,5 @@ TEST_CASE("a text is a number, another one where it is empty, or an error that s
                        edl::data_error);
   CHECK_THROWS_AS(to_number("99999999999999999999", std::int64_t(0)), edl::data_error);
 }
+
+}  // namespace numbers_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace pieces_test {
+
 using edl::features::pieces;
 
 std::vector<std::string> all(pieces const& of) {
@@ -24,3 +26,5 @@ TEST_CASE("a text falls into pieces, and the ignored ones are left out") {
   CHECK(all(pieces("4||", '|', "-1")) == list{"4", "", ""});
   CHECK(all(pieces("-1", '|', "-1")) == list{});
 }
+
+}  // namespace pieces_test

@@ -15,6 +15,8 @@
 #include "edl/data/example_builder.hpp"
 #include "edl/features/id_ranges.hpp"
 
+namespace pipeline_test {
+
 using namespace edl;
 using features::pipeline;
 using support::has;
@@ -270,3 +272,5 @@ TEST_CASE("a file takes the place of what the model says, where it fits") {
   CHECK_THROWS_AS(pipeline::chosen(built_in, room), storage_error);
   ::unsetenv("EDL_COLUMNS");
 }
+
+}  // namespace pipeline_test

@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace statistics_test {
+
 using edl::features::statistics;
 
 struct given {
@@ -58,3 +60,5 @@ TEST_CASE("a statistic that is none is refused by its variable's name") {
   CHECK_THROWS_AS(age.mean(0), edl::usage_error);
   CHECK_THROWS_AS(age.max(0), edl::usage_error);
 }
+
+}  // namespace statistics_test

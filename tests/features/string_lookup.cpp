@@ -8,6 +8,8 @@
 #include "data/support.hpp"
 #include "edl/core/error.hpp"
 
+namespace string_lookup_test {
+
 using namespace edl::features;
 
 TEST_CASE("a text's id is its place in the vocabulary, as ElasticDL's tutorial shows") {
@@ -51,3 +53,5 @@ TEST_CASE("a vocabulary is read from a file") {
   CHECK_THROWS_AS(loaded_lookup::from_file(path + "-none"), edl::error);
   CHECK_THROWS_AS(loaded_lookup::from_file("/dev/zero"), edl::error);
 }
+
+}  // namespace string_lookup_test

@@ -4,6 +4,8 @@
 #include "edl/net/identity.hpp"
 #include "fuzz.hpp"
 
+namespace address_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   auto const text = fuzz::text(data, size);
   fuzz::takes([&] {
@@ -15,3 +17,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     fuzz::require(edl::net::answers_to(text, text), "a process answers to its own identity");
   return 0;
 }
+
+}  // namespace address_fuzz

@@ -7,6 +7,8 @@
 #include "edl/checkpoint/other_model.hpp"
 #include "fuzz.hpp"
 
+namespace checkpoint_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   static edl::parameter_layout const layout{
@@ -34,3 +36,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace checkpoint_fuzz

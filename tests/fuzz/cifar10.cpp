@@ -4,6 +4,8 @@
 #include "edl/data/example.hpp"
 #include "fuzz.hpp"
 
+namespace cifar10_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   // A record of 3,073 bytes is too long to grow: each byte of the input stands for 439 or 512 of the file.
@@ -21,3 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace cifar10_fuzz

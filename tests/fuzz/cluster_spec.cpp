@@ -6,6 +6,8 @@
 #include "edl/platform/kubernetes/objects.hpp"
 #include "fuzz.hpp"
 
+namespace cluster_spec_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::platform;
   using namespace edl::platform::kubernetes;
@@ -23,3 +25,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace cluster_spec_fuzz

@@ -3,6 +3,8 @@
 
 #include "fuzz.hpp"
 
+namespace compression_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::data::detail;
   constexpr std::size_t limit = 1 << 20;
@@ -23,3 +25,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace compression_fuzz

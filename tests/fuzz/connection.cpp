@@ -7,6 +7,8 @@
 #include "fuzz.hpp"
 #include "sockets.hpp"
 
+namespace connection_fuzz {
+
 namespace {
 
 namespace net = edl::net;
@@ -48,3 +50,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   fuzz::require(closed && c->closed(), "a connection ends when its peer has");
   return 0;
 }
+
+}  // namespace connection_fuzz

@@ -3,6 +3,8 @@
 #include "edl/platform/kubernetes/exec_plugin.hpp"
 #include "fuzz.hpp"
 
+namespace credential_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::platform::kubernetes;
   std::string const output(fuzz::text(data, size));
@@ -17,3 +19,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   parse_time(output);
   return 0;
 }
+
+}  // namespace credential_fuzz

@@ -3,6 +3,8 @@
 
 #include "fuzz.hpp"
 
+namespace csv_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   fuzz::takes([&] {
@@ -19,3 +21,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace csv_fuzz

@@ -4,6 +4,8 @@
 #include "edl/data/example_builder.hpp"
 #include "fuzz.hpp"
 
+namespace example_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static edl::example record, again;
   if (!fuzz::takes([&] { record.parse(fuzz::text(data, size)); })) {
@@ -28,3 +30,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   fuzz::require(written == rewritten, "what is written is read as it was");
   return 0;
 }
+
+}  // namespace example_fuzz

@@ -2,6 +2,8 @@
 #include "edl/app/arguments.hpp"
 #include "fuzz.hpp"
 
+namespace flags_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   std::vector<std::string> line;
   for (auto rest = fuzz::text(data, size); !rest.empty();) {
@@ -12,3 +14,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   fuzz::takes([&] { edl::app::parse("model", line); }, fuzz::author::user);
   return 0;
 }
+
+}  // namespace flags_fuzz

@@ -3,6 +3,8 @@
 
 #include "fuzz.hpp"
 
+namespace frame_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::wire;
   if (size < frame_header_size) return 0;
@@ -17,3 +19,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace frame_fuzz

@@ -10,6 +10,8 @@
 #include "fuzz.hpp"
 #include "sockets.hpp"
 
+namespace handshake_fuzz {
+
 namespace {
 
 namespace net = edl::net;
@@ -125,3 +127,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   if (size <= 1024) honest(std::string(fuzz::text(data, size)), server, tls);
   return 0;
 }
+
+}  // namespace handshake_fuzz

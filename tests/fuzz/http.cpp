@@ -3,6 +3,8 @@
 
 #include "fuzz.hpp"
 
+namespace http_fuzz {
+
 namespace {
 
 /// What an answer says, fed in pieces of `step` bytes.
@@ -33,3 +35,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   edl::platform::kubernetes::percent_encoded(bytes);
   return 0;
 }
+
+}  // namespace http_fuzz

@@ -4,6 +4,8 @@
 #include "edl/data/example.hpp"
 #include "fuzz.hpp"
 
+namespace idx_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const images, labels;
   auto const bytes = fuzz::text(data, size);
@@ -26,3 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   fuzz::takes([&] { edl::data::idx_source(path, path); });
   return 0;
 }
+
+}  // namespace idx_fuzz

@@ -6,6 +6,8 @@
 #include "edl/platform/kubernetes/objects.hpp"
 #include "fuzz.hpp"
 
+namespace job_spec_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::platform::kubernetes;
   std::string const text(fuzz::text(data, size));
@@ -26,3 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   fuzz::takes([&] { worker_priority(text, 1, 4); }, fuzz::author::user);
   return 0;
 }
+
+}  // namespace job_spec_fuzz

@@ -6,6 +6,8 @@
 
 #include "fuzz.hpp"
 
+namespace journal_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   auto const read = [](std::string const& path) {
@@ -23,3 +25,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   read(file.with(fmt::format("edl-journal 2 {:08x}\n{}", std::uint32_t(crc), record)));
   return 0;
 }
+
+}  // namespace journal_fuzz

@@ -2,6 +2,8 @@
 #include "edl/platform/kubernetes/access.hpp"
 #include "fuzz.hpp"
 
+namespace kubeconfig_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   std::string const path = file.with(fuzz::text(data, size));
@@ -9,3 +11,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   fuzz::takes([&] { edl::platform::kubernetes::from_kubeconfig(path, "other"); }, fuzz::author::user);
   return 0;
 }
+
+}  // namespace kubeconfig_fuzz

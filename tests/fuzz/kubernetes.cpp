@@ -6,6 +6,8 @@
 #include "edl/platform/kubernetes/pod_status.hpp"
 #include "fuzz.hpp"
 
+namespace kubernetes_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::platform::kubernetes;
   auto const text = fuzz::text(data, size);
@@ -21,3 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   first(object);
   return 0;
 }
+
+}  // namespace kubernetes_fuzz

@@ -6,6 +6,8 @@
 #include "edl/core/nesting.hpp"
 #include "fuzz.hpp"
 
+namespace kueue_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::controller;
   std::string_view const input = fuzz::text(data, size);
@@ -35,3 +37,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     }
   return 0;
 }
+
+}  // namespace kueue_fuzz

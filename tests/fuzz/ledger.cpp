@@ -4,6 +4,8 @@
 #include "edl/wire/message.hpp"
 #include "fuzz.hpp"
 
+namespace ledger_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   auto const bytes = fuzz::text(data, size);
   fuzz::takes([&] {
@@ -21,3 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace ledger_fuzz

@@ -7,6 +7,8 @@
 
 #include "fuzz.hpp"
 
+namespace manifest_fuzz {
+
 namespace {
 
 void read(std::string_view text) {
@@ -35,3 +37,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   read("{\"checkpoint\":" + inner + ",\"crc32\":" + std::to_string(crc) + "}");
   return 0;
 }
+
+}  // namespace manifest_fuzz

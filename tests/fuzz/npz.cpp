@@ -8,6 +8,8 @@
 #include "edl/data/numpy.hpp"
 #include "fuzz.hpp"
 
+namespace npz_fuzz {
+
 namespace {
 
 /// An archive is known by its name.
@@ -38,3 +40,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace npz_fuzz

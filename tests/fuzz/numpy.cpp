@@ -6,6 +6,8 @@
 #include "edl/data/example.hpp"
 #include "fuzz.hpp"
 
+namespace numpy_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   fuzz::takes([&] {
@@ -20,3 +22,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace numpy_fuzz

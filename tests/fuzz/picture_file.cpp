@@ -3,6 +3,8 @@
 
 #include "fuzz.hpp"
 
+namespace picture_file_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static edl::data::pixels into;  // its storage is kept, as a reader keeps it
   if (fuzz::takes([&] { edl::data::decode_picture(fuzz::text(data, size), into); })) {
@@ -12,3 +14,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace picture_file_fuzz

@@ -6,6 +6,8 @@
 #include "edl/data/example_builder.hpp"
 #include "fuzz.hpp"
 
+namespace pipeline_fuzz {
+
 namespace {
 
 /// What one step wants of the environment.
@@ -48,3 +50,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace pipeline_fuzz

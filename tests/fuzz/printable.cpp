@@ -6,6 +6,8 @@
 #include "edl/platform/kubernetes/errors.hpp"
 #include "fuzz.hpp"
 
+namespace printable_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   auto const text = fuzz::text(data, size);
   std::string const shown = edl::printable(text);
@@ -17,3 +19,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   fuzz::require(cut.find('\n') == cut.npos && cut.size() <= 110, "one line is one line, and short");
   return 0;
 }
+
+}  // namespace printable_fuzz

@@ -3,6 +3,8 @@
 
 #include "fuzz.hpp"
 
+namespace quantity_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   std::string const amount(fuzz::text(data, size));
   fuzz::takes([&] {
@@ -13,3 +15,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace quantity_fuzz

@@ -4,6 +4,8 @@
 #include "edl/data/compression.hpp"
 #include "fuzz.hpp"
 
+namespace recordio_fuzz {
+
 namespace {
 
 void read(std::string const& path) {
@@ -41,3 +43,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   if (std::string const whole = repaired(bytes); whole != bytes) read(file.with(whole));
   return 0;
 }
+
+}  // namespace recordio_fuzz

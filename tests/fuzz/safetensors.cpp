@@ -3,6 +3,8 @@
 
 #include "fuzz.hpp"
 
+namespace safetensors_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static fuzz::memory_file const file;
   auto const bytes = fuzz::text(data, size);
@@ -31,3 +33,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   read(file.with(whole.append(bytes).append(16, 'x')));
   return 0;
 }
+
+}  // namespace safetensors_fuzz

@@ -5,6 +5,8 @@
 #include "edl/data/example.hpp"
 #include "fuzz.hpp"
 
+namespace tfrecord_fuzz {
+
 namespace {
 
 void read(std::string const& path) {
@@ -44,3 +46,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   read(file.with(summed(bytes)));
   return 0;
 }
+
+}  // namespace tfrecord_fuzz

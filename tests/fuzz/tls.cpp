@@ -10,6 +10,8 @@
 #include "edl/net/token.hpp"
 #include "fuzz.hpp"
 
+namespace tls_fuzz {
+
 namespace {
 
 namespace net = edl::net;
@@ -67,3 +69,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   client.detach();
   return 0;
 }
+
+}  // namespace tls_fuzz

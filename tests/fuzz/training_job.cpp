@@ -6,6 +6,8 @@
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "fuzz.hpp"
 
+namespace training_job_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::controller;
   fuzz::takes([&] {
@@ -21,3 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   return 0;
 }
+
+}  // namespace training_job_fuzz

@@ -6,6 +6,8 @@
 
 #include "fuzz.hpp"
 
+namespace yaml_fuzz {
+
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::tool;
   std::string const text(fuzz::text(data, size));
@@ -26,3 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
       fuzz::author::user);
   return 0;
 }
+
+}  // namespace yaml_fuzz

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <set>
 
+namespace flags_test {
+
 TEST_CASE("a flag is there once, says what it is, and is read by someone") {
   std::set<std::string> names;
   for (edl::job_flag const& f : edl::job_flags()) {
@@ -90,3 +92,5 @@ TEST_CASE("docs/jobs.md has the flags as they are") {
   INFO("EDL_WRITE_DOCS=1 tests/test-job writes the tables anew");
   CHECK(same);
 }
+
+}  // namespace flags_test

@@ -8,6 +8,8 @@
 #include "cli/refusal.hpp"
 #include "job/settled.hpp"
 
+namespace foreign_flags_test {
+
 using edl::foreign_flags, edl::why_not_here;
 
 namespace {
@@ -47,3 +49,5 @@ TEST_CASE("the reasons name what takes a flag's place") {
   CHECK(contains(why_not_here("custom_data_reader"), "RecordIO, CSV"));
   CHECK(contains(why_not_here("prediction_outputs_processor"), "on_predictions"));
 }
+
+}  // namespace foreign_flags_test

@@ -8,6 +8,8 @@
 
 #include "job/settled.hpp"
 
+namespace idle_flags_test {
+
 namespace {
 
 using words = std::vector<std::string>;
@@ -123,3 +125,5 @@ TEST_CASE("nothing is said of a flag that asks for what is so anyway") {
   CHECK(training({sums, "--grads_to_wait=1", "--use_async=false", "--get_model_steps=1"}).empty());
   CHECK(training({local, "--fixed_global_batch=no", "--allreduce_transport=auto"}).empty());
 }
+
+}  // namespace idle_flags_test

@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace monitor_test {
+
 namespace {
 
 std::string refusal(std::string const& text) {
@@ -44,3 +46,5 @@ TEST_CASE("early stopping has a patience and a least difference") {
                             "auc,min_delta=-1", "auc,min_delta=nan", "auc,x=1", "auc,patience=2x", ""})
     CHECK(refusal(wrong) != "accepted");
 }
+
+}  // namespace monitor_test

@@ -7,6 +7,8 @@
 #include "cli/refusal.hpp"
 #include "job/settled.hpp"
 
+namespace settle_test {
+
 namespace {
 
 edl::job job(std::vector<std::string> const& line) { return settled(line).job; }
@@ -122,3 +124,5 @@ TEST_CASE("int8 is refused to who trains, and to who insists on a GPU") {
   line.push_back("--device=cuda");
   CHECK(contains(refusal(line), "leave out --device=cuda"));
 }
+
+}  // namespace settle_test

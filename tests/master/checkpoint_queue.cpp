@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace checkpoint_queue_test {
+
 using edl::master::checkpoint_queue;
 using edl::master::write_checkpoint;
 
@@ -79,3 +81,5 @@ TEST_CASE("after the job has gone back, what was written later is none of its pa
   CHECK_FALSE(q.newest());
   CHECK_FALSE(q.final_version());
 }
+
+}  // namespace checkpoint_queue_test

@@ -9,6 +9,8 @@
 #include "edl/core/error.hpp"
 #include "master/master_with_servers.hpp"
 
+namespace coordinator_test {
+
 using namespace master_with_servers;
 
 TEST_CASE("tasks are leased when all servers have taken their state, and not before") {
@@ -315,3 +317,5 @@ TEST_CASE("the loss of a job stays known when its workers have left") {
   m.it.left(role::worker, 0, 1, m.now);
   CHECK(m.it.progress().loss == doctest::Approx(3));
 }
+
+}  // namespace coordinator_test

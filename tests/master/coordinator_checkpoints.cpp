@@ -7,6 +7,8 @@
 #include "edl/core/error.hpp"
 #include "master/master_with_servers.hpp"
 
+namespace coordinator_checkpoints_test {
+
 using namespace master_with_servers;
 
 TEST_CASE("a lost server takes all back to the newest checkpoint, under a new generation") {
@@ -199,3 +201,5 @@ TEST_CASE("frozen versions that nobody wants are released") {
   }
   CHECK(!m.take<write_checkpoint>());
 }
+
+}  // namespace coordinator_checkpoints_test

@@ -7,6 +7,8 @@
 #include "edl/core/error.hpp"
 #include "master/master_with_servers.hpp"
 
+namespace coordinator_evaluation_test {
+
 using namespace master_with_servers;
 
 TEST_CASE("evaluation goes before training, but after what a lost worker left half done") {
@@ -165,3 +167,5 @@ TEST_CASE("where evaluations decide on something, a checkpoint waits for those b
   m.it.judged(4, m.now);  // told twice
   CHECK(m.it.take_commands().empty());
 }
+
+}  // namespace coordinator_evaluation_test

@@ -7,6 +7,8 @@
 #include "edl/core/error.hpp"
 #include "master/master_with_servers.hpp"
 
+namespace coordinator_failures_test {
+
 using namespace master_with_servers;
 
 TEST_CASE("when all workers fail the job stops with the reason, instead of starting them for ever") {
@@ -122,3 +124,5 @@ TEST_CASE("a worker that lives and gets no further is given up, and its task goe
   live(11, 5, 4);
   CHECK(m.take<replace_process>()->id == 0);
 }
+
+}  // namespace coordinator_failures_test

@@ -6,6 +6,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace evaluation_test {
+
 using namespace edl::master;
 using std::chrono::seconds;
 
@@ -280,3 +282,5 @@ TEST_CASE("a version that is held is evaluated once, also when those before it a
   }
   CHECK(e.idle());
 }
+
+}  // namespace evaluation_test

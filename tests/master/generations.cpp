@@ -7,6 +7,8 @@
 #include "edl/master/coordinator.hpp"
 #include "master/driven_master.hpp"
 
+namespace generations_test {
+
 using namespace edl::master;
 using edl::ledger;
 using edl::task_kind;
@@ -323,3 +325,5 @@ TEST_CASE(
     CHECK(second.take<evaluation_done>().has_value() == (reported < 2));
   }
 }
+
+}  // namespace generations_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace isolation_test {
+
 using namespace edl::master;
 using namespace std::chrono_literals;
 
@@ -66,3 +68,5 @@ TEST_CASE("where nobody is a member nobody is missed") {
   CHECK_FALSE(it.lasts());
   CHECK_FALSE(it.look(start + 100s, 2, start + 100s).absence);
 }
+
+}  // namespace isolation_test

@@ -9,6 +9,8 @@
 #include "edl/core/error.hpp"
 #include "wire/scratch.hpp"
 
+namespace journal_test {
+
 using namespace edl::master;
 
 TEST_CASE("a journal is read by the next master of the same run, and by no other") {
@@ -104,3 +106,5 @@ TEST_CASE("a journal that cannot be written leaves the one that was written last
   j.write({.generation = 4});
   CHECK(journal(path, "run").read()->generation == 4);
 }
+
+}  // namespace journal_test

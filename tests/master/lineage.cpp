@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace lineage_test {
+
 using namespace edl::master;
 using std::chrono::seconds;
 using replacement = lineages::replacement;
@@ -97,3 +99,5 @@ TEST_CASE("where a platform starts everybody, who has been replaced begins no li
   all.joined(2);
   CHECK(all.size() == 2);
 }
+
+}  // namespace lineage_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace membership_test {
+
 using namespace edl::master;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -115,3 +117,5 @@ TEST_CASE("passes that end between two signs of life leave the limit where it is
   CHECK(all.hanging(start + seconds(160)).empty());
   CHECK(all.hanging(start + seconds(161)).size() == 1);
 }
+
+}  // namespace membership_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace placement_test {
+
 using namespace edl::master;
 
 namespace {
@@ -38,3 +40,5 @@ TEST_CASE("covered: each range has a holder that is there") {
   CHECK_FALSE(covered(4, {0, 1, 2}, holders));
   CHECK_FALSE(covered(1, {0}, {}));
 }
+
+}  // namespace placement_test

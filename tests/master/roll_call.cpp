@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace roll_call_test {
+
 using namespace edl::master;
 using edl::ledger;
 
@@ -218,3 +220,5 @@ TEST_CASE("who is lost is suspect no more") {
   r.broken(5, {{0, 2}});
   CHECK_FALSE(r.it.suspect());
 }
+
+}  // namespace roll_call_test

@@ -3,6 +3,8 @@
 
 #include "master/driven_master.hpp"
 
+namespace scale_test {
+
 using namespace edl::master;
 
 namespace {
@@ -85,3 +87,5 @@ TEST_CASE("ranges move to servers that come, and from servers that go, which sta
   CHECK(m.it.servers().all().size() == 1);
   CHECK_FALSE(m.it.join({role::server, 2, 2, {}, 5}, m.now).accepted);
 }
+
+}  // namespace scale_test

@@ -18,6 +18,8 @@
 #include "net/peers.hpp"
 #include "wire/scratch.hpp"
 
+namespace server_test {
+
 using namespace edl::master;
 using namespace std::chrono_literals;
 using edl::net::call_error;
@@ -317,3 +319,5 @@ TEST_CASE("what the process around a master cannot do any more ends the job with
   m.on_node([&] { m.it->fail("the cluster cannot be followed"); });
   CHECK(eventually([&] { return m.get(m.ended) == "the cluster cannot be followed"; }));
 }
+
+}  // namespace server_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace server_generations_test {
+
 using namespace edl::master;
 using namespace std::chrono_literals;
 
@@ -154,3 +156,5 @@ TEST_CASE("servers that are not wanted any more are sources, and serve nothing")
   CHECK(c.sources == std::vector<std::uint32_t>{0, 1});
   for (range_place const& p : c.places) CHECK(p.primary == 0);
 }
+
+}  // namespace server_generations_test

@@ -4,6 +4,8 @@
 
 #include "master/simulated_servers.hpp"
 
+namespace simulation_test {
+
 using namespace simulated_servers;
 
 namespace {
@@ -164,3 +166,5 @@ TEST_CASE("simulation: a thousand workers, a million tasks") {
   CHECK(w.kills > 100);
   CHECK(w.rollbacks > 0);
 }
+
+}  // namespace simulation_test

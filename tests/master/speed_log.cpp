@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace speed_log_test {
+
 using namespace edl::master;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -84,3 +86,5 @@ TEST_CASE("as many sizes are remembered as a report has room for") {
   CHECK_FALSE(j.log.all().contains(8));
   CHECK(j.log.all().contains(9));
 }
+
+}  // namespace speed_log_test

@@ -6,6 +6,8 @@
 
 #include "master/driven_master.hpp"
 
+namespace suspend_test {
+
 using namespace edl::master;
 using edl::ledger;
 using edl::task_kind;
@@ -300,3 +302,5 @@ TEST_CASE("who is named leaves first, the others of that size stay") {
   CHECK(m.it.scale({2, {}, {}}, m.now).empty());
   CHECK(stopped() == std::vector<std::uint32_t>{5});
 }
+
+}  // namespace suspend_test

@@ -9,6 +9,8 @@
 #include "edl/core/random.hpp"
 #include "edl/master/task_queue.hpp"
 
+namespace task_lanes_test {
+
 using namespace edl::master;
 using edl::ledger;
 using edl::task_key;
@@ -190,3 +192,5 @@ TEST_CASE("a task that fails in a lane is tried again when the epochs that are o
   CHECK(q.lease(0, 1, now)->key == task_key{0, 0});
   CHECK(q.lease(0, 1, now)->key == task_key{1, 0});
 }
+
+}  // namespace task_lanes_test

@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace task_plan_test {
+
 using edl::master::shard;
 using edl::master::task_plan;
 using edl::master::task_range;
@@ -68,3 +70,5 @@ TEST_CASE("sizes that cannot be are refused") {
                   edl::usage_error);
   CHECK(task_plan({{"a", most}}, {.records_per_task = most, .minibatch_size = most}).tasks() == 1);
 }
+
+}  // namespace task_plan_test

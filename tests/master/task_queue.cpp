@@ -10,6 +10,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace task_queue_test {
+
 using namespace edl::master;
 using edl::ledger;
 using edl::task_key;
@@ -458,3 +460,5 @@ TEST_CASE("counters of epochs are added up") {
   CHECK(all.minibatches_done == 55);
   CHECK(sum_of({}).records_done == 0);
 }
+
+}  // namespace task_queue_test

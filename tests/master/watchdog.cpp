@@ -5,6 +5,8 @@
 
 #include <vector>
 
+namespace watchdog_test {
+
 using namespace edl::master;
 using std::chrono::seconds;
 
@@ -28,3 +30,5 @@ TEST_CASE("what moves, whatever the way, is never told") {
   for (int second = 0; second < 1000; ++second)
     CHECK_FALSE(w.look(std::uint64_t(second / 59 % 2), time_point{} + seconds(second)));
 }
+
+}  // namespace watchdog_test

@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace worker_worlds_test {
+
 using namespace edl::master;
 using namespace std::chrono_literals;
 
@@ -152,3 +154,5 @@ TEST_CASE("what was not written when a world ended is released, but for what the
   j.next();
   CHECK(j.it.begin(3, j.workers, 7, "").empty());  // told once
 }
+
+}  // namespace worker_worlds_test

@@ -7,6 +7,8 @@
 
 #include "master/replicated_master.hpp"
 
+namespace worlds_test {
+
 using namespace replicated_master;
 
 TEST_CASE("the first world begins at once when all workers have entered") {
@@ -285,3 +287,5 @@ TEST_CASE("a checkpoint of other data ends the job with its reason") {
   CHECK(m.it.failed());
   CHECK(m.it.reason().find("cannot go back to '/c'") == 0);
 }
+
+}  // namespace worlds_test

@@ -7,6 +7,8 @@
 
 #include "master/replicated_master.hpp"
 
+namespace worlds_closing_test {
+
 using namespace replicated_master;
 
 TEST_CASE("a loss in the closing phase: the next world closes, with what has survived") {
@@ -269,3 +271,5 @@ TEST_CASE("a version at which workers rest is evaluated although all that had it
   m.reached(2, true);
   CHECK(m.it.request_task(2, 1, m.now, 0, 2).kind == task_kind::evaluation);
 }
+
+}  // namespace worlds_closing_test

@@ -7,6 +7,8 @@
 
 #include "master/replicated_master.hpp"
 
+namespace worlds_evaluation_test {
+
 using namespace replicated_master;
 
 TEST_CASE("an evaluation of a version that survivors have goes on in the next world") {
@@ -276,3 +278,5 @@ TEST_CASE("a version that was being written when its world ended is written by t
   CHECK(m.said("Checkpoint of version 4 written"));
   CHECK(m.released(false) == std::vector<std::uint64_t>{4});
 }
+
+}  // namespace worlds_evaluation_test

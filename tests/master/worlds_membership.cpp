@@ -7,6 +7,8 @@
 
 #include "master/replicated_master.hpp"
 
+namespace worlds_membership_test {
+
 using namespace replicated_master;
 
 TEST_CASE("who joins while a world is formed is in it") {
@@ -270,3 +272,5 @@ TEST_CASE("whoever of two that accuse each other is lost, the other goes on, and
   CHECK(m.it.workers().find(0) != nullptr);  // the older
   CHECK(m.it.ready());
 }
+
+}  // namespace worlds_membership_test

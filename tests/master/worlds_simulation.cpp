@@ -4,6 +4,8 @@
 
 #include "master/simulated_worlds.hpp"
 
+namespace worlds_simulation_test {
+
 using namespace simulated_worlds;
 
 namespace {
@@ -170,3 +172,5 @@ TEST_CASE("simulated worlds with lanes: the steps are those of a job to which no
   CHECK(behind > 20);
   CHECK(restores > 5);
 }
+
+}  // namespace worlds_simulation_test

@@ -6,6 +6,8 @@
 #include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
 
+namespace address_test {
+
 using edl::net::address;
 using edl::net::parse_address;
 
@@ -95,3 +97,5 @@ TEST_CASE("an error about an address quotes no control characters") {
     CHECK(said.find_first_of("\x1b\n\x9b") == said.npos);
   }
 }
+
+}  // namespace address_test

@@ -8,6 +8,8 @@
 #include "edl/core/error.hpp"
 #include "net/peers.hpp"
 
+namespace blocking_test {
+
 using namespace peers;
 using edl::net::start;
 using edl::net::started_call;
@@ -95,3 +97,5 @@ TEST_CASE("a blocking call on the network's thread is an error, not a deadlock")
   });
   CHECK(refused.get_future().get());
 }
+
+}  // namespace blocking_test

@@ -10,6 +10,8 @@
 
 #include "net/peers.hpp"
 
+namespace carry_test {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("who depends on a coroutine is told why it ended, and not when it was only stopped") {
@@ -40,3 +42,5 @@ TEST_CASE("who depends on a coroutine is told why it ended, and not when it was 
   }
   CHECK(stopped == 0);
 }
+
+}  // namespace carry_test

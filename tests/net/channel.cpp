@@ -9,6 +9,8 @@
 #include "edl/core/error.hpp"
 #include "net/peers.hpp"
 
+namespace channel_test {
+
 using namespace peers;
 using edl::net::outgoing;
 using edl::net::start;
@@ -159,3 +161,5 @@ TEST_CASE("a channel has an address") {
   edl::net::node n(options());
   CHECK_THROWS_AS(edl::net::channel(n, {}, "ps-0"), edl::error);
 }
+
+}  // namespace channel_test

@@ -14,6 +14,8 @@
 #include "edl/core/random.hpp"
 #include "net/peers.hpp"
 
+namespace connection_test {
+
 using namespace peers;
 using edl::bytes;
 using edl::net::outgoing;
@@ -364,3 +366,5 @@ TEST_CASE("random frames after a good handshake are served, refused or end the c
   }
   CHECK(good.echo("fine") == "fine");
 }
+
+}  // namespace connection_test

@@ -11,6 +11,8 @@
 #include <asio/system_error.hpp>
 #include <vector>
 
+namespace event_test {
+
 using edl::net::event;
 
 TEST_CASE("an event wakes all that wait, and none that comes later") {
@@ -99,3 +101,5 @@ TEST_CASE("an event that ends takes its waiters with it") {
   io.run();
   CHECK(cancelled);
 }
+
+}  // namespace event_test

@@ -18,6 +18,8 @@
 
 #include "net/peers.hpp"
 
+namespace handshake_test {
+
 using namespace peers;
 
 namespace {
@@ -248,3 +250,5 @@ TEST_CASE("garbage of strangers writes few lines, and no control characters") {
   CHECK(text.find("\nforged") == std::string::npos);
   CHECK(text.find("libprotobuf") == std::string::npos);
 }
+
+}  // namespace handshake_test

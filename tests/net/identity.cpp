@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace identity_test {
+
 using edl::net::answers_to;
 using edl::net::identity;
 using edl::net::is_identity;
@@ -31,3 +33,5 @@ TEST_CASE("what is no identity is known as such") {
   for (char const* bad : {"", "/", "a/", "/a", "a/b/c", "a b", "a\n", "a!b"}) CHECK_FALSE(is_identity(bad));
   CHECK_FALSE(is_identity(std::string(81, 'a')));
 }
+
+}  // namespace identity_test

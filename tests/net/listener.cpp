@@ -12,6 +12,8 @@
 #include "edl/core/random.hpp"
 #include "net/peers.hpp"
 
+namespace listener_test {
+
 using namespace peers;
 
 TEST_CASE("one listener takes TCP and Unix connections") {
@@ -221,3 +223,5 @@ TEST_CASE("a listener that goes waits for its handlers") {
   l.reset();
   CHECK(ended);
 }
+
+}  // namespace listener_test

@@ -12,6 +12,8 @@
 #include "edl/core/error.hpp"
 #include "net/peers.hpp"
 
+namespace node_test {
+
 using edl::net::node;
 
 TEST_CASE("work runs on the node's thread, and stopping cancels what waits") {
@@ -70,3 +72,5 @@ TEST_CASE("nothing is attached to a node that stops, and a job has a name") {
   options.job = "";
   CHECK_THROWS_AS(node{options}, edl::error);
 }
+
+}  // namespace node_test

@@ -8,6 +8,8 @@
 
 #include "edl/core/random.hpp"
 
+namespace outbound_test {
+
 using edl::bytes;
 using edl::net::outbound;
 using edl::net::outbound_queue;
@@ -95,3 +97,5 @@ TEST_CASE("a frame can be taken out of the queue, wherever it stands") {
   queue.push(next);
   CHECK(text(queue.gather()) == whole(next));
 }
+
+}  // namespace outbound_test

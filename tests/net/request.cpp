@@ -5,6 +5,8 @@
 
 #include "net/peers.hpp"
 
+namespace request_test {
+
 using namespace peers;
 using edl::bytes;
 using edl::net::outgoing;
@@ -119,3 +121,5 @@ TEST_CASE("a reply whose payload does not fit its place is an error, and nothing
   c.call({.method = big, .message = "1000", .into = {room}});
   CHECK(room == pattern(1000, 1));
 }
+
+}  // namespace request_test

@@ -9,6 +9,8 @@
 #include "edl/core/error.hpp"
 #include "net/peers.hpp"
 
+namespace secure_socket_test {
+
 using namespace peers;
 
 namespace {
@@ -234,3 +236,5 @@ TEST_CASE("streams over TLS carry raw bytes") {
       }(),
       edl::error);
 }
+
+}  // namespace secure_socket_test

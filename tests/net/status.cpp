@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace status_test {
+
 using namespace edl::net;
 
 TEST_CASE("statuses have names, also those of a newer peer") {
@@ -11,3 +13,5 @@ TEST_CASE("statuses have names, also those of a newer peer") {
   CHECK(name(status::internal) == "internal");
   CHECK(name(status(77)) == "unknown");
 }
+
+}  // namespace status_test

@@ -14,6 +14,8 @@
 #include "edl/core/error.hpp"
 #include "net/peers.hpp"
 
+namespace stream_test {
+
 using namespace peers;
 using edl::net::byte_stream;
 using edl::net::open_stream;
@@ -322,3 +324,5 @@ TEST_CASE("many streams at once, each with its own bytes") {
   }
   CHECK(seen.size() == 100);
 }
+
+}  // namespace stream_test

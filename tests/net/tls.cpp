@@ -13,6 +13,8 @@
 #include "edl/net/token.hpp"
 #include "net/peers.hpp"
 
+namespace tls_test {
+
 using edl::net::tls_context;
 using edl::net::tls_session;
 using step = tls_session::step;
@@ -237,3 +239,5 @@ TEST_CASE("a handshake that does not end is cut off after 16 KiB") {
   CHECK(said.find("more than 16384 bytes") != std::string::npos);
   CHECK(sent < 40'000);
 }
+
+}  // namespace tls_test

@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace token_test {
+
 using namespace edl::net;
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("tokens are long, and drawn ones differ") {
   CHECK(token::random().secret() != token::random().secret());
   CHECK(draw_nonce() != draw_nonce());
 }
+
+}  // namespace token_test

@@ -6,6 +6,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace attention_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -188,3 +190,5 @@ TEST_CASE("a share that leaves nothing does not fit") {
   CHECK(nn::attention{.dropout = 1}.check({1, 3, 4}) == edl::fit::option_out_of_range);
   CHECK(nn::attention{.dropout = -0.1f}.check({1, 3, 4}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace attention_test

@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace average_pool_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of average_pool") {
@@ -21,3 +23,5 @@ TEST_CASE("why average_pool does not fit") {
   CHECK(nn::average_pool{.window = 5}.check({4, 9, 1}) == edl::fit::window_exceeds_input);
   CHECK(nn::average_pool{.window = 0}.check({4, 9, 1}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace average_pool_test

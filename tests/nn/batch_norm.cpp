@@ -5,6 +5,8 @@
 
 #include "nn/harness.hpp"
 
+namespace batch_norm_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of batch norm, through the batch's statistics and with the carried ones") {
@@ -47,3 +49,5 @@ TEST_CASE("variables of batch norm") {
   CHECK(nn::batch_norm{.momentum = 2}.check({1, 1, 1}) == edl::fit::option_out_of_range);
   CHECK(nn::batch_norm{.epsilon = 0}.check({1, 1, 1}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace batch_norm_test

@@ -6,6 +6,8 @@
 #include <array>
 #include <span>
 
+namespace carve_test {
+
 TEST_CASE("an arena is handed out from its start") {
   std::array<float, 40> arena{};
   edl::nn::carver all(std::span<float>{arena});
@@ -18,3 +20,5 @@ TEST_CASE("an arena is handed out from its start") {
   CHECK(edl::nn::rounded(0) == 0);
   CHECK(edl::nn::rounded(16) == 16);
 }
+
+}  // namespace carve_test

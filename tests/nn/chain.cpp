@@ -6,6 +6,8 @@
 #include "edl/nn/model.hpp"
 #include "nn/harness.hpp"
 
+namespace chain_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -186,3 +188,5 @@ TEST_CASE("a network of convolutions has no float32 between its first convolutio
     CHECK(off(found) < 4 * off(some));
   }
 }
+
+}  // namespace chain_test

@@ -7,6 +7,8 @@
 
 #include "edl/nn/layers.hpp"
 
+namespace child_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("a container's memory goes to its children in order") {
@@ -37,3 +39,5 @@ TEST_CASE("a container asks for what its children keep, and the most that one us
   CHECK(nn::saved_by_children(c, in, 8) == nn::rounded(3 * 3 * 2 * 8 / 4) + nn::rounded(2));
   CHECK(nn::scratch_of_children(nn::sum(c, nn::relu{}), in, 8) == nn::scratch_of(c, in, 8));
 }
+
+}  // namespace child_test

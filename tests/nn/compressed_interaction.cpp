@@ -4,6 +4,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace compressed_interaction_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("a compressed interaction sums weighted products of vectors") {
@@ -44,3 +46,5 @@ TEST_CASE("a compressed interaction without layers or maps does not fit") {
   CHECK(nn::compressed_interaction{.layers = 0}.check({1, 2, 4}) == edl::fit::option_out_of_range);
   CHECK(nn::compressed_interaction{.maps = 0}.check({1, 2, 4}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace compressed_interaction_test

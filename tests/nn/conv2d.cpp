@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace conv2d_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("shapes and variables of a convolution") {
@@ -52,3 +54,5 @@ TEST_CASE("a kernel that is not trained is carried, and the rest learns") {
   check_gradients(frozen, {4, 4, 2});
   check_gradients(nn::conv2d{.filters = 4, .kernel = 1, .use_bias = false, .train_kernel = false}, {3, 2, 2});
 }
+
+}  // namespace conv2d_test

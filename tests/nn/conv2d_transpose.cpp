@@ -4,6 +4,8 @@
 #include "edl/nn/conv2d.hpp"
 #include "nn/harness.hpp"
 
+namespace conv2d_transpose_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("shapes and variables of a transposed convolution") {
@@ -55,3 +57,5 @@ TEST_CASE("why a transposed convolution does not fit") {
   CHECK(nn::conv2d_transpose{}.check({4, 4, 4}) == edl::fit::option_out_of_range);
   CHECK(nn::conv2d_transpose{.filters = 3, .stride = 0}.check({4, 4, 4}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace conv2d_transpose_test

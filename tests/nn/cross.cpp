@@ -4,6 +4,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace cross_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("a cross layer multiplies its input by a linear map of what came before, and adds that") {
@@ -38,3 +40,5 @@ TEST_CASE("gradients of cross layers") {
 TEST_CASE("a cross network without layers does not fit") {
   CHECK(nn::cross{.layers = 0}.check({1, 1, 4}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace cross_test

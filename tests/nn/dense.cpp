@@ -8,6 +8,8 @@
 #include "edl/nn/conv2d.hpp"
 #include "nn/harness.hpp"
 
+namespace dense_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("a dense layer flattens what it gets") {
@@ -67,3 +69,5 @@ TEST_CASE("a layer that asks for float32 is not rounded") {
   CHECK(in_bfloat16(exact_filters, in, bfloat16) == in_bfloat16(exact_filters, in, float32));
   CHECK(in_bfloat16(filters, in, bfloat16) != in_bfloat16(filters, in, float32));
 }
+
+}  // namespace dense_test

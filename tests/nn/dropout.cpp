@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace dropout_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of dropout") {
@@ -28,3 +30,5 @@ TEST_CASE("a rate of one leaves nothing, and does not fit") {
   CHECK(nn::dropout{.rate = 1}.check({1, 1, 1}) == edl::fit::option_out_of_range);
   CHECK(nn::dropout{.rate = -0.1f}.check({1, 1, 1}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace dropout_test

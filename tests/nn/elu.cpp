@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace elu_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of elu") {
@@ -23,3 +25,5 @@ TEST_CASE("elu goes to minus alpha") {
 TEST_CASE("a negative alpha does not fit") {
   CHECK(nn::elu{.alpha = -1}.check({1, 1, 1}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace elu_test

@@ -8,6 +8,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace embedding_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("no gradient goes to ids") {
   h.backward();
   CHECK(h.dx == std::vector<double>(h.x.size()));
 }
+
+}  // namespace embedding_test

@@ -4,6 +4,8 @@
 
 #include "nn/harness.hpp"
 
+namespace embedding_bag_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -77,3 +79,5 @@ TEST_CASE("a bag without rows does not fit") {
   CHECK(nn::embedding_bag{.vocabulary = 0, .width = 1}.check({1, 1, 1}) == option_out_of_range);
   CHECK(nn::embedding_bag{.vocabulary = 1}.check({1, 1, 1}) == option_out_of_range);
 }
+
+}  // namespace embedding_bag_test

@@ -7,6 +7,8 @@
 
 #include "nn/networks.hpp"
 
+namespace explain_test {
+
 TEST_CASE("a plan says what is computed as one, by what, and how much memory it takes") {
   edl::cpu own({.kernels = edl::kernels::own});
   std::ostringstream said;
@@ -43,3 +45,5 @@ TEST_CASE("a plan counts two bytes where samples are bfloat16") {
   CHECK(text.find("dropout                                12x12x64     12x12x64           0      1.77") !=
         std::string::npos);
 }
+
+}  // namespace explain_test

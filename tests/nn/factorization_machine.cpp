@@ -4,6 +4,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace factorization_machine_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("a factorisation machine adds up the products of all pairs of rows") {
@@ -18,3 +20,5 @@ TEST_CASE("gradients of a factorisation machine, by itself and above an embeddin
   check_gradients(nn::factorization_machine{}, {1, 1, 4});
   check_gradients(nn::sequential(nn::conv2d{.filters = 3}, nn::factorization_machine{}), {2, 2, 2});
 }
+
+}  // namespace factorization_machine_test

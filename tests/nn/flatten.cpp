@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace flatten_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of flatten") { check_gradients(nn::flatten{}, {3, 2, 5}); }
@@ -13,3 +15,5 @@ TEST_CASE("flattening keeps elements and order") {
   h.forward();
   CHECK(h.y == h.x);
 }
+
+}  // namespace flatten_test

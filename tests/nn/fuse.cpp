@@ -11,6 +11,8 @@
 #include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
+namespace fuse_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -129,3 +131,5 @@ TEST_CASE("a residual and the relu after it are one step, also where its body sp
   check_fused(in, nn::residual(nn::sequential(nn::dense{.units = 5}, nn::relu{}), nn::dense{.units = 5}),
               nn::relu{}, nn::batch_norm{});
 }
+
+}  // namespace fuse_test

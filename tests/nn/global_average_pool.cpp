@@ -5,6 +5,8 @@
 
 #include "nn/harness.hpp"
 
+namespace global_average_pool_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of global_average_pool") { check_gradients(nn::global_average_pool{}, {3, 2, 5}); }
@@ -16,3 +18,5 @@ TEST_CASE("the mean of each channel") {
   h.forward();
   CHECK(h.y == std::vector<double>{2, 20});
 }
+
+}  // namespace global_average_pool_test

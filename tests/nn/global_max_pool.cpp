@@ -5,6 +5,8 @@
 
 #include "nn/harness.hpp"
 
+namespace global_max_pool_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of global_max_pool") { check_gradients(nn::global_max_pool{}, {3, 2, 5}); }
@@ -16,3 +18,5 @@ TEST_CASE("the greatest of each channel") {
   h.forward();
   CHECK(h.y == std::vector<double>{3, 30});
 }
+
+}  // namespace global_max_pool_test

@@ -8,6 +8,8 @@
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/dense.hpp"
 
+namespace gradient_errors_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -61,3 +63,5 @@ TEST_CASE("a gradient that is wrong is told, by what is wrong") {
 TEST_CASE("an element that a pass leaves out is told as NaN") {
   CHECK(std::isnan(nn::gradient_errors(factor<defect::forgotten>{}, {1, 1, 5}).inputs));
 }
+
+}  // namespace gradient_errors_test

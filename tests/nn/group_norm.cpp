@@ -4,6 +4,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace group_norm_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("group normalisation gives each group of a sample mean 0 and variance 1, then gamma and beta") {
@@ -59,3 +61,5 @@ TEST_CASE("why group normalisation does not fit") {
   CHECK(nn::group_norm{.groups = 0}.check({2, 2, 64}) == edl::fit::option_out_of_range);
   CHECK(nn::group_norm{.groups = 1, .epsilon = 0}.check({2, 2, 64}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace group_norm_test

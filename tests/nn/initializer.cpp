@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+namespace initializer_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -100,3 +102,5 @@ TEST_CASE("fans, as Keras counts them") {
   CHECK(bias.in == 7);
   CHECK(bias.out == 7);
 }
+
+}  // namespace initializer_test

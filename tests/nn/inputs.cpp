@@ -5,6 +5,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace inputs_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -103,3 +105,5 @@ TEST_CASE("a branch of ids runs on the processor") {
   CHECK(nn::is_portable(in.from<"numbers">(nn::dense{.units = 1}), in.input()));
   CHECK_FALSE(nn::is_portable(in.from<"words">(nn::embedding{.vocabulary = 5, .width = 2}), in.input()));
 }
+
+}  // namespace inputs_test

@@ -7,6 +7,8 @@
 #include "nn/harness.hpp"
 #include "nn/networks.hpp"
 
+namespace layer_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("a user's own layer works among the others, named by its place") {
   CHECK(nn::saved_by(scaled_square{}, {1, 1, 2}, 5) == 0);
   CHECK(nn::scratch_of(scaled_square{}, {1, 1, 2}, 5) == 0);
 }
+
+}  // namespace layer_test

@@ -4,6 +4,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace layer_norm_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("layer normalisation gives each place mean 0 and variance 1, then gamma and beta") {
@@ -36,3 +38,5 @@ TEST_CASE("a place whose channels are all equal is beta, and its gradient is fin
 TEST_CASE("layer normalisation needs an epsilon") {
   CHECK(nn::layer_norm{.epsilon = 0}.check({1, 1, 3}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace layer_norm_test

@@ -6,6 +6,8 @@
 #include "edl/device/backend.hpp"
 #include "edl/nn/layers.hpp"
 
+namespace layer_parts_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -35,3 +37,5 @@ TEST_CASE("what stands in for no layer is found, however deep") {
   CHECK(nn::holds_no_layer(nn::no_layer{}, in));
   CHECK(nn::holds_no_layer(nn::sequential(nn::relu{}, nn::residual(nn::sequential(nn::no_layer{}))), in));
 }
+
+}  // namespace layer_parts_test

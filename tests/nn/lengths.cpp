@@ -9,6 +9,8 @@
 #include "edl/nn/model.hpp"
 #include "nn/harness.hpp"
 
+namespace lengths_test {
+
 namespace nn = edl::nn;
 using enum nn::lengths_fault;
 
@@ -83,3 +85,5 @@ TEST_CASE("a model of a planned length gives what the longest gives, in less mem
   CHECK(used(4) < used(8));
   CHECK(used(8) < used(16));
 }
+
+}  // namespace lengths_test

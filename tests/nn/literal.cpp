@@ -5,6 +5,8 @@
 
 #include <type_traits>
 
+namespace literal_test {
+
 namespace {
 
 template <edl::nn::literal Name>
@@ -20,3 +22,5 @@ TEST_CASE("a literal is a name that tells types apart") {
   CHECK(std::is_same_v<named<"age">, named<"age">>);
   CHECK_FALSE(std::is_same_v<named<"age">, named<"ages">>);
 }
+
+}  // namespace literal_test

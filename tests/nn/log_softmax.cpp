@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace log_softmax_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of log_softmax") {
@@ -21,3 +23,5 @@ TEST_CASE("log_softmax is the logarithm of a share, and does not overflow") {
   h.backward();
   for (double const d : h.dx) CHECK(std::isfinite(d));
 }
+
+}  // namespace log_softmax_test

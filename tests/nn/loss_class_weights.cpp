@@ -10,6 +10,8 @@
 #include "edl/nn/losses.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_class_weights_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -64,3 +66,5 @@ TEST_CASE("class weights: no and yes of a sigmoid, and what is between them") {
   }
   check::gradient(l, {}, 3, x, {0, 0.5f, 1});
 }
+
+}  // namespace loss_class_weights_test

@@ -9,6 +9,8 @@
 #include "edl/nn/losses.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_heads_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -59,3 +61,5 @@ TEST_CASE("a head has its own outputs, labels and name") {
   CHECK(loss_type::first_of<"stars">() == std::array<std::size_t, 2>{1, 1});
   CHECK(two.of<"stars">().weight.resolve({}, "it", 0, 1) == 0.5f);
 }
+
+}  // namespace loss_heads_test

@@ -8,6 +8,8 @@
 #include "edl/nn/loss/hinge.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_hinge_test {
+
 using edl::nn::hinge;
 using labels = std::vector<float>;
 
@@ -44,3 +46,5 @@ TEST_CASE("hinge: a NaN stays, nothing is 0, labels are 0 or 1, the margin is ab
   CHECK(!hinge::valid(0.5f, {}));
   CHECK(!hinge{.margin = 0}.options_fit({}));
 }
+
+}  // namespace loss_hinge_test

@@ -8,6 +8,8 @@
 #include "edl/nn/loss/huber.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_huber_test {
+
 using edl::nn::huber;
 using labels = std::vector<float>;
 
@@ -39,3 +41,5 @@ TEST_CASE("huber: a NaN stays, nothing is 0, labels are finite, delta is above 0
   CHECK(!huber::valid(std::numeric_limits<float>::infinity(), {}));
   CHECK(!huber{.delta = 0}.options_fit({}));
 }
+
+}  // namespace loss_huber_test

@@ -9,6 +9,8 @@
 #include "edl/nn/loss/softmax_cross_entropy.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_kullback_leibler_test {
+
 using edl::nn::kullback_leibler;
 using labels = std::vector<float>;
 
@@ -50,3 +52,5 @@ TEST_CASE("kullback-leibler: extreme logits, a NaN, and nothing") {
   CHECK(!kullback_leibler::valid(-0.1f, {}));
   CHECK(!kullback_leibler::valid(1.1f, {}));
 }
+
+}  // namespace loss_kullback_leibler_test

@@ -9,6 +9,8 @@
 #include "edl/nn/loss/logits.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_logits_test {
+
 namespace detail = edl::nn::detail;
 
 TEST_CASE("sums of logits of any number are those of plain loops") {
@@ -46,3 +48,5 @@ TEST_CASE("a logit of minus infinity is no share, and a NaN stays") {
     CHECK(std::isnan(detail::sums_of_logits<float>(bad).exps));
   }
 }
+
+}  // namespace loss_logits_test

@@ -7,6 +7,8 @@
 
 #include "edl/nn/losses.hpp"
 
+namespace loss_loss_test {
+
 namespace {
 
 struct no_labels {
@@ -40,3 +42,5 @@ TEST_CASE("a loss says how many labels a sample has") {
   CHECK(edl::nn::sigmoid_cross_entropy::labels(output) == 24);
   CHECK(edl::nn::mean_squared_error::labels(output) == 24);
 }
+
+}  // namespace loss_loss_test

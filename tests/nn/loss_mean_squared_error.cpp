@@ -7,6 +7,8 @@
 #include "edl/nn/loss/mean_squared_error.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_mean_squared_error_test {
+
 using edl::nn::mean_squared_error;
 using labels = std::vector<float>;
 
@@ -31,3 +33,5 @@ TEST_CASE("mean squared error: an empty batch has no loss, labels are finite") {
   CHECK(!mean_squared_error::valid(-std::numeric_limits<float>::infinity(), {}));
   CHECK(!mean_squared_error::valid(std::numeric_limits<float>::quiet_NaN(), {}));
 }
+
+}  // namespace loss_mean_squared_error_test

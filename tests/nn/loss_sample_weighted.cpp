@@ -9,6 +9,8 @@
 #include "edl/nn/losses.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_sample_weighted_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -81,3 +83,5 @@ TEST_CASE("a label and a weight are valid in their places") {
   CHECK(nn::sample_weighted<by_place>::valid(-1, {1, 1, 2}, 0));
   CHECK_FALSE(nn::sample_weighted<by_place>::valid(-1, {1, 1, 2}, 1));
 }
+
+}  // namespace loss_sample_weighted_test

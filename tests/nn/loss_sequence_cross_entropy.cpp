@@ -9,6 +9,8 @@
 #include "edl/nn/loss/softmax_cross_entropy.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_sequence_cross_entropy_test {
+
 using edl::nn::sequence_cross_entropy;
 using edl::nn::softmax_cross_entropy;
 using labels = std::vector<std::int32_t>;
@@ -89,3 +91,5 @@ TEST_CASE("sequence cross entropy: labels, options, and nothing") {
   CHECK(!sequence_cross_entropy{.class_weights = {1, 2}}.options_fit(output));
   CHECK(check::value(sequence_cross_entropy{}, output, 0, std::vector<float>{}, labels{}) == 0);
 }
+
+}  // namespace loss_sequence_cross_entropy_test

@@ -8,6 +8,8 @@
 #include "edl/nn/loss/sigmoid_cross_entropy.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_sigmoid_cross_entropy_test {
+
 using edl::nn::sigmoid_cross_entropy;
 using labels = std::vector<float>;
 
@@ -61,3 +63,5 @@ TEST_CASE("sigmoid cross entropy: an empty batch has no loss, labels are probabi
   CHECK(!sigmoid_cross_entropy::valid(-0.001f, {}));
   CHECK(!sigmoid_cross_entropy::valid(std::numeric_limits<float>::quiet_NaN(), {}));
 }
+
+}  // namespace loss_sigmoid_cross_entropy_test

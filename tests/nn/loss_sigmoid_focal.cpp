@@ -8,6 +8,8 @@
 #include "edl/nn/loss/sigmoid_focal.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_sigmoid_focal_test {
+
 using edl::nn::sigmoid_focal;
 using labels = std::vector<float>;
 
@@ -55,3 +57,5 @@ TEST_CASE("sigmoid focal: labels are 0 or 1, and options have ranges") {
   CHECK(!sigmoid_focal{.gamma = -1}.options_fit({}));
   CHECK(!sigmoid_focal{.alpha = 2}.options_fit({}));
 }
+
+}  // namespace loss_sigmoid_focal_test

@@ -9,6 +9,8 @@
 #include "edl/nn/loss/softmax_cross_entropy.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_softmax_cross_entropy_test {
+
 using edl::nn::softmax_cross_entropy;
 using labels = std::vector<std::int32_t>;
 
@@ -87,3 +89,5 @@ TEST_CASE("softmax cross entropy: an empty batch has no loss, labels are bounded
   CHECK(!softmax_cross_entropy::valid(-1, {.channels = 10}));
   CHECK(!softmax_cross_entropy::valid(std::numeric_limits<std::int32_t>::min(), {.channels = 10}));
 }
+
+}  // namespace loss_softmax_cross_entropy_test

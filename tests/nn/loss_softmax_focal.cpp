@@ -8,6 +8,8 @@
 #include "edl/nn/loss/softmax_focal.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_softmax_focal_test {
+
 using edl::nn::softmax_focal;
 using labels = std::vector<std::int32_t>;
 
@@ -55,3 +57,5 @@ TEST_CASE("softmax focal: labels are classes, and options have ranges") {
   CHECK(!softmax_focal{.gamma = -1}.options_fit({.channels = 4}));
   CHECK(!softmax_focal{.class_weights = {1, 2}}.options_fit({.channels = 4}));
 }
+
+}  // namespace loss_softmax_focal_test

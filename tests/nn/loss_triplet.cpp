@@ -8,6 +8,8 @@
 #include "edl/nn/loss/triplet.hpp"
 #include "nn/loss_check.hpp"
 
+namespace loss_triplet_test {
+
 using edl::nn::triplet;
 using labels = std::vector<std::int32_t>;
 
@@ -61,3 +63,5 @@ TEST_CASE("triplet: points in one place, far away, and without a partner") {
   CHECK(!triplet::valid(-1, {.channels = 2}));
   CHECK(!triplet{.margin = 0}.options_fit({}));
 }
+
+}  // namespace loss_triplet_test

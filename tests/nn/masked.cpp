@@ -10,6 +10,8 @@
 #include "edl/nn/model.hpp"
 #include "nn/harness.hpp"
 
+namespace masked_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -284,3 +286,5 @@ TEST_CASE("a network with a mask is of the processor, and its variables lie unde
   auto const layout = edl::model<net, edl::cpu>::layout();
   CHECK(layout.variables.front().name == "masked/embedding/embeddings");
 }
+
+}  // namespace masked_test

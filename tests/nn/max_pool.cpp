@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace max_pool_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of max_pool") {
@@ -21,3 +23,5 @@ TEST_CASE("why max_pool does not fit") {
   CHECK(nn::max_pool{.window = 5}.check({4, 9, 1}) == edl::fit::window_exceeds_input);
   CHECK(nn::max_pool{.window = 0}.check({4, 9, 1}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace max_pool_test

@@ -8,6 +8,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_accuracy_test {
+
 using edl::accuracy;
 using classes = std::vector<std::int32_t>;
 using quantities = std::vector<float>;
@@ -59,3 +61,5 @@ TEST_CASE("accuracy: a class for each place of a sample, and places without one"
 }
 
 TEST_CASE("accuracy of nothing is 0") { CHECK(check::nothing<accuracy>() == 0); }
+
+}  // namespace metric_accuracy_test

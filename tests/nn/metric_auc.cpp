@@ -8,6 +8,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_auc_test {
+
 using edl::auc;
 using floats = std::vector<float>;
 
@@ -104,3 +106,5 @@ TEST_CASE("auc: merging, several outputs, and nothing to tell apart") {
   CHECK(check::metric<auc>({}, 3, floats{1, 2, 3}, floats{1, 1, 1}) == 0);
   CHECK(check::metric<auc>({}, 3, floats{1, 2, 3}, floats{0, 0, 0}) == 0);
 }
+
+}  // namespace metric_auc_test

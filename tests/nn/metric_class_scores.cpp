@@ -9,6 +9,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_class_scores_test {
+
 using classes = std::vector<std::int32_t>;
 
 namespace {
@@ -66,3 +68,5 @@ TEST_CASE("class scores: merging, and nothing is 0") {
   CHECK(check::nothing<edl::class_f1<0>>() == 0);
   CHECK(check::nothing<edl::macro_f1<3>>() == 0);
 }
+
+}  // namespace metric_class_scores_test

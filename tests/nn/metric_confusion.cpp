@@ -8,6 +8,8 @@
 #include "edl/nn/metrics.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_confusion_test {
+
 using classes = std::vector<std::int32_t>;
 
 namespace {
@@ -45,3 +47,5 @@ TEST_CASE("confusion: a NaN is in none of the counts, nor is a place without a l
   std::vector<float> const x{std::numeric_limits<float>::quiet_NaN(), 1, 0, 1};
   CHECK(check::totals<edl::confusion<2>>({1, 2, 2}, 1, x, classes{0, -1}) == std::vector<double>(4, 0));
 }
+
+}  // namespace metric_confusion_test

@@ -11,6 +11,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_list_test {
+
 using classes = std::vector<std::int32_t>;
 
 TEST_CASE("a list of metrics is the metrics one after the other") {
@@ -81,3 +83,5 @@ TEST_CASE("what a metric throws names the metric") {
   CHECK_THROWS_WITH_AS(list::values(sums), "metric 'strict' of the model: a sum of -1 is below 0",
                        edl::error);
 }
+
+}  // namespace metric_list_test

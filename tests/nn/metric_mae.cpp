@@ -5,6 +5,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_mae_test {
+
 using edl::mae;
 
 TEST_CASE("mae: known value, and merging") {
@@ -14,3 +16,5 @@ TEST_CASE("mae: known value, and merging") {
 }
 
 TEST_CASE("mae of nothing is 0") { CHECK(check::nothing<mae>() == 0); }
+
+}  // namespace metric_mae_test

@@ -6,6 +6,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_mean_loss_test {
+
 using edl::mean_loss;
 
 TEST_CASE("mean loss: batches weigh as many samples as they have") {
@@ -24,3 +26,5 @@ TEST_CASE("mean loss: batches weigh as many samples as they have") {
 }
 
 TEST_CASE("the mean loss of nothing is 0") { CHECK(check::nothing<mean_loss>() == 0); }
+
+}  // namespace metric_mean_loss_test

@@ -5,6 +5,8 @@
 
 #include "edl/nn/metrics.hpp"
 
+namespace metric_metric_test {
+
 namespace {
 
 // What a user writes, with nothing but what is needed.
@@ -49,3 +51,5 @@ TEST_CASE("a user's metric works beside the others") {
                   edl::view<std::int32_t>(y), 0);
   CHECK(metrics::values(sums) == edl::metric_values{{"accuracy", 0.5}, {"mean_output", 3}});
 }
+
+}  // namespace metric_metric_test

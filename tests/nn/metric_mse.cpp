@@ -6,6 +6,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_mse_test {
+
 using edl::mse;
 
 TEST_CASE("mse: known value, the loss of that name, and merging") {
@@ -20,3 +22,5 @@ TEST_CASE("mse: known value, the loss of that name, and merging") {
 }
 
 TEST_CASE("mse of nothing is 0") { CHECK(check::nothing<mse>() == 0); }
+
+}  // namespace metric_mse_test

@@ -8,6 +8,8 @@
 #include "edl/nn/metric/of_head.hpp"
 #include "edl/nn/metrics.hpp"
 
+namespace metric_of_head_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -33,3 +35,5 @@ TEST_CASE("a metric of a head sees its outputs and labels alone") {
   double const expected = (std::log1p(std::exp(-2.0)) + std::log1p(std::exp(-1.0)) + std::log(2.0)) / 3;
   CHECK(values[1].second == doctest::Approx(expected));
 }
+
+}  // namespace metric_of_head_test

@@ -9,6 +9,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_perplexity_test {
+
 using edl::perplexity;
 using classes = std::vector<std::int32_t>;
 
@@ -38,3 +40,5 @@ TEST_CASE("perplexity: far out it is large and no NaN, and of nothing it is 0") 
         doctest::Approx(std::exp(200.0)).epsilon(1e-6));
   CHECK(check::nothing<perplexity>() == 0);
 }
+
+}  // namespace metric_perplexity_test

@@ -7,6 +7,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_r2_test {
+
 using edl::r2;
 using floats = std::vector<float>;
 
@@ -38,3 +40,5 @@ TEST_CASE("r2 of nothing, and of equal labels, is 0") {
   CHECK(check::metric<r2>({}, 3, floats{1, 2, 3}, floats(3, 0.1f)) == 0);
   CHECK(check::metric<r2>({}, 3, floats{1, 2, 3}, floats(3, 0)) == 0);
 }
+
+}  // namespace metric_r2_test

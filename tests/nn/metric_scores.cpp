@@ -7,6 +7,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_scores_test {
+
 using floats = std::vector<float>;
 
 TEST_CASE("scores: known counts") {
@@ -32,3 +34,5 @@ TEST_CASE("scores: merging, a NaN says no, and nothing is 0") {
   CHECK(check::nothing<edl::recall_score>() == 0);
   CHECK(check::nothing<edl::f1_score>() == 0);
 }
+
+}  // namespace metric_scores_test

@@ -10,6 +10,8 @@
 #include "nn/loss_check.hpp"
 #include "nn/metric_check.hpp"
 
+namespace metric_top_k_test {
+
 using classes = std::vector<std::int32_t>;
 
 static_assert(edl::top_k<1>::name == "top_1_accuracy");
@@ -60,3 +62,5 @@ TEST_CASE("top_k: of a sequence, the places that have a label") {
   CHECK(check::metric<edl::top_k<2>>({1, 3, 3}, 1, x, std::vector<std::int32_t>{1, -1, 2}) == 0.5);
   CHECK(edl::top_k<12>::name == "top_12_accuracy");
 }
+
+}  // namespace metric_top_k_test

@@ -7,6 +7,8 @@
 #include "edl/core/random.hpp"
 #include "edl/nn/metric/values.hpp"
 
+namespace metric_values_test {
+
 using edl::metric_values;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_CASE("what is printed reads back as the same float") {
     REQUIRE(std::strtof(text(double(value)).c_str(), nullptr) == value);
   }
 }
+
+}  // namespace metric_values_test

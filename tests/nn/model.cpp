@@ -15,6 +15,8 @@
 #include "nn/harness.hpp"
 #include "nn/networks.hpp"
 
+namespace model_test {
+
 namespace nn = edl::nn;
 using edl::mode;
 
@@ -327,3 +329,5 @@ TEST_CASE("with products of bfloat16, samples between convolutions and normalisa
           (before.activations + before.scratch) * (keep == nn::storage::recomputed ? 0.7 : 1.0));
   }
 }
+
+}  // namespace model_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace naming_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("names are paths, twins are numbered within their container, parameters lie before state") {
@@ -32,3 +34,5 @@ TEST_CASE("names are paths, twins are numbered within their container, parameter
     CHECK(l.variables[i].offset == 6 * i);
   }
 }
+
+}  // namespace naming_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace padding_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("places of a window, by TensorFlow's rules") {
@@ -23,3 +25,5 @@ TEST_CASE("places of a window, by TensorFlow's rules") {
     CHECK(at.before == c.before);
   }
 }
+
+}  // namespace padding_test

@@ -12,6 +12,8 @@
 #include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
+namespace parallel_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of branches") {
@@ -57,3 +59,5 @@ TEST_CASE("branches that cannot be merged do not fit") {
         edl::fit::branches_differ_in_shape);
   CHECK(nn::concat(nn::dense{.units = 2}, nn::dense{.units = 3}).check({1, 1, 1}) == edl::fit::fits);
 }
+
+}  // namespace parallel_test

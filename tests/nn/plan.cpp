@@ -13,6 +13,8 @@
 #include "edl/device/backend.hpp"
 #include "edl/nn/layers.hpp"
 
+namespace plan_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -148,3 +150,5 @@ TEST_CASE("what containers disagree about is theirs") {
   REQUIRE(found.depth == 1);
   CHECK(found.path[0] == 1);
 }
+
+}  // namespace plan_test

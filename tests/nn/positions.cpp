@@ -5,6 +5,8 @@
 
 #include "nn/harness.hpp"
 
+namespace positions_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("positions add the same rows to all samples") {
@@ -46,3 +48,5 @@ TEST_CASE("sines and cosines of the place are added, and the gradient passes") {
   check_gradients(nn::sinusoidal_positions{}, {1, 3, 4});
   CHECK(nn::sinusoidal_positions{}.check({1, 3, 5}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace positions_test

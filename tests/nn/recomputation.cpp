@@ -7,6 +7,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace recomputation_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -62,3 +64,5 @@ TEST_CASE(
   CHECK(again.gradients == whole.gradients);
   CHECK(again.saved.size() < whole.saved.size());
 }
+
+}  // namespace recomputation_test

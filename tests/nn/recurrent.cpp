@@ -6,6 +6,8 @@
 #include "edl/nn/layers.hpp"
 #include "nn/harness.hpp"
 
+namespace recurrent_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -138,3 +140,5 @@ TEST_CASE("a recurrent layer needs units") {
   CHECK(nn::lstm{}.check({1, 3, 4}) == edl::fit::option_out_of_range);
   CHECK(nn::gru{}.check({1, 3, 4}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace recurrent_test

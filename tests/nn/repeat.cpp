@@ -6,6 +6,8 @@
 #include "edl/nn/plan.hpp"
 #include "nn/harness.hpp"
 
+namespace repeat_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -53,3 +55,5 @@ TEST_CASE("a block that does not fit the second time is found") {
   CHECK(wrong.path[0] == 2);
   CHECK(wrong.input == edl::shape{1, 1, 1});
 }
+
+}  // namespace repeat_test

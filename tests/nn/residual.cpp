@@ -11,6 +11,8 @@
 #include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
+namespace residual_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of residuals, with and without a projection") {
@@ -47,3 +49,5 @@ TEST_CASE("a body that needs its result no more has it where the sum will be") {
   check_gradients(nn::residual(body, nn::sequential(nn::dense{.units = 3}, nn::tanh{})), {1, 1, 2});
   check_gradients(nn::residual(nn::residual(body), nn::dense{.units = 3}), {1, 1, 3});
 }
+
+}  // namespace residual_test

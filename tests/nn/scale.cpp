@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace scale_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("scale, and its gradients") {
@@ -12,3 +14,5 @@ TEST_CASE("scale, and its gradients") {
   CHECK(h.y == std::vector<double>{-2, 0.5});
   check_gradients(nn::scale{.factor = 3}, {3, 2, 5});
 }
+
+}  // namespace scale_test

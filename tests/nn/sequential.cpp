@@ -10,6 +10,8 @@
 #include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
+namespace sequential_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -50,3 +52,5 @@ TEST_CASE("what stands before the first trained layer computes no gradient") {
   h.backward(false);
   CHECK_FALSE(std::isnan(h.gradients[0]));
 }
+
+}  // namespace sequential_test

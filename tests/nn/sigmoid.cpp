@@ -3,6 +3,10 @@
 
 #include "nn/harness.hpp"
 
+namespace sigmoid_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of sigmoid") { check_gradients(nn::sigmoid{}, {3, 2, 5}); }
+
+}  // namespace sigmoid_test

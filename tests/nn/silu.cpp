@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace silu_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of silu") { check_gradients(nn::silu{}, {3, 2, 5}); }
@@ -15,3 +17,5 @@ TEST_CASE("silu is its input times the sigmoid of it") {
   CHECK(h.y.at(1) == doctest::Approx(2 / (1 + std::exp(-2.0))));
   CHECK(h.y.at(2) == 0);
 }
+
+}  // namespace silu_test

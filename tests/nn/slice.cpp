@@ -8,6 +8,8 @@
 #include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
+namespace slice_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("a slice is some channels of each place; the others get no gradient") {
@@ -28,3 +30,5 @@ TEST_CASE("a slice that is not all within the channels does not fit") {
     CHECK(s.check({2, 2, 4}) == edl::fit::option_out_of_range);
   CHECK(nn::slice{.first = 3}.check({2, 2, 4}) == edl::fit::fits);
 }
+
+}  // namespace slice_test

@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace softplus_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("gradients of softplus") { check_gradients(nn::softplus{}, {3, 2, 5}); }
@@ -16,3 +18,5 @@ TEST_CASE("softplus does not overflow") {
   CHECK(h.y.at(2) == 0);
   CHECK(h.y.at(3) == doctest::Approx(std::log(1 + std::exp(1.0))));
 }
+
+}  // namespace softplus_test

@@ -6,6 +6,8 @@
 #include "edl/nn/layers.hpp"
 #include "edl/nn/plan.hpp"
 
+namespace takes_ids_test {
+
 namespace nn = edl::nn;
 using enum edl::fit;
 
@@ -67,3 +69,5 @@ TEST_CASE("all ids are below the smallest vocabulary") {
   CHECK(nn::sequential(nn::ids{.count = 3}, of_9).of_ids);
   CHECK_FALSE(nn::sequential(nn::features{.count = 3}, nn::dense{.units = 1}).of_ids);
 }
+
+}  // namespace takes_ids_test

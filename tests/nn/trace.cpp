@@ -10,6 +10,8 @@
 #include "device/draw.hpp"
 #include "nn/networks.hpp"
 
+namespace trace_test {
+
 namespace nn = edl::nn;
 using way = nn::trace::direction;
 
@@ -61,3 +63,5 @@ TEST_CASE("a model tells where its time goes, and what is computed as one is one
                                           "dense", "dropout", "batch_normalization", "conv2d_1", "conv2d"});
   for (auto const& e : t.entries()) CHECK(e.calls == 1);
 }
+
+}  // namespace trace_test

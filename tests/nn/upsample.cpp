@@ -3,6 +3,8 @@
 
 #include "nn/harness.hpp"
 
+namespace upsample_test {
+
 namespace nn = edl::nn;
 
 TEST_CASE("upsample repeats each place, exactly") {
@@ -31,3 +33,5 @@ TEST_CASE("gradients of upsample") {
 TEST_CASE("a factor below 1 does not fit") {
   CHECK(nn::upsample{.factor = {0, 2}}.check({2, 2, 2}) == edl::fit::option_out_of_range);
 }
+
+}  // namespace upsample_test

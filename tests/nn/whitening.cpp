@@ -11,6 +11,8 @@
 #include "edl/core/error.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace whitening_test {
+
 TEST_CASE("what whitening filters see has no correlation and variance one, and comes with both signs") {
   edl::shape const in{7, 6, 2};
   std::size_t const pictures = 40, size = 8, filters = 16;
@@ -47,3 +49,5 @@ TEST_CASE("a larger epsilon makes whitening filters smaller, and nothing strange
   x[7] = std::numeric_limits<float>::quiet_NaN();
   CHECK_THROWS_AS(edl::nn::whiten(x, in, 2, 1, small), edl::error);
 }
+
+}  // namespace whitening_test

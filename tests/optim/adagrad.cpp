@@ -5,6 +5,8 @@
 
 #include "optim/check.hpp"
 
+namespace adagrad_test {
+
 using edl::adagrad;
 
 TEST_CASE("adagrad: the values of trajectories.py") {
@@ -35,3 +37,5 @@ TEST_CASE("adagrad: the accumulator starts as it is told") {
   CHECK(adagrad{.initial_accumulator = 0.5f}.slots()[0].initial == 0.5f);
   CHECK(adagrad{}.learning_rate == 0.001f);
 }
+
+}  // namespace adagrad_test

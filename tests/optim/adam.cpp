@@ -7,6 +7,8 @@
 
 #include "optim/check.hpp"
 
+namespace adam_test {
+
 using edl::adam;
 
 namespace {
@@ -76,3 +78,5 @@ TEST_CASE("adam: slots") {
   CHECK(adam{.amsgrad = true}.slots()[2].name == "v_max");
   CHECK(adam{}.learning_rate == 0.001f);
 }
+
+}  // namespace adam_test

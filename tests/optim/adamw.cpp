@@ -8,6 +8,8 @@
 #include "edl/optim/rmsprop.hpp"
 #include "optim/check.hpp"
 
+namespace adamw_test {
+
 namespace {
 
 // What docs/models.md says of GPUs.
@@ -38,3 +40,5 @@ TEST_CASE("adamw: slots, and the same however it is cut") {
   CHECK(edl::optimizer<edl::adamw>);
   check::same_however_cut(edl::adamw{});
 }
+
+}  // namespace adamw_test

@@ -13,6 +13,8 @@
 #include "edl/optim/rated_rule.hpp"
 #include "optim/check.hpp"
 
+namespace decay_test {
+
 namespace {
 
 // 100 + 10 + 7 + 7 + 36 + 6 = 166 trained, and 7 carried.
@@ -176,3 +178,5 @@ TEST_CASE("what has no decay has none to spare biases from") {
   CHECK(!edl::spares_biases(own{}));
   CHECK(edl::without_decay(own{2}).learning_rate == 2);
 }
+
+}  // namespace decay_test

@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace fixed_elements_test {
+
 using edl::element_range, edl::fixed_elements;
 using ranges = std::vector<element_range>;
 
@@ -57,3 +59,5 @@ TEST_CASE("what lies outside of fixed ranges, wherever the range ends") {
   CHECK(outside({20, 30}) == ranges{{20, 30}});
   CHECK(outside({7, 7}).empty());
 }
+
+}  // namespace fixed_elements_test

@@ -15,6 +15,8 @@
 #include "optim/check.hpp"
 #include "optim/whole.hpp"
 
+namespace lamb_test {
+
 using edl::lamb;
 
 namespace {
@@ -110,3 +112,5 @@ TEST_CASE("lamb: variables are whole in any range and under a moving average, an
   whole::spares<lamb>({.weight_decay = 0.1f}, {.weight_decay = 0.1f, .exclude_from_weight_decay = "dense/k*"},
                       {}, [](std::size_t i) { return i < 2700; });
 }
+
+}  // namespace lamb_test

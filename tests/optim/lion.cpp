@@ -8,6 +8,8 @@
 
 #include "optim/check.hpp"
 
+namespace lion_test {
+
 using edl::lion;
 
 TEST_CASE("lion: the values of trajectories.py") {
@@ -45,3 +47,5 @@ TEST_CASE("lion: cuts and restarts change no bit; slots") {
   REQUIRE(lion{}.slots().size() == 1);
   CHECK(lion{}.slots()[0].name == "m");
 }
+
+}  // namespace lion_test

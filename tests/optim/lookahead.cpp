@@ -7,6 +7,8 @@
 #include "edl/optim/adam.hpp"
 #include "edl/optim/sgd.hpp"
 
+namespace lookahead_test {
+
 using edl::lookahead;
 using edl::sgd;
 
@@ -46,3 +48,5 @@ TEST_CASE(
   CHECK(o.slots()[2].name == "v_max");
   CHECK(o.slots()[3].name == "slow");
 }
+
+}  // namespace lookahead_test

@@ -11,6 +11,8 @@
 #include "edl/optim/adam.hpp"
 #include "edl/optim/rule.hpp"
 
+namespace moving_average_test {
+
 namespace {
 
 struct trained {
@@ -104,3 +106,5 @@ TEST_CASE("a rule that spares biases its decay does so below an average, in any 
     CHECK(weights[bias] > weights[1000]);
   }
 }
+
+}  // namespace moving_average_test

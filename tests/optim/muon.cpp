@@ -13,6 +13,8 @@
 #include "optim/check.hpp"
 #include "optim/whole.hpp"
 
+namespace muon_test {
+
 using edl::muon;
 
 namespace {
@@ -130,3 +132,5 @@ TEST_CASE("muon: a name that no variable has is refused") {
       "did you mean dense/kernel?",
       edl::error);
 }
+
+}  // namespace muon_test

@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace name_patterns_test {
+
 static std::vector<std::string> const names{"conv2d/kernel", "conv2d/bias", "dense/kernel"};
 
 static std::vector<bool> matching(std::string const& patterns) {
@@ -50,3 +52,5 @@ TEST_CASE("of many names the error tells the near ones, or the first, and how to
         "residual/batch_normalization_1/beta, residual/batch_normalization_2/gamma; --explain_plan lists all "
         "names");
 }
+
+}  // namespace name_patterns_test

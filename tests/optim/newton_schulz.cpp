@@ -9,6 +9,8 @@
 
 #include "optim/check.hpp"
 
+namespace newton_schulz_test {
+
 namespace {
 
 using dense = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -88,3 +90,5 @@ TEST_CASE("zeros stay zeros, and the size of a matrix does not matter") {
   auto const one = orthogonal(x, e, 5), other = orthogonal(larger, e, 5);
   for (std::size_t i = 0; i < 12; ++i) CHECK(other[i] == doctest::Approx(one[i]).epsilon(1e-5));
 }
+
+}  // namespace newton_schulz_test

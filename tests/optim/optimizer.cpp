@@ -8,6 +8,8 @@
 #include "edl/optim/on_accelerator.hpp"
 #include "edl/optim/optimizers.hpp"
 
+namespace optimizer_test {
+
 namespace {
 
 // A user's own: the sign of the gradient, and nothing more than the concept asks for.
@@ -49,3 +51,5 @@ TEST_CASE("a user's optimiser is a rule like the others") {
   rule.apply(w, std::vector<float>{3, -3}, {}, rule.learning_rate(5), 5);
   CHECK(w == std::vector<float>{0.9f, 1.1f});
 }
+
+}  // namespace optimizer_test

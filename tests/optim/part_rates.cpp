@@ -5,6 +5,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace part_rates_test {
+
 using edl::element_range, edl::rated_range, edl::rates_of_parts;
 using ranges = std::vector<rated_range>;
 
@@ -101,3 +103,5 @@ TEST_CASE("a range is cut where rates change, and nothing of it is left out") {
   CHECK(pieces({50, 51}) == std::vector<piece>{{{50, 51}, 1}});
   CHECK(pieces({7, 7}).empty());
 }
+
+}  // namespace part_rates_test

@@ -7,6 +7,8 @@
 #include "edl/optim/optimizers.hpp"
 #include "optim/check.hpp"
 
+namespace rated_rule_test {
+
 namespace {
 
 constexpr std::size_t size = 3000;
@@ -75,3 +77,5 @@ TEST_CASE("a span that lies nowhere has the rate itself") {
   rule.apply(weights, gradients, {}, 0.5f, 0);
   CHECK(weights == std::vector<float>(4, 0.5f));
 }
+
+}  // namespace rated_rule_test

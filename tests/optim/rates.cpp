@@ -5,6 +5,8 @@
 
 #include <limits>
 
+namespace rates_test {
+
 using edl::rate_of, edl::rates;
 
 TEST_CASE("rates are parts with names and factors above 0, at most sixteen") {
@@ -24,3 +26,5 @@ TEST_CASE("rates are parts with names and factors above 0, at most sixteen") {
   constexpr rates more{a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a};
   static_assert(!more.valid() && more.parts().size() == rates::most);
 }
+
+}  // namespace rates_test

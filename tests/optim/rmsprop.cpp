@@ -7,6 +7,8 @@
 
 #include "optim/check.hpp"
 
+namespace rmsprop_test {
+
 using edl::rmsprop;
 
 namespace {
@@ -67,3 +69,5 @@ TEST_CASE("rmsprop: slots") {
   REQUIRE(rmsprop{.momentum = 0.9f, .centered = true}.slots().size() == 3);
   CHECK(rmsprop{.momentum = 0.9f, .centered = true}.slots()[2].name == "momentum");
 }
+
+}  // namespace rmsprop_test

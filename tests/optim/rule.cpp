@@ -11,6 +11,8 @@
 #include "edl/optim/sgd.hpp"
 #include "optim/check.hpp"
 
+namespace rule_test {
+
 TEST_CASE("a rule does what its optimiser does, at the rate it is given") {
   edl::adam const adam{.amsgrad = true};
   edl::rule const bound(adam, edl::polynomial_decay{.rate = 0.5f, .steps = 10});
@@ -49,3 +51,5 @@ TEST_CASE("any callable is a schedule") {
   CHECK(by_function.learning_rate(1) == 1.0f);
   CHECK(by_function.learning_rate(2) == 0.5f);
 }
+
+}  // namespace rule_test

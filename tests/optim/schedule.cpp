@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+namespace schedule_test {
+
 namespace {
 
 static_assert(edl::learning_rate_schedule<edl::cosine_decay>);
@@ -109,3 +111,5 @@ TEST_CASE("warmup scales another schedule, and is one itself") {
   CHECK(decaying(2) == 0.5f);
   CHECK(edl::warmup{2, [](std::uint64_t) { return 1.0; }}(0) == 0.5f);
 }
+
+}  // namespace schedule_test

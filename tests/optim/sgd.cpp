@@ -5,6 +5,8 @@
 
 #include "optim/check.hpp"
 
+namespace sgd_test {
+
 using edl::sgd;
 
 TEST_CASE("sgd: the values of trajectories.py") {
@@ -52,3 +54,5 @@ TEST_CASE("sgd: remembers only what it needs, and the defaults are Keras'") {
 TEST_CASE("sgd: nothing to do") {
   sgd{}.apply(std::span<float>{}, edl::view<float>{}, std::span<std::span<float> const>{}, 0.1f, 0);
 }
+
+}  // namespace sgd_test

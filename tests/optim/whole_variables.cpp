@@ -10,6 +10,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace whole_variables_test {
+
 using names = std::vector<std::string>;
 
 namespace {
@@ -59,3 +61,5 @@ TEST_CASE("threads take the largest first, each variable once, and an error come
   CHECK_THROWS_AS(all.each({0, 20}, [](edl::variable const&) { throw std::runtime_error("no memory"); }),
                   std::runtime_error);
 }
+
+}  // namespace whole_variables_test

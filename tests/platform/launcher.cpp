@@ -14,6 +14,8 @@
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
 
+namespace launcher_test {
+
 using namespace edl::platform;
 using namespace std::chrono_literals;
 
@@ -192,3 +194,5 @@ TEST_CASE("a start that is asked for again, for want of an answer, starts nothin
   master seen(l, 0);
   REQUIRE(seen.wait([&] { return seen.endings.size() == 2; }));
 }
+
+}  // namespace launcher_test

@@ -14,6 +14,8 @@
 
 #include "edl/platform/process.hpp"
 
+namespace line_reader_test {
+
 using namespace edl::platform;
 using namespace std::chrono_literals;
 
@@ -112,3 +114,5 @@ TEST_CASE("what children say on standard error comes line by line, and Ctrl-C do
   }
   CHECK(c.sorted() == lines{"1 ready", "2 ready", "and on", "and on"});
 }
+
+}  // namespace line_reader_test

@@ -10,6 +10,8 @@
 #include <condition_variable>
 #include <fstream>
 
+namespace process_test {
+
 using namespace edl::platform;
 using namespace std::chrono_literals;
 
@@ -154,3 +156,5 @@ TEST_CASE("children die with a parent that is killed, and hold none of its descr
   CHECK(::read(pipe_ends[0], &byte, 1) == 0);  // the pipe's other end is closed everywhere
   ::close(pipe_ends[0]);
 }
+
+}  // namespace process_test

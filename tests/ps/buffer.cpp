@@ -11,6 +11,8 @@
 #include <mutex>
 #include <thread>
 
+namespace buffer_test {
+
 using edl::ps::buffer;
 using edl::ps::copy_on_write;
 
@@ -129,3 +131,5 @@ TEST_CASE("handles are read and dropped on other threads while the state is writ
   CHECK(wrong == 0);
   CHECK(seen == 1334);
 }
+
+}  // namespace buffer_test

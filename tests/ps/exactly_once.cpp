@@ -14,6 +14,8 @@
 #include "ps/rules.hpp"
 #include "wire/scratch.hpp"
 
+namespace exactly_once_test {
+
 using namespace edl::ps;
 using edl::minibatch_key;
 
@@ -317,3 +319,5 @@ TEST_CASE("exactly once: synchronous, with groups and stale gradients") {
   CHECK(restores > 8);
   CHECK(stales > 100);
 }
+
+}  // namespace exactly_once_test

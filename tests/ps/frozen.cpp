@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace frozen_test {
+
 using edl::ps::frozen;
 
 TEST_CASE("versions are kept until they are released") {
@@ -34,3 +36,5 @@ TEST_CASE("the oldest that nobody asked for gives way; what is under way stays")
   CHECK(kept.size() == 0);
   CHECK_FALSE(frozen<std::string>(0).keep(1, "one"));
 }
+
+}  // namespace frozen_test

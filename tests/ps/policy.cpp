@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace policy_test {
+
 using namespace edl::ps;
 
 TEST_CASE("asynchronous: nothing is too old, and age may weigh") {
@@ -28,3 +30,5 @@ TEST_CASE("synchronous: what is older than the tolerance is refused") {
   CHECK_FALSE(synchronous(1, ~0ull).stale(~0ull, 0));
   CHECK(synchronous(0).group() == 1);
 }
+
+}  // namespace policy_test

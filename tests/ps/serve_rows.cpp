@@ -8,6 +8,8 @@
 #include "edl/sparse/row_bytes.hpp"
 #include "ps/processes.hpp"
 
+namespace serve_rows_test {
+
 using namespace server_processes;
 
 namespace {
@@ -220,3 +222,5 @@ TEST_CASE("some hash slots are copied by themselves, and from one that offers it
     CHECK(code_of([&] { c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy); }) == status::invalid);
   }
 }
+
+}  // namespace serve_rows_test

@@ -8,6 +8,8 @@
 
 #include "ps/processes.hpp"
 
+namespace server_test {
+
 using namespace server_processes;
 
 TEST_CASE("an acknowledged push is on the backup, which goes on as the server would") {
@@ -153,3 +155,5 @@ TEST_CASE("what makes no sense is refused and changes nothing") {
         }) == status::stale_generation);
   CHECK(c.push(p, 3, 0).verdict() == edl::wire::PushReply::APPLIED);
 }
+
+}  // namespace server_test

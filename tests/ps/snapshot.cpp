@@ -11,6 +11,8 @@
 #include "edl/checkpoint/layout_digest.hpp"
 #include "wire/scratch.hpp"
 
+namespace snapshot_test {
+
 using namespace edl::ps;
 
 namespace {
@@ -63,3 +65,5 @@ TEST_CASE("a cut is written on a thread of its own, and can be read") {
   CHECK(v.front() == 1144);
   CHECK(v.back() == 1144 + 138);
 }
+
+}  // namespace snapshot_test

@@ -10,6 +10,8 @@
 #include "edl/optim/sgd.hpp"
 #include "ps/small_store.hpp"
 
+namespace store_test {
+
 using namespace small_store;
 
 TEST_CASE("initial values come of the seed, for the store's own range") {
@@ -327,3 +329,5 @@ TEST_CASE("biases are spared in whatever range a store keeps") {
   CHECK(trained({0, 16, 32, 34}) == expected);
   CHECK(trained({0, 21, 23, 34}) == expected);
 }
+
+}  // namespace store_test

@@ -4,6 +4,8 @@
 
 #include "ps/small_store.hpp"
 
+namespace store_average_test {
+
 using namespace small_store;
 
 TEST_CASE("evaluations have the average of the weights, and training has the weights") {
@@ -108,3 +110,5 @@ TEST_CASE("rows of tables have no average, and travel with variables that have o
   without.pull_rows(0, ids, {&is, 1});
   CHECK(is == was);
 }
+
+}  // namespace store_average_test

@@ -12,6 +12,8 @@
 #include "edl/sparse/row_bytes.hpp"
 #include "ps/small_store.hpp"
 
+namespace store_rows_test {
+
 using namespace small_store;
 
 namespace {
@@ -388,3 +390,5 @@ TEST_CASE("a version that is to be written is frozen again where its rows are ot
   s.freeze_rows();
   CHECK(s.checkpoint(2).hash_slots == edl::element_range{0, 4096});
 }
+
+}  // namespace store_rows_test

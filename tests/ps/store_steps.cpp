@@ -6,6 +6,8 @@
 
 #include "ps/small_store.hpp"
 
+namespace store_steps_test {
+
 using namespace small_store;
 
 namespace {
@@ -355,3 +357,5 @@ TEST_CASE("who has copied a version that is evaluated before the next step has i
   CHECK_FALSE(s.has_evaluation(2));
   CHECK_FALSE(s.due().evaluate);
 }
+
+}  // namespace store_steps_test

@@ -11,6 +11,8 @@
 #include "edl/optim/rule.hpp"
 #include "ps/small_store.hpp"
 
+namespace store_whole_test {
+
 using namespace small_store;
 
 namespace {
@@ -128,3 +130,5 @@ TEST_CASE("rows of tables are stepped element by element") {
   CHECK(now[2] == doctest::Approx(99.75));
   CHECK(now[3] == 100);
 }
+
+}  // namespace store_whole_test

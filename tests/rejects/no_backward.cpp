@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: this layer has no `template <class D> void backward
-// facts: layer_lacks<0, forgetful, edl::shape.1, 1, 3., .*lacking::backward>
+// facts: layer_lacks<0, .*forgetful, edl::shape.1, 1, 3., .*lacking::backward>
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/nn/layers.hpp"
 #include "edl/nn/model.hpp"

@@ -7,7 +7,7 @@ namespace nn = edl::nn;
 
 struct net {
   static constexpr auto network =
-      nn::sequential(nn::features{.count = 4}, nn::conv2d{.filters = 2, .stride = 0}, nn::dense{.units = 2});
+      nn::sequential(nn::features{.count = 7}, nn::conv2d{.filters = 2, .stride = 0}, nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
   static void feed(edl::example const& record, edl::sample<net>& into, edl::mode m) {
     into.features = record.floats("x");

@@ -12,6 +12,8 @@
 
 #include "remote/web_server.hpp"
 
+namespace http_file_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -189,3 +191,5 @@ TEST_CASE("a file that changes while it is open is noticed") {
           s.url("/a") + ": byte 3: the file has changed since it was opened; start again");
   }
 }
+
+}  // namespace http_file_test

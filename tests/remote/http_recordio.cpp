@@ -9,6 +9,8 @@
 #include "data/support.hpp"
 #include "remote/web_server.hpp"
 
+namespace http_recordio_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -142,3 +144,5 @@ TEST_CASE("a server that is away is no damage of records") {
   CHECK_FALSE(damage);
   CHECK(away);
 }
+
+}  // namespace http_recordio_test

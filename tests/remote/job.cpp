@@ -7,6 +7,8 @@
 
 #include "remote/web_server.hpp"
 
+namespace job_test {
+
 using namespace std::chrono_literals;
 using job::has;
 
@@ -99,3 +101,5 @@ TEST_CASE("a job ends with one line that names the file where there is none") {
   CHECK(nothing.wait(60s) == 1);
   CHECK(has(nothing.log(), s.url("/data-00000") + ": byte 0: the server answers 404"));
 }
+
+}  // namespace job_test

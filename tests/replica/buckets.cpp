@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace buckets_test {
+
 using edl::replica::buckets;
 
 TEST_CASE("buckets are all parameters, one after the other, of the size that was asked for but for a line") {
@@ -32,3 +34,5 @@ TEST_CASE("a bucket is final when its first gradient is") {
   CHECK(b.final_from(100, 1) == 1);  // those before are not told of again
   CHECK(b.final_from(0, 2) == 0);
 }
+
+}  // namespace buckets_test

@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 
+namespace identities_test {
+
 using namespace edl::replica::detail;
 
 TEST_CASE("an identity is what it was after a sum with zeros, however large its numbers") {
@@ -31,3 +33,5 @@ TEST_CASE("who has written nothing has none") {
   std::array<float, floats_per_contribution> const nothing{};
   CHECK_FALSE(read_identity(nothing));
 }
+
+}  // namespace identities_test

@@ -7,6 +7,8 @@
 
 #include "ps/small_store.hpp"
 
+namespace pending_step_test {
+
 using namespace small_store;
 
 namespace {
@@ -49,3 +51,5 @@ TEST_CASE("a step that a world did not come to is made later, whatever became of
     CHECK(a != 0);
   }
 }
+
+}  // namespace pending_step_test

@@ -7,6 +7,8 @@
 #include "collective/members.hpp"
 #include "edl/core/random.hpp"
 
+namespace row_exchange_test {
+
 using edl::replica::row_exchange;
 using members::connected, members::side_by_side;
 
@@ -76,3 +78,5 @@ TEST_CASE("places are those of the step, whoever has them; some may be empty") {
     check(size, 2, [](std::size_t) { return false; });
   }
 }
+
+}  // namespace row_exchange_test

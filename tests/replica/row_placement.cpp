@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace row_placement_test {
+
 using edl::replica::row_placement, edl::replica::slot_set, edl::replica::slots_in;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("whatever members have, and however many come and go, all groups are s
       for (int copies = 0; copies <= 4; ++copies) check({has, copies}, left + come, copies);
     }
 }
+
+}  // namespace row_placement_test

@@ -10,6 +10,8 @@
 #include "edl/core/random.hpp"
 #include "ps/processes.hpp"
 
+namespace row_shares_test {
+
 using namespace server_processes;
 using edl::replica::member_call, edl::replica::row_shares;
 using members::connected, members::side_by_side;
@@ -357,3 +359,5 @@ TEST_CASE("tables that are small are with every member, and a new world's member
   for (auto const& w : three) CHECK(w->rows() == 2 * rows_of_all);
   check_rows(second);
 }
+
+}  // namespace row_shares_test

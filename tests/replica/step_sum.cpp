@@ -7,6 +7,8 @@
 #include "collective/members.hpp"
 #include "edl/core/random.hpp"
 
+namespace step_sum_test {
+
 using edl::replica::step_sum;
 using members::connected, members::side_by_side;
 
@@ -265,3 +267,5 @@ TEST_CASE("a model of one bucket is summed at once, when all is there") {
   sum.bring(0, m.c, m.gradients, m.change);
   CHECK(sum.sum().size() == 1);
 }
+
+}  // namespace step_sum_test

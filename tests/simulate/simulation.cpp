@@ -10,6 +10,8 @@
 #include "report.hpp"
 #include "workloads.hpp"
 
+namespace simulation_test {
+
 using namespace edl::simulate;
 using edl::controller::pod_shape;
 
@@ -118,3 +120,5 @@ TEST_CASE("what the controller does not do is simulated only on demand, and is l
   CHECK(to_json({{"x", what_if}})[0]["what_if"] == what_if.what_if);
   CHECK(to_svg("x", what_if).find("what if the controller chose") != std::string::npos);
 }
+
+}  // namespace simulation_test

@@ -13,6 +13,8 @@
 #include "pollux.hpp"
 #include "report.hpp"
 
+namespace workloads_test {
+
 using namespace edl::simulate;
 namespace fs = std::filesystem;
 
@@ -164,3 +166,5 @@ TEST_CASE("Pollux's workloads at load 1.0 with the published rules, and with edl
   CHECK(changing.mean_h < 0.57);
   CHECK(changing.worst_ratio < 2);
 }
+
+}  // namespace workloads_test

@@ -6,6 +6,8 @@
 #include "edl/core/partition.hpp"
 #include "edl/sparse/hash.hpp"
 
+namespace divided_rows_test {
+
 TEST_CASE("ids go to the part that keeps their hash slot, and their values come back to their places") {
   std::vector<edl::table_shape> const shapes{{"a", 2}, {"b", 1}};
   for (std::uint32_t parts : {1u, 3u}) {
@@ -36,3 +38,5 @@ TEST_CASE("ids go to the part that keeps their hash slot, and their values come 
     }
   }
 }
+
+}  // namespace divided_rows_test

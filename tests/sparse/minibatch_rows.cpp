@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+namespace minibatch_rows_test {
+
 using namespace edl::nn;
 using edl::sparse::minibatch_rows;
 
@@ -102,3 +104,5 @@ TEST_CASE("gradients of features become gradients of rows, summed in the samples
   rows.begin(b);
   CHECK(rows.sum(b, {})[0].ids.empty());
 }
+
+}  // namespace minibatch_rows_test

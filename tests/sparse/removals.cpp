@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace removals_test {
+
 using edl::sparse::removals;
 using ids = std::vector<std::uint64_t>;
 
@@ -35,3 +37,5 @@ TEST_CASE("where nothing is remembered, nothing is known") {
   r.add(1);
   CHECK_FALSE(r.between(0, r.end()));
 }
+
+}  // namespace removals_test

@@ -9,6 +9,8 @@
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/rule.hpp"
 
+namespace row_bytes_test {
+
 TEST_CASE("all rows of a table are read some at a time, also within a hash slot") {
   edl::rule<edl::adagrad> const adagrad{edl::adagrad{}};
   edl::sparse::table t({.width = 3}, adagrad);
@@ -57,3 +59,5 @@ TEST_CASE("candidates are read with the rows of their hash slots, each once") {
   to.push(std::span(ids).last(5000), std::span(slopes).last(5000), 0.1f, 2, 3);
   CHECK(to.counts().rows == 9000);
 }
+
+}  // namespace row_bytes_test

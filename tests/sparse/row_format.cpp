@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+namespace row_format_test {
+
 using edl::nn::row_values;
 using edl::sparse::row;
 using edl::sparse::row_format;
@@ -84,3 +86,5 @@ TEST_CASE("infinities and what is no number stay so, and an exact value is not m
     CHECK(got[3] == -2.5f);
   }
 }
+
+}  // namespace row_format_test

@@ -17,6 +17,8 @@
 #include "edl/optim/rule.hpp"
 #include "edl/optim/sgd.hpp"
 
+namespace table_test {
+
 using edl::sparse::table;
 
 namespace {
@@ -223,3 +225,5 @@ TEST_CASE("a large table takes little more than its values") {
   CHECK(t.payload() == 128'000'000);
   CHECK(t.bytes() < t.payload() * 5 / 4);
 }
+
+}  // namespace table_test

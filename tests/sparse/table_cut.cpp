@@ -11,6 +11,8 @@
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/rule.hpp"
 
+namespace table_cut_test {
+
 using edl::sparse::table;
 using edl::sparse::table_cut;
 
@@ -83,3 +85,5 @@ TEST_CASE("rows that are put into another table are the same there") {
   CHECK(content_of(a) == content_of(b));
   CHECK_THROWS_WITH_AS(b.put({}, std::vector<float>(3)), "a row of 3 values for a table of 6", edl::error);
 }
+
+}  // namespace table_cut_test

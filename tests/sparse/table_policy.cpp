@@ -15,6 +15,8 @@
 #include "edl/optim/sgd.hpp"
 #include "edl/sparse/table_cut.hpp"
 
+namespace table_policy_test {
+
 using edl::nn::row_policy;
 using edl::sparse::hash_slots;
 using edl::sparse::table;
@@ -240,3 +242,5 @@ TEST_CASE("a policy that nothing can follow is refused") {
   CHECK_THROWS_WITH_AS(table(from_zero({.admission = 0}), sgd), doctest::Contains("a table of admission 0"),
                        edl::usage_error);
 }
+
+}  // namespace table_policy_test

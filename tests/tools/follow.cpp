@@ -8,6 +8,8 @@
 
 #include "tools/edl.hpp"
 
+namespace follow_test {
+
 using namespace edl_command;
 using job::has;
 
@@ -97,3 +99,5 @@ TEST_CASE("an audit reads a job's checkpoint in a pod with its volumes") {
   CHECK(has(of_directory.text, "2048"));
   CHECK(s.edl({"audit", out / "none"}).code == 1);
 }
+
+}  // namespace follow_test

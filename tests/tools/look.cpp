@@ -4,6 +4,8 @@
 
 #include "tools/edl.hpp"
 
+namespace look_test {
+
 using namespace edl_command;
 using job::has;
 
@@ -136,3 +138,5 @@ TEST_CASE("a shell completes commands, flags, values and jobs") {
   for (char const* shell : {"bash", "zsh", "fish"})
     CHECK(has(s.edl({"completion", shell}).text, "__complete"));
 }
+
+}  // namespace look_test

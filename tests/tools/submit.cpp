@@ -5,6 +5,8 @@
 
 #include "tools/edl.hpp"
 
+namespace submit_test {
+
 using namespace edl_command;
 using namespace nlohmann::literals;
 using job::has;
@@ -259,3 +261,5 @@ TEST_CASE("wrong usage is exit code 2 and one line") {
   CHECK(s.edl({"--help"}).code == 0);
   CHECK(has(s.edl({"--version"}).text, "edl "));
 }
+
+}  // namespace submit_test

@@ -6,6 +6,8 @@
 #include "edl/app/sweep_plan.hpp"
 #include "tools/edl.hpp"
 
+namespace sweep_test {
+
 using namespace edl_command;
 using job::has;
 
@@ -427,3 +429,5 @@ TEST_CASE("whole jobs: halving goes on from the checkpoints of the best, and lea
   CHECK(all[1].steps == 48);
   CHECK(s.cluster.wait([&] { return s.names("pods").empty(); }));
 }
+
+}  // namespace sweep_test

@@ -8,6 +8,8 @@
 #include "kubernetes/yaml.hpp"
 #include "zoo/paddle_examples.hpp"
 
+namespace training_jobs_test {
+
 using namespace edl_command;
 using job::has;
 
@@ -335,3 +337,5 @@ TEST_CASE("the resource and its controller are installed, and installed again") 
   }
   CHECK(has(s.edl({"controller", "install", "--yaml=-"}).text, "kind: CustomResourceDefinition"));
 }
+
+}  // namespace training_jobs_test

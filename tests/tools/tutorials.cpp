@@ -9,6 +9,8 @@
 #include "tools/training_jobs.hpp"
 #include "zoo/paddle_examples.hpp"
 
+namespace tutorials_test {
+
 using namespace edl_command;
 using job::has;
 
@@ -147,3 +149,5 @@ TEST_CASE("many jobs in one cluster: PaddlePaddle's steps, as the page prints th
   }
   CHECK(s.cluster.get(training_jobs)["items"].empty());
 }
+
+}  // namespace tutorials_test

@@ -16,6 +16,8 @@
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 
+namespace cpu_trainer_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -280,3 +282,5 @@ TEST_CASE("a label of a place that is padding is refused where lengths are plann
       "label 0 of place 3, which is padding: a place behind a sample's last id is labelled -1",
       edl::data_error);
 }
+
+}  // namespace cpu_trainer_test

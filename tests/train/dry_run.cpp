@@ -4,6 +4,8 @@
 
 #include "train/files.hpp"
 
+namespace dry_run_test {
+
 using namespace job;
 
 namespace {
@@ -98,3 +100,5 @@ TEST_CASE("a dry run has a minibatch for each worker, and for each gradient of a
   CHECK(j.output == "/tmp/d/model");
   CHECK(j.profile.empty());
 }
+
+}  // namespace dry_run_test

@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace hyperparameters_test {
+
 namespace train = edl::train;
 
 namespace {
@@ -111,3 +113,5 @@ TEST_CASE("a model's values are taken where the user has set none, and differenc
     CHECK(why.ends_with("; --set rate=VALUE gives another"));
   }
 }
+
+}  // namespace hyperparameters_test

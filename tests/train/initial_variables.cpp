@@ -7,6 +7,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace initial_variables_test {
+
 TEST_CASE("variables that are set are written to any part of the arena, and the others are left") {
   edl::parameter_layout const layout{{{"a", {2}, 0}, {"b", {3}, 2}, {"c", {1}, 5}}, 5, 1};
   edl::initial_variables v(layout);
@@ -22,3 +24,5 @@ TEST_CASE("variables that are set are written to any part of the arena, and the 
   CHECK(part == std::vector<float>{2, 3});
   CHECK_THROWS_WITH_AS(v["d"], "the model has no variable 'd'; it has a, b, c", edl::error);
 }
+
+}  // namespace initial_variables_test

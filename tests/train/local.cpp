@@ -5,6 +5,8 @@
 #include "app/job.hpp"
 #include "edl/checkpoint/directory.hpp"
 
+namespace local_test {
+
 using job::count, job::has, job::slurp, job::train;
 using namespace std::chrono_literals;
 
@@ -297,3 +299,5 @@ TEST_CASE("gradients are clipped, and by the same amount wherever they go") {
   CHECK(bound == model("copied",
                        {"--clip_norm=0.05", "--num_workers=1", "--distribution_strategy=AllreduceStrategy"}));
 }
+
+}  // namespace local_test

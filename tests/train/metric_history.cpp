@@ -7,6 +7,8 @@
 #include "app/job.hpp"
 #include "edl/core/error.hpp"
 
+namespace metric_history_test {
+
 using namespace edl;
 using train::metric_history;
 
@@ -130,3 +132,5 @@ TEST_CASE("a metric that the model has not, and a file that is none, are refused
     CHECK_THROWS_AS(history(dir / "."), error);
   }
 }
+
+}  // namespace metric_history_test

@@ -5,6 +5,8 @@
 #include "app/job.hpp"
 #include "train/files.hpp"
 
+namespace outputs_test {
+
 using job::count, job::has, job::slurp, job::train;
 using job::damage, job::lines, job::lines_in, job::model, job::names_in, job::part_of, job::several,
     job::with;
@@ -77,3 +79,5 @@ TEST_CASE("profiles of an earlier run with more workers do not lie beside the ne
   CHECK(names_in(dir / "p") == lines{"worker-0.json", "worker-0.txt", "worker-x.txt"});
   CHECK(slurp(dir / "p/worker-0.txt") != "old");
 }
+
+}  // namespace outputs_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace progress_test {
+
 TEST_CASE("progress in words, with what is known") {
   edl::master::job_progress p;
   p.done.tasks_done = 24;
@@ -91,3 +93,5 @@ TEST_CASE("a line is drawn from the first look on, a few times a second, and goe
   CHECK(fit(drawn[2], 79) == "epoch 1/1  50 %  32 records/s  loss 0.5  accuracy 0.9  0:10 left");
   CHECK(drawn[3].empty());
 }
+
+}  // namespace progress_test

@@ -7,6 +7,8 @@
 #include "edl/data/split.hpp"
 #include "train/files.hpp"
 
+namespace records_test {
+
 using job::count, job::has, job::lines_in, job::model, job::train;
 using namespace std::chrono_literals;
 
@@ -133,3 +135,5 @@ TEST_CASE("a cell that makes a column a text is told once, in the log") {
   CAPTURE(j.log());
   CHECK(count(j.log(), "a.csv:32: '?' makes column 'x' a text; 49 of its cells are numbers, 1 are not") == 1);
 }
+
+}  // namespace records_test

@@ -5,6 +5,8 @@
 #include "edl/app/arguments.hpp"
 #include "train/files.hpp"
 
+namespace setup_test {
+
 using job::has;
 using job::lines, job::with;
 
@@ -52,3 +54,5 @@ TEST_CASE("a precision of GPUs that a processor does not have is told once") {
     CHECK_FALSE(job::has(exact.log(), "tf32"));
   }
 }
+
+}  // namespace setup_test

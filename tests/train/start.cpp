@@ -13,6 +13,8 @@
 #include "edl/core/durable_file.hpp"
 #include "train/files.hpp"
 
+namespace start_test {
+
 using job::count, job::has, job::slurp, job::train;
 using job::damage, job::trained, job::lines, job::lines_in, job::model, job::names_in, job::part_of,
     job::several, job::with;
@@ -429,3 +431,5 @@ TEST_CASE("the plan lists the names of variables, by which a user freezes them")
     CHECK(count(j.log(), line) == 1);
   CHECK(count(j.log(), ", not trained\n") == 2);
 }
+
+}  // namespace start_test

@@ -4,6 +4,8 @@
 
 #include "train/files.hpp"
 
+namespace summary_test {
+
 using edl::train::shell_line, edl::train::with_flag;
 using job::lines;
 
@@ -113,3 +115,5 @@ TEST_CASE("the loss of training and that of an evaluation are told apart") {
     CHECK(job::count(line, ", loss ") == (measured ? 2 : 1));
   }
 }
+
+}  // namespace summary_test

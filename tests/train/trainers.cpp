@@ -9,6 +9,8 @@
 #include "edl/nn/layers.hpp"
 #include "edl/nn/losses.hpp"
 
+namespace trainers_test {
+
 namespace nn = edl::nn;
 
 namespace {
@@ -53,3 +55,5 @@ TEST_CASE("a network with a layer that touches elements itself is computed on th
                        doctest::Contains("portable = true"), edl::error);
   CHECK_THROWS_AS(edl::train::open_device({.on = cuda}, false), edl::error);
 }
+
+}  // namespace trainers_test

@@ -10,6 +10,8 @@
 #include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
 
+namespace frame_test {
+
 using namespace edl::wire;
 
 namespace {
@@ -106,3 +108,5 @@ TEST_CASE("whatever 32 bytes come, they are refused or read within the limits, a
   }
   CHECK(taken > 1000);  // or the loop tests nothing but refusals
 }
+
+}  // namespace frame_test

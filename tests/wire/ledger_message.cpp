@@ -8,6 +8,8 @@
 #include "edl/wire/edl.pb.h"
 #include "wire/scratch.hpp"
 
+namespace ledger_message_test {
+
 using namespace edl::wire;
 
 namespace {
@@ -110,3 +112,5 @@ TEST_CASE("what damaged records lack, and what was counted, survive the message 
         R"({"closed":{},"open":[],"tallies":[[1,2]]})", R"({"closed":{},"open":[],"tallies":7})"})
     CHECK_THROWS_AS(ledger_from_json(text, "here"), edl::error);
 }
+
+}  // namespace ledger_message_test

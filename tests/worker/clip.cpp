@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+namespace clip_test {
+
 using edl::worker::clip;
 
 namespace {
@@ -61,3 +63,5 @@ TEST_CASE("what is not finite is not made finite by its norm") {
   apply({.value = 0.5f, .norm = 1}, g);
   CHECK(std::isinf(g[0][0]));
 }
+
+}  // namespace clip_test

@@ -9,6 +9,8 @@
 
 #include "worker/scripted_session.hpp"
 
+namespace session_test {
+
 using namespace scripted_session;
 
 TEST_CASE("tasks are worked off in order, every minibatch pushed under its name") {
@@ -326,3 +328,5 @@ TEST_CASE("the rows of a minibatch come with the variables, and by themselves wh
   CHECK(parameters.calls == std::vector<std::string>{"both", "both", "rows"});
   CHECK(model.given == std::vector<float>{0, 10, 10, 10, 0, 11, 10, 11, 80, 12, 90, 12});
 }
+
+}  // namespace session_test

@@ -7,6 +7,8 @@
 
 #include "worker/scripted_session.hpp"
 
+namespace session_lanes_test {
+
 using namespace scripted_session;
 
 namespace {
@@ -185,3 +187,5 @@ TEST_CASE("where a version is to be evaluated, what was leased goes back, and no
   CHECK(parameters.steps[2] == minibatches({{8, 0}}));
   CHECK(parameters.idled == 0);
 }
+
+}  // namespace session_lanes_test

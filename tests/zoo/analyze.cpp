@@ -13,6 +13,8 @@
 #include "edl/features/string_lookup.hpp"
 #include "zoo/tool.hpp"
 
+namespace analyze_test {
+
 namespace {
 
 std::string table_of_people(support::scratch const& dir) {
@@ -101,3 +103,5 @@ TEST_CASE("a feature with more words than asked for, or without words, has no vo
   CHECK_FALSE(nlohmann::json::parse(said.out)["features"][1].contains("distinct"));
   CHECK(support::has(said.err, "feature 'home-town' has no vocabulary"));
 }
+
+}  // namespace analyze_test

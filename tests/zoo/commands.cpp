@@ -10,6 +10,8 @@
 #include "submission_flags.hpp"
 #include "zoo/tool.hpp"
 
+namespace commands_test {
+
 using edl::tool::words;
 
 TEST_CASE("each command, and each group of commands, has a help that ends well") {
@@ -67,3 +69,5 @@ TEST_CASE("a model's program knows each flag of edl's, or says why it has none")
       CHECK_FALSE(support::has(said, "unknown flag"));
     }
 }
+
+}  // namespace commands_test

@@ -6,6 +6,8 @@
 #include "edl/data/recordio.hpp"
 #include "zoo/tool.hpp"
 
+namespace data_test {
+
 namespace {
 
 std::size_t lines_with(std::string const& text, std::string const& part) {
@@ -54,3 +56,5 @@ TEST_CASE("inspect --columns shows what a file of columns makes of the first rec
   CHECK(support::has(wrong.err, "record 0"));
   CHECK(support::has(wrong.err, "'height'"));
 }
+
+}  // namespace data_test

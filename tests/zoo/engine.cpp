@@ -3,6 +3,8 @@
 
 #include "data/support.hpp"
 
+namespace engine_test {
+
 using edl::tool::container_engine;
 using support::failure, support::has;
 
@@ -89,3 +91,5 @@ TEST_CASE("a folder without a Dockerfile asks no engine") {
   CHECK(has(engine.build(), "edl zoo init"));
   CHECK_FALSE(std::filesystem::exists(engine.dir / "asked"));
 }
+
+}  // namespace engine_test

@@ -5,6 +5,8 @@
 
 #include "zoo/tool.hpp"
 
+namespace log_lines_test {
+
 using edl::tool::line_splitter, edl::tool::log_place;
 
 TEST_CASE("pieces of any length become lines") {
@@ -47,3 +49,5 @@ TEST_CASE("a log that is read again goes on after its last line") {
   // What bears no time is no line of ours to judge.
   CHECK(place.next("plain text").value() == "plain text");
 }
+
+}  // namespace log_lines_test

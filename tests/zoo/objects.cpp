@@ -10,6 +10,8 @@
 #include "yaml.hpp"
 #include "zoo/tool.hpp"
 
+namespace objects_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 
@@ -81,3 +83,5 @@ TEST_CASE("objects are as the published schemas want them") {
     CHECK(published.errors(o).empty());
   }
 }
+
+}  // namespace objects_test

@@ -9,6 +9,8 @@
 #include "zoo/paddle_examples.hpp"
 #include "zoo/tool.hpp"
 
+namespace paddle_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
@@ -157,3 +159,5 @@ TEST_CASE("the command line wins over the file") {
             }),
             "its volumes and selectors"));
 }
+
+}  // namespace paddle_test

@@ -8,6 +8,8 @@
 #include "explain.hpp"
 #include "zoo/tool.hpp"
 
+namespace pods_test {
+
 using namespace edl::tool;
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -296,3 +298,5 @@ TEST_CASE("times and ages") {
   CHECK(age(75h) == "3d3h");
   CHECK(age(-5s) == "0s");
 }
+
+}  // namespace pods_test

@@ -6,6 +6,8 @@
 #include "yaml.hpp"
 #include "zoo/tool.hpp"
 
+namespace schema_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
@@ -59,3 +61,5 @@ properties:
   CHECK(has(said(s, {{"size", 1}, {"texts", {{"a", "1"}, {"b", "2"}}}}), "has 2 fields, expected 1 or less"));
   CHECK(said(s, {{"szie", 1}}) == "f: spec.szie: there is no such field; did you mean size?");
 }
+
+}  // namespace schema_test

@@ -11,6 +11,8 @@
 #include "zoo/tool.hpp"
 #include "zoo/tutorials.hpp"
 
+namespace submission_test {
+
 using nlohmann::json;
 using namespace edl::tool;
 using support::has;
@@ -483,3 +485,5 @@ TEST_CASE("the cluster's changes to pods may be JSON or YAML") {
   CHECK(json::parse(s.spec.cluster_spec)["worker_pod_spec"]["tolerations"][0]["key"] == "gpu");
   CHECK(has(refused({"--cluster_spec=" + (dir / "spec.yaml"), "--cluster_spec_json={}"}), "leave one out"));
 }
+
+}  // namespace submission_test

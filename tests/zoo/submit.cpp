@@ -7,6 +7,8 @@
 #include "platform/kubernetes/wire_server.hpp"
 #include "zoo/tool.hpp"
 
+namespace submit_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
@@ -145,3 +147,5 @@ TEST_CASE("an account that there is not is named with what makes it") {
   }
   CHECK(has(said, "`edl rbac --apply -n default` makes the account 'edl'"));
 }
+
+}  // namespace submit_test

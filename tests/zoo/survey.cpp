@@ -8,6 +8,8 @@
 #include "edl/data/source.hpp"
 #include "zoo/tool.hpp"
 
+namespace survey_test {
+
 using nlohmann::json;
 using support::has;
 
@@ -91,3 +93,5 @@ TEST_CASE("a contact sheet has pictures by label, in cells of one size") {
             }),
             "the records have no pictures"));
 }
+
+}  // namespace survey_test

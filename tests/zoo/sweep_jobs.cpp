@@ -8,6 +8,8 @@
 #include "submission_flags.hpp"
 #include "zoo/tool.hpp"
 
+namespace sweep_jobs_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
@@ -199,3 +201,5 @@ TEST_CASE("a trial's result is read from its master's pod") {
   CHECK(state_of_trial(never, by).is == under_way);
   CHECK(has(state_of_trial(never, by).why, "no image"));
 }
+
+}  // namespace sweep_jobs_test

@@ -7,6 +7,8 @@
 #include "yaml.hpp"
 #include "zoo/tool.hpp"
 
+namespace training_job_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
@@ -161,3 +163,5 @@ TEST_CASE("a manifest is checked before a cluster sees it") {
   job["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much";
   CHECK(has(refusal([&] { check_training_job(job, "f"); }), "resources.requests.cpu: \"much\": expected"));
 }
+
+}  // namespace training_job_test

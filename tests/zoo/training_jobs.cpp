@@ -8,6 +8,8 @@
 #include "explain.hpp"
 #include "zoo/tool.hpp"
 
+namespace training_jobs_test {
+
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
@@ -174,3 +176,5 @@ TEST_CASE("explain tells a resize once: by the status, or by an Event where that
   CHECK(events[1].warning);
   CHECK(events[2].reason == "MasterRuns");
 }
+
+}  // namespace training_jobs_test

@@ -5,6 +5,8 @@
 
 #include "zoo/tool.hpp"
 
+namespace yaml_test {
+
 using edl::tool::from_yaml, edl::tool::from_yaml_documents, edl::tool::to_yaml, edl::tool::read_small_file;
 using nlohmann::json;
 using support::has;
@@ -106,3 +108,5 @@ TEST_CASE("several documents are told apart, with the lines of the file in the e
   for (int i = 0; i < 1001; ++i) many += "---\na: 1\n";
   CHECK(has(refusal([&] { from_yaml_documents(many, "f"); }), "more than 1000 documents"));
 }
+
+}  // namespace yaml_test

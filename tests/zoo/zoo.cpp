@@ -7,6 +7,8 @@
 #include "data/support.hpp"
 #include "template.hpp"
 
+namespace zoo_test {
+
 using namespace edl;
 using support::has, tool::words, tool::zoo;
 
@@ -167,3 +169,5 @@ TEST_CASE("wrong words are refused before anything is made") {
   CHECK(has(refusal(w, {"build", "."}), "--image"));
   CHECK(std::filesystem::is_empty(w.here.path()));
 }
+
+}  // namespace zoo_test

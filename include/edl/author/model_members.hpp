@@ -12,7 +12,6 @@
 
 #include "edl/author/hyperparameters.hpp"
 #include "edl/author/model_network.hpp"
-#include "edl/author/model_spelling.hpp"
 #include "edl/checkpoint/weight_name.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
@@ -103,10 +102,6 @@ concept has_prepare = derivable<Model> && !requires { &beside<Model, names_prepa
 
 template <class Model>
 concept has_hyperparameters = derivable<Model> && requires { typename Model::hyperparameters; };
-
-// It is then neither a rate of the optimizer nor one of the schedule.
-template <class Model>
-concept loses_rate = names_rate<Model> && !has_optimizer<Model> && !has_schedule<Model>;
 
 template <class Model>
 concept has_open = derivable<Model> && !requires { &beside<Model, names_open>::open; };
@@ -288,20 +283,6 @@ inline constexpr bool good_options = [] {
 }();
 
 template <class Model>
-inline constexpr bool no_misspelling = [] {
-  bool const optimizer = has_optimizer<Model> || !misspells_optimizer<Model>;
-  bool const metrics = has_metrics<Model> || !misspells_metrics<Model>;
-  bool const schedule = has_schedule<Model> || !misspells_schedule<Model>;
-  bool const rated = has_rates<Model> || !misspells_rates<Model>;
-  bool const augmentation = has_augmentation<Model> || !misspells_augmentation<Model>;
-  bool const evaluation = has_evaluation<Model> || !misspells_evaluation<Model>;
-  bool const hyperparameters = has_hyperparameters<Model> || !misspells_hyperparameters<Model>;
-  bool const others = names_callbacks<Model> || names_regularizer<Model> || loses_rate<Model>;
-  return optimizer && metrics && schedule && rated && augmentation && evaluation && hyperparameters &&
-         !others;
-}();
-
-template <class Model>
 concept good_open = requires(std::string const& path, data::source_options const& options) {
   { Model::open(path, options) } -> std::convertible_to<std::unique_ptr<data::source>>;
 };
@@ -318,10 +299,7 @@ inline constexpr bool good_functions = [] {
   bool const opens = good_open<Model> || !has_open<Model>;
   bool const takes = good_on_predictions<Model> || !has_on_predictions<Model>;
   bool const prepares = good_prepare<Model> || !has_prepare<Model>;
-  bool const spelt = (has_on_predictions<Model> || !misspells_on_predictions<Model>)&&(
-      has_prepare<Model> || !misspells_prepare<Model>)&&(has_weight_names<Model> ||
-                                                         !misspells_weight_names<Model>);
-  return good_feed<Model> && names && opens && takes && prepares && spelt;
+  return good_feed<Model> && names && opens && takes && prepares;
 }();
 
 }  // namespace detail

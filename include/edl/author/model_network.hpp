@@ -9,7 +9,6 @@
 #include "edl/nn/inputs.hpp"
 #include "edl/nn/lengths.hpp"
 #include "edl/nn/loss/loss.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/nn/plan.hpp"
 #include "edl/nn/sequential.hpp"
 
@@ -36,10 +35,6 @@ template <auto const& Net>
 concept known_shapes =
     requires { typename std::bool_constant<(nn::find_misfit(Net.body, Net.input, Net.of_ids), true)>; };
 
-/// No option of a layer was given by another name, of which the compiler has said so.
-template <auto const& Net>
-concept names_options = requires { typename std::bool_constant<nn::read_options(Net.body)>; };
-
 template <auto const& Net>
 using start_of = std::remove_cvref_t<decltype(Net.start)>;
 
@@ -47,7 +42,7 @@ using start_of = std::remove_cvref_t<decltype(Net.start)>;
 template <auto const& Net>
 inline constexpr bool whole_network = false;
 template <auto const& Net>
-  requires(names_options<Net> && known_shapes<Net>)
+  requires(known_shapes<Net>)
 inline constexpr bool whole_network<Net> =
     !nn::holds_rows<start_of<Net>> && nn::sizes_fit(Net.start) && nn::table_options_fit(Net.start) &&
     nn::tables_agree(Net.start) && nn::misfit_of<Net>.none() && !nn::holds_no_layer(Net.body, Net.input) &&
@@ -59,8 +54,8 @@ template <auto const& Net>
 struct checked_network {
   static constexpr bool named = !nn::holds_rows<start_of<Net>>, sized = nn::sizes_fit(Net.start),
                         in_range = nn::table_options_fit(Net.start), agree = nn::tables_agree(Net.start),
-                        own_names = names_options<Net>, known = !sized || !own_names || known_shapes<Net>;
-  static constexpr bool value = named && sized && in_range && agree && own_names && known;
+                        known = !sized || known_shapes<Net>;
+  static constexpr bool value = named && sized && in_range && agree && known;
   static_assert(sized,
                 "edl: an input of the network has no size: `height`, `width`, `channels`, `count` and `most` "
                 "are 1 or more");

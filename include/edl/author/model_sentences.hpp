@@ -7,7 +7,6 @@
 
 #include "edl/author/model_members.hpp"
 #include "edl/author/model_network.hpp"
-#include "edl/author/model_spelling.hpp"
 #include "edl/core/options_fit.hpp"
 #include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/metric/list.hpp"
@@ -95,9 +94,6 @@ concept only_layers = derivable<Model> && requires {
   requires constant<Model::network>;
   requires is_chain<std::remove_cvref_t<decltype(Model::network)>>;
 };
-// There is a sentence of its own.
-template <class Model>
-concept network_said = only_layers<Model> || (!has_network<Model> && misspells_network<Model>);
 
 // Sentences about parts, each if its member is there and lacks some: always true.
 template <class Model>
@@ -164,10 +160,7 @@ constexpr bool options_fit() {
 /// when the program runs.
 template <class Model>
 constexpr bool optimizer_options_fit() {
-  // No constant comes of a rate that was given by another name, of which the compiler has said so.
-  if constexpr (good_optimizer<Model> && !sets_optimizer<Model>)
-    if constexpr (requires { typename std::bool_constant<edl::options_fit(Model::optimizer)>; })
-      return edl::options_fit(Model::optimizer);
+  if constexpr (good_optimizer<Model> && !sets_optimizer<Model>) return edl::options_fit(Model::optimizer);
   return true;
 }
 template <class Model>
@@ -230,48 +223,13 @@ struct checked_members {
       author::hyperparameter_struct<author::hyperparameters_of<Model>> || has_too_many_hyperparameters<Model>,
       "edl: the members of the model's `struct hyperparameters` should be numbers with a default, or "
       "`edl::hyperparameter<float> rate{0.1f, \"what it is\"}`");
-  static_assert(has_network<Model> || !misspells_network<Model>,
-                "edl: the model has no `network`, but `netwrok`, `netwok`, `networks`, `net`, `layers` or "
-                "`model`");
-  static_assert(has_loss<Model> || !misspells_loss<Model>,
-                "edl: the model has no `loss`, but `looss`, `los`, `losses`, `loss_function`, `loss_fn` or "
-                "`criterion`");
-  static_assert(has_optimizer<Model> || !misspells_optimizer<Model>,
-                "edl: the model has no `optimizer`, but `optimiser`, `optimzer`, `optimizor`, `optimizers`, "
-                "`optim` or `optimizer_fn`");
-  static_assert(has_metrics<Model> || !misspells_metrics<Model>,
-                "edl: the model has no `metrics`, but `metric`, `metircs`, `metrcs`, `metrics_list` or "
-                "`eval_metrics_fn`");
-  static_assert(has_schedule<Model> || !misspells_schedule<Model>,
-                "edl: the model has no `schedule`, but `schedual`, `shedule`, `schedules`, `scheduler`, "
-                "`learning_rate_schedule`, `lr_schedule`, `lr_scheduler`, `learning_rate` or `lr`");
-  static_assert(!loses_rate<Model>,
-                "edl: nothing reads the model's `learning_rate` or `lr`, which is an option of its "
-                "`optimizer`: `static constexpr edl::adam optimizer{.learning_rate = 0.001f}`");
-  static_assert(has_rates<Model> || !misspells_rates<Model>,
-                "edl: the model has no `rates`, but `rate_factors`, `part_rates` or `learning_rates`");
-  static_assert(has_augmentation<Model> || !misspells_augmentation<Model>,
-                "edl: the model has no `augmentation`, but `augmentations`, `agumentation`, `augmention` or "
-                "`augment`");
-  static_assert(has_evaluation<Model> || !misspells_evaluation<Model>,
-                "edl: the model has no `evaluation`, but `evaluations`, `evalution` or "
-                "`test_time_augmentation`");
-  static_assert(has_hyperparameters<Model> || !misspells_hyperparameters<Model>,
-                "edl: the model has no `struct hyperparameters`, but `hyperparams`, `hyper_parameters`, "
-                "`hparams` or `hyperparameter`");
-  static_assert(!names_callbacks<Model>,
-                "edl: a model has no `callbacks`: its `schedule` sets the rate, and the flags "
-                "`--early_stopping`, `--save_best` and `--checkpoint_steps` do the rest");
-  static_assert(!names_regularizer<Model>,
-                "edl: a model has no `regularizer`: the `weight_decay` of its `optimizer` shrinks weights");
-
-  static_assert(good_network<Model> || network_said<Model>,
+  static_assert(good_network<Model> || only_layers<Model>,
                 "edl: the model needs `static constexpr auto network = edl::nn::sequential(...)`");
   static_assert(!only_layers<Model>,
                 "edl: the model's `network` does not begin with an input: `edl::nn::image`, "
                 "`edl::nn::features`, `edl::nn::ids` or `edl::nn::inputs(...)` comes before the layers");
   static_assert(
-      some_loss<Model> || (!has_loss<Model> && misspells_loss<Model>),
+      some_loss<Model>,
       "edl: the model needs `static constexpr edl::nn::softmax_cross_entropy loss{}` or another loss");
   static_assert(some_optimizer<Model> || !has_optimizer<Model>,
                 "edl: the model's `optimizer` should be `static constexpr edl::sgd optimizer{...}` or "

@@ -118,7 +118,7 @@ struct model_traits {
   static constexpr bool whole = [] {
     if constexpr (sizeof(detail::checked_members<Model>) > 0 &&
                   author::hyperparameter_struct<hyperparameters> && detail::good_network<Model> &&
-                  detail::good_loss<Model> && detail::good_options<Model> && detail::no_misspelling<Model>)
+                  detail::good_loss<Model> && detail::good_options<Model>)
       if constexpr (detail::whole_network<Model::network>)
         return nn::loss_fits<loss_type>(Model::network.body.output(Model::network.input)) &&
                detail::loss_takes_lengths<loss_type, Model::network>() &&
@@ -173,12 +173,10 @@ template <class Model>
 constexpr void check_model() {
   static_assert(sizeof(model_traits<Model>) > 0 && (model_traits<Model>::whole || true));
   constexpr bool feeds = detail::good_feed<Model>, has_feed = detail::has_feed<Model>;
-  constexpr bool misspelt = !has_feed && detail::misspells_feed<Model>;
   constexpr bool member = !feeds && detail::feeds_unless_static<Model>;
   constexpr bool copy = !feeds && detail::feeds_a_copy<Model>;
-  static_assert(!misspelt, "edl: the model has no `feed`, but `fed`, `feeds`, `feed_record` or `dataset_fn`");
   static_assert(
-      has_feed || misspelt || !detail::derivable<Model>,
+      has_feed || !detail::derivable<Model>,
       "edl: the model needs `static void feed(edl::example const&, edl::sample<Model>&, edl::mode)`");
   static_assert(!member, "edl: the model's `feed` is not static: `static void feed(...)`");
   static_assert(!copy,
@@ -187,21 +185,13 @@ constexpr void check_model() {
   static_assert(feeds || !has_feed || member || copy,
                 "edl: the model's `feed` should be `static void feed(edl::example const& record, "
                 "edl::sample<Model>& into, edl::mode)`, where `Model` is the model's own name");
-  static_assert(detail::has_on_predictions<Model> || !detail::misspells_on_predictions<Model>,
-                "edl: the model has no `on_predictions`, but `on_prediction`, `on_predict`, "
-                "`on_predicitons`, `predict` "
-                "or `prediction_outputs_processor`");
   static_assert(
       detail::good_on_predictions<Model> || !detail::has_on_predictions<Model>,
       "edl: the model's `on_predictions` should be `static void on_predictions(edl::shape output, int batch, "
       "edl::view<float> outputs, int worker)`");
-  static_assert(detail::has_prepare<Model> || !detail::misspells_prepare<Model>,
-                "edl: the model has no `prepare`, but `prepares`, `perpare`, `prepear` or `init`");
   static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
                 "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
                 "edl::initial_variables& into)`");
-  static_assert(detail::has_weight_names<Model> || !detail::misspells_weight_names<Model>,
-                "edl: the model has no `weight_names`, but `weights_names`, `weight_name` or `weightnames`");
   static_assert(
       detail::good_weight_names<Model> || !detail::has_weight_names<Model>,
       "edl: the model's `weight_names` should be `static constexpr edl::weight_name weight_names[] = "

@@ -4,7 +4,6 @@
 #include "edl/device/geometry.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -21,18 +20,12 @@ namespace edl::nn {
 /// one, in one order, so that the bits of this part do not depend on the number of threads. It runs on the
 /// processor.
 struct attention {
-  union {
-    int heads = 1;
-    called<option::heads> head, num_heads;
-  };
+  int heads = 1;
   bool causal = false;
   bool rotary = false;
   float rotary_base = 10'000;
   setting dropout = 0.0f;  ///< in [0, 1)
-  union {
-    bool use_bias = true;
-    called<option::use_bias> bias;
-  };
+  bool use_bias = true;
   initializer kernel_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "attention";

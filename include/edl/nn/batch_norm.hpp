@@ -4,7 +4,6 @@
 #include "edl/device/geometry.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -13,10 +12,7 @@ namespace edl::nn {
 /// momentum) · batch, with the biased variance. The shape stays.
 struct batch_norm {
   setting momentum = 0.99f;  ///< in [0, 1]
-  union {
-    float epsilon = 1e-3f;
-    called<option::epsilon> eps;
-  };
+  float epsilon = 1e-3f;
   bool scale = true;  ///< by a trained gamma; else by 1
   /// What is added is this times a trained beta, which then learns at a rate that is the square of this times
   /// the others'.

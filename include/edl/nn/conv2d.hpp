@@ -5,7 +5,6 @@
 #include "edl/device/exact_products.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/nn/padding.hpp"
 
 namespace edl::nn {
@@ -13,25 +12,12 @@ namespace edl::nn {
 /// A convolution with a kernel of (height, width, channels / groups, filters) and, unless told otherwise, a
 /// bias per filter. (h, w, c) → (h', w', filters)
 struct conv2d {
-  union {
-    int filters = 0;
-    called<option::filters> filter, out_channels;
-  };
-  union {
-    extent kernel = 1;
-    called<option::kernel> kernels, kernel_size;
-  };
-  union {
-    extent stride = 1;
-    called<option::stride> strides;
-  };
+  int filters = 0;
+  extent kernel = 1;
+  extent stride = 1;
   nn::padding padding = nn::padding::valid;
   int groups = 1;
-  union {
-    bool use_bias = true;
-    called<option::use_bias> bias;
-  };
-  [[no_unique_address]] no_activation activation{};
+  bool use_bias = true;
   bool float32 = false;      ///< in float32 for any `--precision` (on a GPU: as that says)
   bool train_kernel = true;  ///< if not, the kernel stays what it was in the beginning
   initializer kernel_initializer = glorot_uniform{};

@@ -6,7 +6,6 @@
 #include "edl/device/activation.hpp"
 #include "edl/device/geometry.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/nn/padding.hpp"
 
 namespace edl::nn {
@@ -16,24 +15,11 @@ namespace edl::nn {
 /// channels), as Keras has it. It runs on the processor. (h, w, c) → (h', w', filters), where h' = h · stride
 /// with `padding::same`, and (h − 1) · stride + kernel, but not less than h · stride, otherwise.
 struct conv2d_transpose {
-  union {
-    int filters = 0;
-    called<option::filters> filter, out_channels;
-  };
-  union {
-    extent kernel = 1;
-    called<option::kernel> kernels, kernel_size;
-  };
-  union {
-    extent stride = 1;
-    called<option::stride> strides;
-  };
+  int filters = 0;
+  extent kernel = 1;
+  extent stride = 1;
   nn::padding padding = nn::padding::valid;
-  union {
-    bool use_bias = true;
-    called<option::use_bias> bias;
-  };
-  [[no_unique_address]] no_activation activation{};
+  bool use_bias = true;
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
 

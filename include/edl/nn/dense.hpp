@@ -5,7 +5,6 @@
 #include "edl/device/exact_products.hpp"
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -13,16 +12,9 @@ namespace edl::nn {
 /// Flattens its input. (h, w, c) → (units) With `each_place`, the channels of each place are the inputs, all
 /// places share the variables, and they are one product. (h, w, c) → (h, w, units)
 struct dense {
-  union {
-    int units = 0;
-    called<option::units> unit, neurons, out_features;
-  };
+  int units = 0;
   bool each_place = false;
-  union {
-    bool use_bias = true;
-    called<option::use_bias> bias;
-  };
-  [[no_unique_address]] no_activation activation{};
+  bool use_bias = true;
   bool float32 = false;  ///< in float32 for any `--precision` (on a GPU: as that says)
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -10,10 +9,7 @@ namespace edl::nn {
 /// expectation stays. Elsewhere it passes them on. Which ones is a function of (seed, layer, step, element).
 /// The shape stays.
 struct dropout {
-  union {
-    setting rate = 0.5f;  ///< in [0, 1)
-    called<option::rate> p, probability;
-  };
+  setting rate = 0.5f;  ///< in [0, 1)
 
   static constexpr std::string_view name = "dropout";
   static constexpr bool each_place = true;

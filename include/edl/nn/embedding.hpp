@@ -3,7 +3,6 @@
 
 #include "edl/device/geometry.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -13,14 +12,8 @@ namespace edl::nn {
 /// Its gradient, and an optimiser's step, are of the whole table. A job refuses what is no id when it is fed.
 /// Code that computes with it all the same gets an edl::error on the processor, and a row of NaN on a GPU.
 struct embedding {
-  union {
-    int vocabulary = 0;
-    called<option::vocabulary> vocab_size, input_dim, num_embeddings;
-  };
-  union {
-    int width = 0;
-    called<option::width> output_dim, embedding_dim;
-  };
+  int vocabulary = 0;
+  int width = 0;
   initializer initial = uniform{};
 
   static constexpr std::string_view name = "embedding";

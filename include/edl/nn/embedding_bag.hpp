@@ -6,7 +6,6 @@
 #include "edl/device/geometry.hpp"
 #include "edl/nn/combiner.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -15,14 +14,8 @@ namespace edl::nn {
 /// is none, and with `mask_zero`, neither is 0. A sample without ids, or weights that sum to 0, gets zeros.
 /// (c) → (width)
 struct embedding_bag {
-  union {
-    int vocabulary = 0;
-    called<option::vocabulary> vocab_size, input_dim, num_embeddings;
-  };
-  union {
-    int width = 0;
-    called<option::width> output_dim, embedding_dim;
-  };
+  int vocabulary = 0;
+  int width = 0;
   nn::combiner combiner = nn::combiner::sum;
   bool mask_zero = false;
   initializer initial = uniform{};

@@ -6,7 +6,6 @@
 
 #include "edl/nn/carve.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -16,10 +15,7 @@ namespace edl::nn {
 /// is instance normalisation. It runs on the processor. The shape stays.
 struct group_norm {
   int groups = 32;  ///< divides the channels
-  union {
-    float epsilon = 1e-3f;
-    called<option::epsilon> eps;
-  };
+  float epsilon = 1e-3f;
 
   static constexpr std::string_view name = "group_normalization";
   static constexpr bool portable = false;

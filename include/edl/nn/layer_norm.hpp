@@ -2,7 +2,6 @@
 #pragma once
 
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 
 namespace edl::nn {
 
@@ -10,10 +9,7 @@ namespace edl::nn {
 /// (Ba et al., "Layer Normalization", 2016; Keras' defaults.) It knows no batch and carries no state. The
 /// shape stays. It runs on the processor.
 struct layer_norm {
-  union {
-    float epsilon = 1e-3f;
-    called<option::epsilon> eps;
-  };
+  float epsilon = 1e-3f;
 
   static constexpr std::string_view name = "layer_normalization";
   static constexpr bool each_place = true;

@@ -2,21 +2,14 @@
 #pragma once
 
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/nn/pool_window.hpp"
 
 namespace edl::nn {
 
 /// The greatest element under each window. (h, w, c) → (h', w', c)
 struct max_pool {
-  union {
-    extent window = 2;
-    called<option::window> kernel, kernel_size, pool_size;
-  };
-  union {
-    extent stride = 0;  ///< 0: the window's
-    called<option::stride> strides;
-  };
+  extent window = 2;
+  extent stride = 0;  ///< 0: the window's
   nn::padding padding = nn::padding::valid;
 
   static constexpr std::string_view name = "max_pool";

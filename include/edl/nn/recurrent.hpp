@@ -8,7 +8,6 @@
 #include "edl/nn/carve.hpp"
 #include "edl/nn/initializer.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/nn/parallel.hpp"
 
 namespace edl::nn {
@@ -141,10 +140,7 @@ struct recurrent_core {
 /// one bias of 4 units. `forget_bias` is added within the forget gate; Keras adds it to the bias in the
 /// beginning instead. It runs on the processor.
 struct lstm {
-  union {
-    int units = 0;
-    called<option::units> unit, hidden_size;
-  };
+  int units = 0;
   bool reverse = false;
   bool last = false;
   float forget_bias = 1;
@@ -189,10 +185,7 @@ struct lstm {
 /// It is Keras' with `reset_after`. Columns are ordered z, r, n, kernels are (c, 3 units) and (units,
 /// 3 units), and there are two biases of 3 units. It runs on the processor.
 struct gru {
-  union {
-    int units = 0;
-    called<option::units> unit, hidden_size;
-  };
+  int units = 0;
   bool reverse = false;
   bool last = false;
   initializer kernel_initializer = glorot_uniform{};

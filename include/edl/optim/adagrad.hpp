@@ -8,7 +8,6 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -16,10 +15,7 @@ namespace edl {
 /// Adagrad: a ← a + g², w ← w − rate·g / (√a + ε) (Duchi, Hazan and Singer, "Adaptive subgradient methods",
 /// JMLR 12, 2011), with the defaults of Keras. `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
 struct adagrad {
-  union {
-    float learning_rate = 0.001f;
-    nn::called<nn::option::learning_rate> lr;
-  };
+  float learning_rate = 0.001f;
   float initial_accumulator = 0.1f;
   float epsilon = 1e-7f;
   float weight_decay = 0;

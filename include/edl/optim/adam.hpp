@@ -8,7 +8,6 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -18,10 +17,7 @@ namespace edl {
 /// (Kingma and Ba, "Adam", ICLR 2015). `amsgrad` divides by the largest v so far (Reddi, Kale and Kumar, ICLR
 /// 2018). `weight_decay` d is decoupled: w shrinks by rate·d·w besides (Loshchilov and Hutter, ICLR 2019).
 struct adam {
-  union {
-    float learning_rate = 0.001f;
-    nn::called<nn::option::learning_rate> lr;
-  };
+  float learning_rate = 0.001f;
   float beta_1 = 0.9f;
   float beta_2 = 0.999f;
   float epsilon = 1e-7f;

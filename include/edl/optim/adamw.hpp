@@ -8,7 +8,6 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/optim/adam.hpp"
 #include "edl/optim/optimizer.hpp"
 
@@ -18,10 +17,7 @@ namespace edl {
 /// Keras. `adam` decouples its weight decay already: this is `adam{.weight_decay = 0.004f}` by another name,
 /// bit by bit.
 struct adamw {
-  union {
-    float learning_rate = 0.001f;
-    nn::called<nn::option::learning_rate> lr;
-  };
+  float learning_rate = 0.001f;
   float beta_1 = 0.9f;
   float beta_2 = 0.999f;
   float epsilon = 1e-7f;

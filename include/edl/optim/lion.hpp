@@ -8,7 +8,6 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -18,10 +17,7 @@ namespace edl {
 /// is 3 to 10 times smaller than Adam's, and the weight decay as much larger. It remembers half of what Adam
 /// does. `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
 struct lion {
-  union {
-    float learning_rate = 0.0001f;
-    nn::called<nn::option::learning_rate> lr;
-  };
+  float learning_rate = 0.0001f;
   float beta_1 = 0.9f;
   float beta_2 = 0.99f;
   float weight_decay = 0;

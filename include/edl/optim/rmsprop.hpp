@@ -8,7 +8,6 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -19,10 +18,7 @@ namespace edl {
 /// μ·b + u, w ← w − rate·b, as PyTorch has it; ε stands outside of the root, as for the other optimisers.
 /// `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
 struct rmsprop {
-  union {
-    float learning_rate = 0.001f;
-    nn::called<nn::option::learning_rate> lr;
-  };
+  float learning_rate = 0.001f;
   float rho = 0.9f;
   float momentum = 0;
   float epsilon = 1e-7f;

@@ -8,7 +8,6 @@
 
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
-#include "edl/nn/option_name.hpp"
 #include "edl/optim/optimizer.hpp"
 
 namespace edl {
@@ -18,10 +17,7 @@ namespace edl {
 /// initialization and momentum in deep learning", ICML 2013). `weight_decay` d is decoupled: w shrinks by
 /// rate·d·w besides.
 struct sgd {
-  union {
-    float learning_rate = 0.01f;
-    nn::called<nn::option::learning_rate> lr;
-  };
+  float learning_rate = 0.01f;
   float momentum = 0;
   bool nesterov = false;
   float weight_decay = 0;

@@ -11,6 +11,8 @@
 
 #include "device.hpp"
 
+namespace runtime_test {
+
 namespace {
 
 namespace gpu = edl::cuda_double;
@@ -294,3 +296,5 @@ TEST_CASE("who allocates or waits while a stream is recorded spoils the graph") 
   CHECK(cudaStreamEndCapture(s, &graph) == cudaErrorStreamCaptureUnjoined);
   cudaEventDestroy(fork);
 }
+
+}  // namespace runtime_test

@@ -4,6 +4,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace batch_norm_test {
+
 namespace {
 
 /// A normalisation in double precision, on numbers that the GPU's activations can hold, and the same on the
@@ -177,3 +179,5 @@ TEST_CASE("a NaN in the input is one in the result") {
     CHECK(!std::isnan(trained[0]));
   }
 }
+
+}  // namespace batch_norm_test

@@ -5,6 +5,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace elementwise_test {
+
 namespace {
 
 double const no_number = std::numeric_limits<double>::quiet_NaN();
@@ -187,3 +189,5 @@ TEST_CASE("dropout reads the step when it runs") {
   cudaGraphExecDestroy(again);
   cudaGraphDestroy(graph);
 }
+
+}  // namespace elementwise_test

@@ -4,6 +4,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace embedding_test {
+
 namespace {
 
 struct table {
@@ -103,3 +105,5 @@ TEST_CASE("sums do not depend on how threads follow each other, and one id that 
   edl::cuda_double::reverse(false);
   CHECK(got[0] == got[1]);
 }
+
+}  // namespace embedding_test

@@ -4,6 +4,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/nn/losses.hpp"
 
+namespace loss_test {
+
 namespace {
 
 struct matrix {
@@ -85,3 +87,5 @@ TEST_CASE("losses of quantities") {
     }
   });
 }
+
+}  // namespace loss_test

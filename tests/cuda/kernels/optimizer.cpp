@@ -4,6 +4,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/optim/optimizers.hpp"
 
+namespace optimizer_test {
+
 namespace {
 
 struct state {
@@ -102,3 +104,5 @@ TEST_CASE("looking back at slow weights") {
     CHECK(g.get(rounded, n) == halves);
   }
 }
+
+}  // namespace optimizer_test

@@ -4,6 +4,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace pool_test {
+
 TEST_CASE("pooling, and its gradients") {
   using edl::pool_geometry;
   in_all_ways([](bool half) {
@@ -73,3 +75,5 @@ TEST_CASE("the gradient finds the greatest of x, whether x or y has been rounded
   }
   edl::cuda_double::reverse(false);
 }
+
+}  // namespace pool_test

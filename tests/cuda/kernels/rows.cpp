@@ -6,6 +6,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace rows_test {
+
 namespace {
 
 struct matrix {
@@ -89,3 +91,5 @@ TEST_CASE("sums of columns") {
     }
   });
 }
+
+}  // namespace rows_test

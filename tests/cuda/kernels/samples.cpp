@@ -2,6 +2,8 @@
 #include "cuda/kernels/board.hpp"
 #include "edl/device/placement.hpp"
 
+namespace samples_test {
+
 TEST_CASE("pictures are shown as the processor shows them, each as its placement says") {
   using edl::border, edl::placement, edl::shape;
   in_all_ways([](bool half) {
@@ -48,3 +50,5 @@ TEST_CASE("rows go to where they are kept, and nothing else is touched") {
       CHECK(g.get(to, wanted.size()) == wanted);
     }
 }
+
+}  // namespace samples_test

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/kernels/board.hpp"
 
+namespace transpose_test {
+
 TEST_CASE("kernels of convolutions, for cuDNN and back") {
   struct matrix {
     std::size_t inputs, outputs;
@@ -29,3 +31,5 @@ TEST_CASE("kernels of convolutions, for cuDNN and back") {
     }
   });
 }
+
+}  // namespace transpose_test

@@ -11,6 +11,8 @@
 #include "edl/platform/kubernetes/client.hpp"
 #include "platform/kubernetes/support.hpp"
 
+namespace access_test {
+
 namespace k8s = edl::platform::kubernetes;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -348,3 +350,5 @@ TEST_CASE("a plugin may give a certificate, and a new one is used from the next 
   refuse = true;
   CHECK(c.get("/x")["who"] == "second");
 }
+
+}  // namespace access_test

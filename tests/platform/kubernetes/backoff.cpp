@@ -5,6 +5,8 @@
 
 #include <set>
 
+namespace backoff_test {
+
 using edl::platform::kubernetes::backoff;
 using namespace std::chrono_literals;
 
@@ -24,3 +26,5 @@ TEST_CASE("pauses double up to the longest, drawn from their upper half") {
   }
   CHECK(first.size() > 40);  // of the 51 that there are
 }
+
+}  // namespace backoff_test

@@ -13,6 +13,8 @@
 #include "platform/kubernetes/support.hpp"
 #include "platform/kubernetes/transcript.hpp"
 
+namespace client_test {
+
 namespace k8s = edl::platform::kubernetes;
 using namespace refusals;
 using namespace std::chrono_literals;
@@ -276,3 +278,5 @@ TEST_CASE("an authority that is replaced is trusted from the next call on") {
   replaced = true;
   CHECK(c.get("/x")["by"] == "new");
 }
+
+}  // namespace client_test

@@ -13,6 +13,8 @@
 #include "platform/kubernetes/support.hpp"
 #include "platform/kubernetes/transcript.hpp"
 
+namespace client_patience_test {
+
 namespace k8s = edl::platform::kubernetes;
 using namespace refusals;
 using namespace std::chrono_literals;
@@ -284,3 +286,5 @@ TEST_CASE("a call that waits is stopped") {
   c.stop();
   other.join();
 }
+
+}  // namespace client_patience_test

@@ -12,6 +12,8 @@
 
 #include "platform/kubernetes/support.hpp"
 
+namespace cluster_test {
+
 namespace k8s = edl::platform::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -259,3 +261,5 @@ TEST_CASE("a worker that says within the grace that it leaves by itself is not d
   CHECK(deleted == std::vector<std::string>{"elasticdl-j-worker-1"});
   node.stop();
 }
+
+}  // namespace cluster_test

@@ -9,6 +9,8 @@
 #include "edl/platform/kubernetes/objects.hpp"
 #include "kubernetes/schema.hpp"
 
+namespace cluster_spec_test {
+
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
 using nlohmann::json;
@@ -191,3 +193,5 @@ TEST_CASE("a cluster_spec that cannot be done is refused with its place") {
   check_cluster_spec("");
   check_cluster_spec("{}");
 }
+
+}  // namespace cluster_spec_test

@@ -6,6 +6,8 @@
 #include "edl/platform/kubernetes/trust.hpp"
 #include "platform/kubernetes/support.hpp"
 
+namespace connection_test {
+
 namespace k8s = edl::platform::kubernetes;
 using test::says, test::thrown;
 
@@ -74,3 +76,5 @@ TEST_CASE("a connection carries bytes both ways, and knows when it is idle") {
     CHECK_FALSE(c.idle());
   }
 }
+
+}  // namespace connection_test

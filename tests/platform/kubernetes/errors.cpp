@@ -9,6 +9,8 @@
 #include "platform/kubernetes/support.hpp"
 #include "platform/kubernetes/transcript.hpp"
 
+namespace errors_test {
+
 namespace k8s = edl::platform::kubernetes;
 using test::says;
 
@@ -97,3 +99,5 @@ TEST_CASE("a text from outside stays in its line") {
   CHECK(k8s::one_line("aéb", 2) == "aé…");
   CHECK(k8s::one_line(std::string(1000, '\x80'), 100).size() < 110);  // bytes that belong to no character
 }
+
+}  // namespace errors_test

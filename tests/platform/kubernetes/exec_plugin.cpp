@@ -8,6 +8,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace exec_plugin_test {
+
 namespace k8s = edl::platform::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -142,3 +144,5 @@ TEST_CASE("times are read as RFC 3339 writes them") {
                           "1970-01-01T00:00:10+2:00", "1970-01-01T00:00:10+02:0x", "tomorrow"})
     CHECK_FALSE(k8s::parse_time(bad));
 }
+
+}  // namespace exec_plugin_test

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace fields_test {
+
 using namespace edl::platform::kubernetes;
 
 TEST_CASE("Fields are found along a path, and anything else is as if empty") {
@@ -21,3 +23,5 @@ TEST_CASE("Fields are found along a path, and anything else is as if empty") {
   CHECK_FALSE(number(std::string("4294967296")));
   CHECK_FALSE(number(std::string("7x")));
 }
+
+}  // namespace fields_test

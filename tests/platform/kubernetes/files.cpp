@@ -5,6 +5,8 @@
 
 #include "platform/kubernetes/support.hpp"
 
+namespace files_test {
+
 namespace k8s = edl::platform::kubernetes;
 using test::folder, test::says, test::thrown;
 
@@ -58,3 +60,5 @@ TEST_CASE("base64 is decoded and encoded as RFC 4648 has it") {
     CHECK(says(thrown([&] { k8s::base64_decoded(bad, "it"); }), {"it is damaged"}));
   }
 }
+
+}  // namespace files_test

@@ -5,6 +5,8 @@
 
 #include "platform/kubernetes/support.hpp"
 
+namespace http_test {
+
 namespace k8s = edl::platform::kubernetes;
 using test::says, test::thrown;
 
@@ -115,3 +117,5 @@ TEST_CASE("all but unreserved characters are escaped") {
   CHECK(k8s::percent_encoded("azAZ09-._~") == "azAZ09-._~");
   CHECK(k8s::percent_encoded("a=b,c in (d)&/?#%\xc3\xa9") == "a%3Db%2Cc%20in%20%28d%29%26%2F%3F%23%25%C3%A9");
 }
+
+}  // namespace http_test

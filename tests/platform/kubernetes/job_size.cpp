@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace job_size_test {
+
 using namespace edl::platform::kubernetes;
 using nlohmann::json;
 
@@ -56,3 +58,5 @@ TEST_CASE("A job is to be suspended when its master's pod says true") {
   CHECK_FALSE(is_suspended(pod({{"elasticdl/suspend", true}})));
   CHECK_FALSE(is_suspended(json::object()));
 }
+
+}  // namespace job_size_test

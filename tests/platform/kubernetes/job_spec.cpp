@@ -9,6 +9,8 @@
 
 #include "edl/core/error.hpp"
 
+namespace job_spec_test {
+
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
 using nlohmann::json;
@@ -442,3 +444,5 @@ TEST_CASE("a job that no server would take is refused with what to change") {
     CHECK(said.find(why) == 0);
   }
 }
+
+}  // namespace job_spec_test

@@ -10,6 +10,8 @@
 #include "kubernetes/schema.hpp"
 #include "kubernetes/yaml.hpp"
 
+namespace manifests_test {
+
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
 using edl::testing::kubernetes::read_yaml;
@@ -335,3 +337,5 @@ TEST_CASE("the pod that data is copied through mounts the claim that jobs mount"
   for (char const* id : {"runAsUser", "fsGroup"})
     CHECK(pod["spec"]["securityContext"][id] == job["spec"]["securityContext"][id]);
 }
+
+}  // namespace manifests_test

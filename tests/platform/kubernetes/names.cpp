@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace names_test {
+
 using namespace edl::platform::kubernetes;
 
 TEST_CASE("names of one part") {
@@ -26,3 +28,5 @@ TEST_CASE("names of variables") {
   for (char const* good : {"A", "_", "a1", "JAVA.OPTS", "a-b"}) CHECK(is_variable(good));
   for (char const* bad : {"", "1a", "a b", "a=b", "$A", "\xc3\xa4"}) CHECK_FALSE(is_variable(bad));
 }
+
+}  // namespace names_test

@@ -9,6 +9,8 @@
 
 #include "kubernetes/schema.hpp"
 
+namespace objects_test {
+
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
 using nlohmann::json;
@@ -355,3 +357,5 @@ TEST_CASE("the secret holds the token, and both can be given to the master's pod
   owners[0]["controller"] = false;  // a master makes no other secret in the place of one that is lost
   CHECK(patch == json{{"metadata", {{"ownerReferences", owners}}}});
 }
+
+}  // namespace objects_test

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace pod_status_test {
+
 namespace {
 
 using namespace edl::platform;
@@ -106,3 +108,5 @@ TEST_CASE("Why a pod does not run yet; coming up is no trouble") {
   CHECK(hopeless(waits("InvalidImageName", "")));
   CHECK_FALSE(hopeless(waits("ErrImagePull", "")));
 }
+
+}  // namespace pod_status_test

@@ -10,6 +10,8 @@
 #include "edl/platform/kubernetes/objects.hpp"
 #include "kubernetes/schema.hpp"
 
+namespace pod_template_test {
+
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
 using nlohmann::json;
@@ -210,3 +212,5 @@ TEST_CASE("a template without the program's container is refused") {
     CHECK(refusal(text).find(why) != std::string::npos);
   }
 }
+
+}  // namespace pod_template_test

@@ -11,6 +11,8 @@
 
 #include "platform/kubernetes/driven_pods.hpp"
 
+namespace pods_test {
+
 using namespace driven_pods;
 
 TEST_CASE("A wanted process is asked for once, and its end is told once") {
@@ -385,3 +387,5 @@ TEST_CASE("A real API server's streams: what became of each pod") {
                                               "worker-1 leaves: was deleted",
                                               "worker-1 outside: was deleted"});
 }
+
+}  // namespace pods_test

@@ -7,6 +7,8 @@
 #include "edl/core/quantity.hpp"
 #include "platform/kubernetes/driven_pods.hpp"
 
+namespace pods_refused_test {
+
 using namespace driven_pods;
 
 TEST_CASE("Out of memory: successors get twice as much, up to eight times, then it is a failure") {
@@ -146,3 +148,5 @@ TEST_CASE(
           "worker-0 cannot start yet: Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.");
   }
 }
+
+}  // namespace pods_refused_test

@@ -8,6 +8,8 @@
 #include "edl/platform/kubernetes/client.hpp"
 #include "platform/kubernetes/support.hpp"
 
+namespace trust_test {
+
 namespace k8s = edl::platform::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -125,3 +127,5 @@ TEST_CASE("certificates that cannot be used are named") {
   CHECK(says(text([](auto& a) { a.key = issued().server.key; }), {"does not belong to"}));
   CHECK(s.requests() == 0);
 }
+
+}  // namespace trust_test

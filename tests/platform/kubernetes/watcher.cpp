@@ -12,6 +12,8 @@
 #include "platform/kubernetes/support.hpp"
 #include "platform/kubernetes/transcript.hpp"
 
+namespace watcher_test {
+
 namespace k8s = edl::platform::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -495,3 +497,5 @@ TEST_CASE("a watcher ends wherever it is") {
                        {.idle = 1h, .first_pause = 1h, .longest_pause = 1h, .page = 1h});
   while (!there) std::this_thread::sleep_for(1ms);
 }
+
+}  // namespace watcher_test
