@@ -126,4 +126,17 @@ TEST_CASE("controllers of two namespaces have a lease each, and both act") {
   CHECK(job::eventually([&] { return it.holder("edl-controller-edl-system") == "b"; }, 60s));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both want all addresses
+TEST_CASE("a controller whose later threads cannot start says so, and ends those that run") {
+  laboratory it;
+  job::run starved({"-c",
+                    "ulimit -s 524288; ulimit -v 8000000; exec \"$0\" --workers=64 "
+                    "--metrics_address=127.0.0.1:0",
+                    EDL_CONTROLLER},
+                   {.env = {{"KUBECONFIG", it.cluster.kubeconfig()}}, .program = "/bin/sh"});
+  CHECK(starved.wait() == 1);
+  CHECK(job::has(starved.log(), "a thread cannot be started: "));
+}
+#endif
+
 }  // namespace controllers_test

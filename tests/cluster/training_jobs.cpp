@@ -2,6 +2,8 @@
 // Covers also edl/controller/execute.hpp, edl/controller/limited_requests.hpp.
 // Jobs that share a cluster: the controller and all pods are real processes beside a double of the API
 // server.
+#include <fmt/format.h>
+
 #include <memory>
 #include <random>
 
@@ -45,7 +47,8 @@ class shared : public laboratory {
   std::string log_of_controller() const { return controller_->log(); }
 
   /// Each pod takes one core. `slow`: microseconds for each record.
-  void submit(std::string const& name, int min, int max, int epochs, int slow) {
+  void submit(std::string const& name, int min, int max, int epochs, int slow,
+              json const& change = json::object()) {
     json const like{
         {"spec",
          {{"terminationGracePeriodSeconds", 10},
@@ -60,19 +63,20 @@ class shared : public laboratory {
            {{{"name", "data"},
              {"hostPath",
               {{"path", std::filesystem::path(job::data().training).parent_path().string()}}}}}}}}};
-    json const made =
-        cluster.post(jobs, {{"apiVersion", "elasticdl.org/v1alpha1"},
-                            {"kind", "TrainingJob"},
-                            {"metadata", {{"name", name}}},
-                            {"spec",
-                             {{"model", "tiny"},
-                              {"strategy", "ParameterServerStrategy"},
-                              {"flags",
-                               {"--training_data=/data/train", "--minibatch_size=32",
-                                "--num_minibatches_per_task=1", "--num_epochs=" + std::to_string(epochs)}},
-                              {"master", {{"template", like}}},
-                              {"servers", {{"replicas", 1}, {"template", like}}},
-                              {"workers", {{"min", min}, {"max", max}, {"template", like}}}}}});
+    json object{{"apiVersion", "elasticdl.org/v1alpha1"},
+                {"kind", "TrainingJob"},
+                {"metadata", {{"name", name}}},
+                {"spec",
+                 {{"model", "tiny"},
+                  {"strategy", "ParameterServerStrategy"},
+                  {"flags",
+                   {"--training_data=/data/train", "--minibatch_size=32", "--num_minibatches_per_task=1",
+                    "--num_epochs=" + std::to_string(epochs)}},
+                  {"master", {{"template", like}}},
+                  {"servers", {{"replicas", 1}, {"template", like}}},
+                  {"workers", {{"min", min}, {"max", max}, {"template", like}}}}}};
+    object["spec"].merge_patch(change);
+    json const made = cluster.post(jobs, object);
     INFO(made.dump());
     REQUIRE(made.value("kind", "") == "TrainingJob");
   }
@@ -128,6 +132,31 @@ TEST_CASE(
   it.check_exact_job("a", 2);
   CHECK(it.status("a")["attempts"] == 1);
   CHECK(it.status("a")["scaleRecords"][0]["to"] == 3);
+}
+
+TEST_CASE("TrainingJobs that evaluate and predict without servers have none, and end") {
+  shared it("6");
+  auto const data = std::filesystem::path(job::data().training).parent_path();
+  job::run made({"train", "--training_data=" + job::data().training, "--max_step=2",
+                 "--output=" + (data / "for_evaluation").string()});
+  REQUIRE(made.wait() == 0);
+  json const without{{"strategy", nullptr}, {"servers", nullptr}};
+  json evaluates = without, predicts = without;
+  evaluates["command"] = "evaluate";
+  evaluates["flags"] = {"--validation_data=/data/train", "--checkpoint_dir_for_init=/data/for_evaluation"};
+  predicts["command"] = "predict";
+  predicts["flags"] = {"--prediction_data=/data/train", "--checkpoint_dir_for_init=/data/for_evaluation",
+                       "--prediction_outputs=/data/predicted"};
+  it.submit("evaluates", 1, 1, 1, 0, evaluates);
+  it.submit("predicts", 1, 1, 1, 0, predicts);
+  INFO(it.log_of_controller());
+  for (char const* name : {"evaluates", "predicts"}) {
+    CAPTURE(name);
+    CHECK(it.becomes([&] { return it.phase(name) == "succeeded"; }, 120s));
+    INFO(it.cluster.log("default", fmt::format("elasticdl-{}-master", name)));
+    CHECK(it.status(name)["servers"]["desired"] == 0);
+    CHECK(it.cluster.log("default", fmt::format("elasticdl-{}-ps-0", name)).empty());
+  }
 }
 
 TEST_CASE(

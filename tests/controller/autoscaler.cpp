@@ -123,7 +123,29 @@ TEST_CASE("a job is let in at its min by shrinking others, at once") {
   v.jobs.push_back(one("c", 9, 9, cores(1)));
   CHECK_FALSE(plan_of(make_plan(v, {.max_load = 1}), "c").admitted);
   CHECK(plan_of(make_plan(v, {.max_load = 1}), "c").reason ==
-        "it waits: its 9 pods have no room, even if all others shrink to their min");
+        "it waits: its 9 pods have no room, even if all others shrink to their min: they ask for cpu 9, of "
+        "which 5 are left");
+}
+
+TEST_CASE("a job that waits says what is missing") {
+  auto const why = [](std::vector<node> nodes, job j) {
+    return plan_of(make_plan(of(std::move(nodes), {std::move(j)}), {.max_load = 1}), "a").reason;
+  };
+  auto const says = [&](std::string const& text, std::string const& part) {
+    INFO(text);
+    CHECK(text.ends_with(part));
+  };
+  pod_shape large = cores(1);
+  large.requests["memory"] = std::int64_t{6} << 30;
+  large.requests["memory"] *= 1000;
+  node n = machine("n", 8);
+  n.allocatable["memory"] = (std::int64_t{8} << 30) * 1000;
+  says(why({n}, one("a", 2, 2, large)), "they ask for memory 12Gi, of which 8Gi are left");
+  says(why({machine("m", 3), machine("n", 3)}, one("a", 1, 1, cores(4))),
+       "no node has enough of it in one piece");
+  pod_shape elsewhere = cores(1);
+  elsewhere.node_selector["disk"] = "fast";
+  says(why({n}, one("a", 1, 1, elsewhere)), "no node takes a worker by its labels and taints");
 }
 
 TEST_CASE("pods of others have room at once, from those above their min, and never from below it") {
@@ -295,7 +317,8 @@ TEST_CASE("a job is let in with all of its pods or with none, and who would have
   CHECK(plan_of(p, "gang").nodes.empty());
   CHECK(plan_of(p, "gang").fixed_nodes.empty());
   CHECK(plan_of(p, "gang").reason ==
-        "it waits: its 4 pods have no room, even if all others shrink to their min");
+        "it waits: its 4 pods have no room, even if all others shrink to their min: they ask for cpu 8, of "
+        "which 6 are left");
   CHECK(plan_of(p, "a").leaving.empty());
   CHECK(plan_of(p, "a").reason == "7 of 1 to 7: it has all that it may have");
   v.nodes.push_back(machine("o", 2));

@@ -28,7 +28,9 @@ struct server {
   }
 };
 
-election make(char const* who) { return {"edl-controller", "edl-system", who, {}}; }
+election make(char const* who) {
+  return {"edl-controller", "edl-system", who, {.duration = 15s, .renew_deadline = 10s, .retry = 2s}};
+}
 
 /// Returns whether it leads after one try.
 bool turn(election& e, server& s, election::time now,

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "controller/world.hpp"
+#include "edl/app/arguments.hpp"
+#include "edl/controller/job_objects.hpp"
 
 namespace reconcile_test {
 
@@ -447,6 +449,101 @@ TEST_CASE("a controller that is killed after any request is followed by one that
     CHECK(steps > 1);
     MESSAGE(std::string(h.name) << ": " << steps - 1 << " requests");
   }
+}
+
+TEST_CASE("no command makes servers beside those of the spec") {
+  for (char const* command : {"train", "evaluate", "predict"})
+    for (int servers : {0, 2}) {
+      CAPTURE(command);
+      CAPTURE(servers);
+      cluster c;
+      json& made = c.add_job("a", 1, 2, servers);
+      made["spec"]["command"] = command;
+      std::string const data = command == std::string("train")      ? "training"
+                               : command == std::string("evaluate") ? "validation"
+                                                                    : "prediction";
+      made["spec"]["flags"] = {"--" + data + "_data=/data", "--checkpoint_dir_for_init=/c"};
+      auto words = spec_of(read_training_job(made), 1).command;
+      words.erase(words.begin());
+      if (command == std::string("predict")) words.push_back("--prediction_outputs=/o");
+      auto const parsed = edl::app::parse("mnist", words);
+      REQUIRE(parsed.run);
+      CHECK(parsed.run->job.num_ps_pods == servers);
+    }
+}
+
+TEST_CASE("who set a size is why the job has it, though the plan is older") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 3);
+  pass p;
+  settle(c, p);
+  REQUIRE(c.workers("a") == 3);
+  c.change_spec("a", {{"workers", {{"replicas", 2}}}});
+  // The controller looks at the job before it has planned again.
+  p.work_as_planned(c);
+  json const newest = c.status("a")["scaleRecords"][0];
+  CHECK(newest["to"] == 2);
+  CHECK(newest["reason"] == "its owner set this size");
+}
+
+TEST_CASE("a master whose image is on no node, and is never pulled, is stalled until it is there") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 2);
+  c.no_image = true;
+  pass p;
+  settle(c, p);
+  CHECK(says(c, "Stalled") == "True ErrImageNeverPull");
+  CHECK(c.phase("a") == "creating");
+  c.no_image = false;
+  settle(c, p);
+  CHECK(says(c, "Stalled") == "False GoesOn");
+  CHECK(c.phase("a") == "running");
+}
+
+TEST_CASE("what is wrong with a job is told by its fields, not by flags that it does not have") {
+  cluster c;
+  c.add_node("n", 10);
+  json& made = c.add_job("a", 1, 2);
+  made["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {{"cpu", "500m"}};
+  pass p;
+  settle(c, p);
+  CHECK(says(c, "Stalled") == "True InvalidSpec");
+  std::string const text = c.status("a").dump();
+  INFO(text);
+  CHECK(text.find("spec.workers.template's resources.limits") != text.npos);
+  CHECK(text.find("--worker") == text.npos);
+}
+
+TEST_CASE("a missing account is told with the command that makes this one") {
+  cluster c;
+  c.add_node("n", 10);
+  json& made = c.add_job("a", 1, 2);
+  made["spec"]["master"]["template"]["spec"]["serviceAccountName"] = "trainer";
+  c.refuse = [](std::string const& verb, std::string const& path) {
+    if (verb == "create" && path.ends_with("/pods")) {
+      std::string const text =
+          "error looking up service account team/trainer: serviceaccount \"trainer\" not found";
+      throw k8s::api_error(403, "Forbidden", text, text);
+    }
+  };
+  pass p;
+  settle(c, p);
+  CHECK(says(c, "Stalled") == "True ServiceAccountMissing");
+  std::string const text = c.status("a").dump();
+  INFO(text);
+  CHECK(text.find("`edl rbac --apply --namespace=team --service_account=trainer` makes it") != text.npos);
+}
+
+TEST_CASE("an Event's text is cut between characters") {
+  training_job j;
+  j.name = "a", j.space = "team";
+  std::string long_text(1023, 'x');
+  json const event = event_of(j, {true, "Bad", long_text + "ü"}, 0, "1");
+  CHECK(event["message"] == long_text);
+  CHECK_NOTHROW(event.dump());
+  CHECK_NOTHROW(event_of(j, {true, "Bad", "\xff"}, 0, "1").dump());
 }
 
 }  // namespace reconcile_test

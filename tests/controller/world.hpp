@@ -38,6 +38,7 @@ class cluster : public api_requests {
   int budget = -1;  ///< requests until the controller is killed, after the request; -1: never
   int requests = 0;
   std::function<void(std::string const& verb, std::string const& path)> refuse{};  ///< may throw
+  bool no_image = false;             ///< no node has the jobs' image, and none may be pulled
   std::vector<std::string> created;  ///< names of masters' pods, ever
 
   // What a controller asks for.
@@ -167,6 +168,14 @@ class cluster : public api_requests {
         reap(path);
       } else if (node.empty()) {
         place(path, p);
+      } else if (no_image) {
+        p["status"]["containerStatuses"] = {
+            {{"state",
+              {{"waiting",
+                {{"reason", "ErrImageNeverPull"},
+                 {"message", "Container image \"edl:mnist\" is not present with pull policy of Never"}}}}},
+             {"ready", false}}};
+        put(path, p);
       } else if (alive && p["status"].value("phase", "") == "Pending") {
         p["status"]["phase"] = "Running";
         p["status"]["containerStatuses"] = {{{"state", {{"running", json::object()}}}, {"ready", true}}};
@@ -394,8 +403,22 @@ class pass {
     look(c);
     auto const planned = make_plan(control_.view(c.now), control_.planning());
     control_.take(planned);
-    int actions = 0;
     again_at_ = planned.again_at.value_or(never);
+    return act(c);
+  }
+
+  /// The same by the plan that was made last.
+  int work_as_planned(cluster& c) {
+    look(c);
+    return act(c);
+  }
+
+  /// When it wants to look again; seconds.
+  double again_at() const { return again_at_; }
+
+ private:
+  int act(cluster& c) {
+    int actions = 0;
     std::vector<std::string> keys;
     for (auto const& [key, e] : control_.known().jobs()) keys.push_back(key);
     for (auto const& path : c.paths("-master")) {
@@ -415,10 +438,6 @@ class pass {
     return actions;
   }
 
-  /// When it wants to look again; seconds.
-  double again_at() const { return again_at_; }
-
- private:
   static constexpr double never = 1e18;
   double again_at_ = never;
   control control_;

@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 namespace printable_test {
 
-using edl::printable;
+using edl::printable, edl::shortened;
 
 TEST_CASE("text that may stand anywhere stays as it is") {
   for (char const* text : {"", "a plain line", "tab-less, with ümlauts, 漢字 and 🦆"})
@@ -31,7 +33,21 @@ TEST_CASE("bytes that are no UTF-8 become question marks") {
 TEST_CASE("long texts are cut") {
   CHECK(printable(std::string(10'000, 'x')).size() == 8192);
   CHECK(printable("abcdef", 3) == "abc");
-  CHECK(printable("ab\xc3\xbc", 3) == "ab?");
+  CHECK(printable("ab\xc3\xbc", 3) == "ab");
+}
+
+TEST_CASE("no cut goes through a character") {
+  std::string const text = "aü漢🦆";
+  CHECK(shortened(text, 100) == text);
+  CHECK(shortened(text, 0).empty());
+  for (std::size_t most = 0; most <= text.size(); ++most) {
+    CAPTURE(most);
+    std::string const cut = shortened(text, most);
+    CHECK(cut.size() <= most);
+    CHECK(cut.size() + 4 > most);
+    CHECK(printable(cut) == cut);
+  }
+  CHECK(shortened("\x80\x80\x80\x80\x80", 4).size() == 1);  // no UTF-8 at all
 }
 
 }  // namespace printable_test

@@ -114,9 +114,44 @@ answer api::remove_all(request const& r, target const& t) {
   return before;
 }
 
+namespace {
+
+/// Refuses what leaves less of a budget's pods ready than it wants.
+void check_budgets(store const& all, json const& pod) {
+  std::string const space = pod["metadata"]["namespace"];
+  for (object const& budget : all.list(all.kind("poddisruptionbudgets"), space)) {
+    json const wanted = (*budget)["spec"]["selector"].value("matchLabels", json::object());
+    json const labels = pod["metadata"].value("labels", json::object());
+    if (!has_labels(labels, wanted)) continue;
+    int there = 0, healthy = 0;
+    for (object const& other : all.list(all.kind("pods"), space)) {
+      if (!has_labels((*other)["metadata"].value("labels", json::object()), wanted) || is_over(*other))
+        continue;
+      ++there;
+      if ((*other)["metadata"].contains("deletionTimestamp")) continue;
+      for (json const& c : (*other)["status"].value("conditions", json::array()))
+        healthy += c["type"] == "Ready" && c["status"] == "True";
+    }
+    int const least = there - (*budget)["spec"].value("maxUnavailable", 1);
+    if (healthy - 1 >= least) continue;
+    std::string const name = (*budget)["metadata"]["name"];
+    throw refusal{
+        429,
+        failure(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.",
+                {{"causes",
+                  {{{"reason", "DisruptionBudget"},
+                    {"message", fmt::format("The disruption budget {} needs {} healthy pods and has {} "
+                                            "currently",
+                                            name, least, healthy)}}}}})};
+  }
+}
+
+}  // namespace
+
 answer api::post_to(request const& r, target const& t) {
   if (t.subresource != "eviction") throw no_such_path();
   object const o = find(t);
+  if (!is_over(*o) && !(*o)["metadata"].contains("deletionTimestamp")) check_budgets(store_, *o);
   json const how = r.object().value("deleteOptions", json::object());
   if (!r.is_dry() && !is_over(*o) && !(*o)["metadata"].contains("deletionTimestamp"))
     store_.change_by(*t.of, t.space, t.name, [](json& p) {

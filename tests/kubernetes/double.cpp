@@ -358,14 +358,18 @@ std::string cluster::drain(std::string const& node, bool force) {
         "error: unable to drain node \"{}\" due to error: cannot delete cannot delete Pods that declare no "
         "controller (use --force to override): {}, continuing command...",
         node, alone);
+  std::string held;
   for (json const& p : there) {
     std::string const space = p["metadata"]["namespace"], name = p["metadata"]["name"];
-    post(fmt::format("/api/v1/namespaces/{}/pods/{}/eviction", space, name),
-         {{"apiVersion", "policy/v1"},
-          {"kind", "Eviction"},
-          {"metadata", {{"name", name}, {"namespace", space}}}});
+    json const answer = post(fmt::format("/api/v1/namespaces/{}/pods/{}/eviction", space, name),
+                             {{"apiVersion", "policy/v1"},
+                              {"kind", "Eviction"},
+                              {"metadata", {{"name", name}, {"namespace", space}}}});
+    if (answer.value("code", 0) == 429)
+      held += fmt::format("error when evicting pods/\"{}\" -n \"{}\" (will retry after 5s): {}\n", name,
+                          space, answer["message"].get<std::string>());
   }
-  return "";
+  return held;
 }
 
 void cluster::close() { self_->close(); }

@@ -101,7 +101,7 @@ class cluster {
 
   /// As `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data`. No pod is placed there any more, and
   /// those that are there are evicted. It gives kubectl's refusal where pods have no controller and `force`
-  /// is not given. Pods that have ended are no hindrance.
+  /// is not given, and what it says of pods that a budget holds. Pods that have ended are no hindrance.
   std::string drain(std::string const& node, bool force);
   void close();         ///< stops listening and cuts all connections, as a server that is gone
   void open();          ///< listens again, on the same port

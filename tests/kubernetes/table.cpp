@@ -21,7 +21,9 @@ std::string ago(json const& stamp) {
   if (!stamp.is_string()) return "<unknown>";
   std::tm utc{};
   if (!::strptime(stamp.get<std::string>().c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc)) return "<unknown>";
-  auto const s = std::max<std::int64_t>(0, std::time(nullptr) - ::timegm(&utc)), m = s / 60, h = m / 60;
+  std::int64_t const since = std::time(nullptr) - ::timegm(&utc);
+  if (since < -1) return "<invalid>";
+  auto const s = std::max<std::int64_t>(0, since), m = s / 60, h = m / 60;
   if (s < 120) return fmt::format("{}s", s);
   if (m < 10) return s % 60 ? fmt::format("{}m{}s", m, s % 60) : fmt::format("{}m", m);
   if (h < 3) return fmt::format("{}m", m);

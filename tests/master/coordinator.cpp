@@ -309,4 +309,13 @@ TEST_CASE("progress") {
   CHECK(p.total_records == 40);
 }
 
+TEST_CASE("the loss of a job stays known when its workers have left") {
+  master m(small());
+  m.start();
+  CHECK(m.it.progress().loss == 0);
+  m.it.heartbeat(role::worker, 0, 1, {.records = 4, .loss = 3}, m.now);
+  m.it.left(role::worker, 0, 1, m.now);
+  CHECK(m.it.progress().loss == doctest::Approx(3));
+}
+
 }  // namespace coordinator_test

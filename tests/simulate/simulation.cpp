@@ -77,7 +77,7 @@ TEST_CASE("what can never run is told, with the reason") {
   CHECK_THROWS_WITH_AS(
       simulate(s, {}),
       "job 'a' cannot run in this cluster: it waits: its 3 pods have no room, even if all others "
-      "shrink to their min",
+      "shrink to their min: they ask for cpu 3, of which 0.97 are left",
       edl::error);
   scenario card = s;
   card.jobs[0].worker.requests = {{"nvidia.com/gpu", 1000}};

@@ -253,6 +253,20 @@ TEST_CASE("where every trial fails, so does the sweep; a metric that is not the 
   CHECK(has(sweep.log(), "every trial failed"));
 }
 
+TEST_CASE("no round follows one in which every trial has failed") {
+  sweeper s;
+  job::run sweep(s.line({"--grid=rate=0.1,0.2", "--halving=2", "--first_steps=24", "--checkpoint_dir=/out/s",
+                         "--volume=claim_name=c,mount_path=/out", "--by=auc"}),
+                 s.with());
+  for (char const* name : {"s-0", "s-1"}) {
+    REQUIRE(s.comes(name));
+    s.end_well(name, 0.5);
+  }
+  CHECK(sweep.wait() == 1);
+  CHECK(has(sweep.log(), "every trial failed"));
+  CHECK_FALSE(has(sweep.log(), "round 2"));
+}
+
 TEST_CASE("what the sweep searches cannot be set besides, and no job is submitted") {
   sweeper s;
   for (char const* flag : {"--set=rate=0.3", "--model_params=depth=1;rate=0.3"}) {

@@ -226,6 +226,24 @@ TEST_CASE("it is scaled within its bounds, given back, suspended, resumed and de
   CHECK(s.edl({"suspend", "j"}).code == 1);
 }
 
+TEST_CASE("a job that would lose what it has done is suspended only by who says so") {
+  common s;
+  REQUIRE(s.submit_job({"--detach"}).code == 0);
+  CHECK(s.edl({"suspend", "j"}).code == 0);  // it has done nothing yet
+  CHECK(s.edl({"resume", "j"}).code == 0);
+  s.say({{"observedGeneration", 1}, {"startTime", "2026-11-22T10:01:00Z"}, {"conditions", json::array()}});
+  auto const no = s.edl({"suspend", "j"});
+  CAPTURE(no.text);
+  CHECK(no.code == 2);
+  CHECK(has(no.text, "no --checkpoint_dir"));
+  CHECK(has(no.text, "`edl suspend j --lose_progress`"));
+  CHECK_FALSE(s.job()["spec"].value("suspend", false));
+  auto const yes = s.edl({"suspend", "j", "--lose_progress"});
+  CHECK(yes.code == 0);
+  CHECK(has(yes.text, "lets it begin anew"));
+  CHECK(s.job()["spec"]["suspend"] == true);
+}
+
 TEST_CASE("a wish that no controller reads is said to stay") {
   common s;
   REQUIRE(s.submit_job({"--detach"}).code == 0);

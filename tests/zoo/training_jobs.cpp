@@ -110,7 +110,7 @@ TEST_CASE("one table has both: pods count for the TrainingJob that owns them") {
   // Without pods the status tells.
   auto const alone =
       all_jobs({job({.progress = {.records = 5, .total_records = 9, .epoch = 0, .epochs = 2}})}, {});
-  CHECK(alone[0].progress == "5 of 9 records, epoch 0 of 2");
+  CHECK(alone[0].progress == "5 of 9 records, epoch 1 of 2");
   live_job broken = job();
   broken.fault = "spec.model is missing";
   CHECK(all_jobs({broken}, {})[0].status == "Unreadable");
@@ -156,6 +156,25 @@ TEST_CASE("explain says why it waits, and who changed its size") {
   of.is.spec.suspend = true;
   explain_training_job(of.is, asleep);
   CHECK(has(asleep.now.at(0).text, "`edl resume j`"));
+}
+
+TEST_CASE("explain tells a resize once: by the status, or by an Event where that has forgotten it") {
+  live_job const of = job({.scale_records = {{"2026-11-22T10:20:00Z", 4, 2, "a service needs room"}}});
+  auto const at = [](char const* time, char const* reason, bool warning = false) {
+    happening h{
+        .when_text = time, .who = "job", .reason = reason, .message = "2 -> 4 workers", .warning = warning};
+    h.when = h.first = *parse_time(time);
+    return h;
+  };
+  std::vector<happening> events{at("2026-11-22T10:10:00Z", "Scaled"), at("2026-11-22T10:20:00Z", "Scaled"),
+                                at("2026-11-22T10:20:01Z", "Scaled"),
+                                at("2026-11-22T10:21:00Z", "Scaled", true),
+                                at("2026-11-22T10:22:00Z", "MasterRuns")};
+  erase_resizes(events, of.is);
+  REQUIRE(events.size() == 3);
+  CHECK(events[0].when_text == "2026-11-22T10:10:00Z");
+  CHECK(events[1].warning);
+  CHECK(events[2].reason == "MasterRuns");
 }
 
 }  // namespace training_jobs_test

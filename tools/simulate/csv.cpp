@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::simulate {
 namespace {
@@ -67,7 +68,7 @@ double csv::number(std::size_t row, std::size_t column, double least, double mos
   if (t.empty() || read.ec != std::errc() || read.ptr != t.data() + t.size() ||
       !(value >= least && value <= most))
     throw usage_error(fmt::format("{}:{}: '{}' is no {}: a number from {:g} to {:g}", path_, row + 2,
-                                  t.substr(0, 40), columns_[column], least, most));
+                                  printable(t, 40), columns_[column], least, most));
   return value;
 }
 

@@ -10,6 +10,7 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "report.hpp"
 #include "table.hpp"
 #include "workloads.hpp"
@@ -24,7 +25,7 @@ double real(command_line const& l, std::string const& name, double least, double
   if (t.empty() || read.ec != std::errc() || read.ptr != t.data() + t.size() ||
       !(value >= least && value <= most))
     throw usage_error(fmt::format("--{}: expected a number from {:g} to {:g}, not '{}'", name, least, most,
-                                  t.substr(0, 40)));
+                                  printable(t, 40)));
   return value;
 }
 

@@ -15,6 +15,7 @@
 
 #include "csv.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 #include "pollux.hpp"
 #include "yaml.hpp"
@@ -162,7 +163,7 @@ double seconds_of(std::string const& time, csv const& in, std::size_t row) {
                   &t.tm_min, &t.tm_sec, &end) != 6 ||
       end != int(time.size()))
     throw usage_error(
-        fmt::format("{}: '{}' is no time: 2017-10-09 07:01:55", in.place(row), time.substr(0, 40)));
+        fmt::format("{}: '{}' is no time: 2017-10-09 07:01:55", in.place(row), printable(time, 40)));
   t.tm_year -= 1900;
   --t.tm_mon;
   return double(timegm(&t));
@@ -206,7 +207,7 @@ scenario read_pollux(std::string const& path, std::string const& applications, b
   for (std::size_t r = 0; r < in.rows(); ++r) {
     std::string const& app = in.text(r, 2);
     if (app.find('/') != app.npos || app.empty())
-      throw usage_error(fmt::format("{}: '{}' is no application", in.place(r), app.substr(0, 40)));
+      throw usage_error(fmt::format("{}: '{}' is no application", in.place(r), printable(app, 40)));
     auto& measured = known[app];
     if (!measured) measured = std::make_shared<pollux_application>(applications + "/" + app);
     int const size = int(in.number(r, 4, 1, 1e9));

@@ -127,6 +127,14 @@ bool delete_training_job(cluster& c, std::string const& job) {
   return find_training_job(c, job) && remove_one(c, training_jobs_path(c.space, job));
 }
 
+/// Whether it goes on after a suspension where it was.
+bool keeps_state(controller::training_job const& job) {
+  auto const& flags = job.spec.flags;
+  for (auto it = flags.begin(); it != flags.end(); ++it)
+    if (it->starts_with("--checkpoint_dir=") ? it->size() > 17 : *it == "--checkpoint_dir") return true;
+  return false;
+}
+
 int set_suspended(command_line const& l, bool yes) {
   std::string const& name = l.arguments()[0];
   char const* const what = yes ? "suspended" : "resumed";
@@ -138,9 +146,16 @@ int set_suspended(command_line const& l, bool yes) {
                             name, what));
   }
   if (of->fault.empty() && of->is.finished()) refuse_ended(of->is, what);
+  bool const loses = yes && of->fault.empty() && !keeps_state(of->is);
+  if (loses && !of->is.status.start_time.empty() && !l.truth("lose_progress"))
+    throw usage_error(
+        fmt::format("job '{0}' has no --checkpoint_dir among its spec.flags: suspended, it loses what it has "
+                    "done, and begins anew; `edl suspend {0} --lose_progress` suspends it all the same",
+                    name));
   live_job const changed = change_training_job(c, name, {{"spec", {{"suspend", yes}}}});
   fmt::print("job {} is {}{}\n", name, yes ? "being suspended" : "resumed",
-             yes ? fmt::format("; `edl resume {}` lets it go on", name) : "; it starts when there is room");
+             yes ? fmt::format("; `edl resume {}` lets it {}", name, loses ? "begin anew" : "go on")
+                 : "; it starts when there is room");
   std::fflush(stdout);
   if (!l.truth("wait")) return done;
   await_controller(
@@ -272,15 +287,22 @@ int scale(words const& line) {
 }
 
 std::vector<flag> suspend_flags() {
-  return waiting_flags("return when it has no pods any more, or runs again");
+  auto all = waiting_flags("return when it has no pods any more");
+  all.push_back({.name = "lose_progress",
+                 .fallback = "false",
+                 .help = "also a job that writes no checkpoints, and begins anew when it is resumed",
+                 .what = flag::kind::truth});
+  return all;
 }
+
+std::vector<flag> resume_flags() { return waiting_flags("return when it runs again"); }
 
 int suspend(words const& line) {
   return set_suspended(command_line("suspend", suspend_flags(), line, 1, 1, "the job's name"), true);
 }
 
 int resume(words const& line) {
-  return set_suspended(command_line("resume", suspend_flags(), line, 1, 1, "the job's name"), false);
+  return set_suspended(command_line("resume", resume_flags(), line, 1, 1, "the job's name"), false);
 }
 
 }  // namespace edl::tool

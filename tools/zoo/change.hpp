@@ -24,5 +24,6 @@ std::vector<flag> scale_flags();
 int suspend(words const& line);
 int resume(words const& line);
 std::vector<flag> suspend_flags();
+std::vector<flag> resume_flags();
 
 }  // namespace edl::tool

@@ -208,7 +208,7 @@ std::vector<command> const& commands() {
        "JOB [flags]",
        "let a suspended TrainingJob go on, from its checkpoint",
        "edl resume mnist",
-       suspend_flags,
+       resume_flags,
        resume,
        {},
        true},

@@ -131,9 +131,9 @@ class examination {
     }
   }
 
-  /// Which of `wanted` the review at `path` does not allow; nothing when the server does not say.
-  std::optional<std::string> denied(std::vector<permission> const& wanted, std::string const& path,
-                                    std::string const& kind, json const& who) {
+  /// Which of `wanted` the review at `path` does not allow.
+  std::string denied(std::vector<permission> const& wanted, std::string const& path, std::string const& kind,
+                     json const& who) {
     std::string text;
     for (permission const& p : wanted)
       for (std::string const& verb : p.verbs) {
@@ -158,10 +158,10 @@ class examination {
   void check_permissions() try {
     auto const missing = denied(user_permissions(), "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
                                 "SelfSubjectAccessReview", json::object());
-    if (missing->empty())
+    if (missing.empty())
       add("ok", "permissions", fmt::format("you may submit and follow jobs in namespace {}", c().space));
     else
-      add("fail", "permissions", fmt::format("in namespace {} you may not: {}", c().space, *missing),
+      add("fail", "permissions", fmt::format("in namespace {} you may not: {}", c().space, missing),
           "let an administrator bind you to the role edl-user of `edl rbac --users`");
   } catch (k8s::api_error const& bad) {
     add("note", "permissions", bad.what());
@@ -176,7 +176,8 @@ class examination {
         add("note", "service account",
             fmt::format("which of them namespace {} has may not be looked at: masters would run as '{}'",
                         c().space, account),
-            "bind yourself to the role edl-user of `edl rbac --users`, or give --service_account");
+            "let an administrator bind you to the role edl-user of `edl rbac --users`, or give "
+            "--service_account");
     }
     if (account != "default") try {  // which every namespace has
         c().api.get(c().path("serviceaccounts", account));
@@ -194,10 +195,10 @@ class examination {
           fmt::format("/apis/authorization.k8s.io/v1/namespaces/{}/localsubjectaccessreviews", c().space),
           "LocalSubjectAccessReview",
           {{"user", fmt::format("system:serviceaccount:{}:{}", c().space, account)}});
-      if (missing->empty())
+      if (missing.empty())
         add("ok", "master", fmt::format("service account '{}' may run jobs", account));
       else
-        add("fail", "master", fmt::format("service account '{}' may not: {}", account, *missing),
+        add("fail", "master", fmt::format("service account '{}' may not: {}", account, missing),
             fmt::format("`edl rbac --apply -n {} --service_account {}`", c().space, account));
     } catch (k8s::api_error const& bad) {
       add("note", "master",
@@ -217,10 +218,10 @@ class examination {
     auto const missing =
         denied(training_job_permissions(), "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
                "SelfSubjectAccessReview", json::object());
-    if (missing->empty())
+    if (missing.empty())
       add("ok", "TrainingJobs", fmt::format("you may make them in namespace {}", c().space));
     else
-      add("fail", "TrainingJobs", fmt::format("in namespace {} you may not: {}", c().space, *missing),
+      add("fail", "TrainingJobs", fmt::format("in namespace {} you may not: {}", c().space, missing),
           "let an administrator apply `edl rbac --users` anew");
     check_controller();
   } catch (k8s::api_error const& bad) {

@@ -134,6 +134,15 @@ explanation explain_pods(std::string const& job, json const& pods, std::vector<h
   return x;
 }
 
+void erase_resizes(std::vector<happening>& events, controller::training_job const& job) {
+  std::optional<std::chrono::system_clock::time_point> first;
+  for (controller::scale_record const& r : job.status.scale_records)
+    if (auto const at = parse_time(r.time)) first = std::min(first.value_or(*at), *at);
+  std::erase_if(events, [&](happening const& e) {
+    return first && e.when >= *first && e.reason == "Scaled" && !e.warning;
+  });
+}
+
 void explain_training_job(controller::training_job const& job, explanation& to) {
   namespace type = controller::condition_type;
   auto const now = [&](std::string text) { to.now.insert(to.now.begin(), {"", "job", std::move(text)}); };
@@ -179,7 +188,8 @@ int explain(words const& line) {
   cluster c = connect(l);
   auto const above = find_training_job(c, job);
   json const pods = own_pods(c.pods_of(job), above ? above->is.uid : "");
-  auto const events = events_of(c, job, pods, above ? &above->is : nullptr);
+  auto events = events_of(c, job, pods, above ? &above->is : nullptr);
+  if (above) erase_resizes(events.list, above->is);
   if (pods.empty() && events.list.empty() && !above) throw c.no_such_job(job);
   explanation x = explain_pods(job, pods, events.list, l.truth("all"));
   if (above) explain_training_job(above->is, x);

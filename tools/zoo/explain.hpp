@@ -25,6 +25,9 @@ struct explanation {
 explanation explain_pods(std::string const& job, nlohmann::json const& pods,
                          std::vector<happening> const& events, bool everything = false);
 
+/// Takes away what the status of a TrainingJob tells again: each of its last resizes.
+void erase_resizes(std::vector<happening>& events, controller::training_job const& job);
+
 /// What a TrainingJob itself has to say, added to what its pods tell: why it waits, and who changed its size.
 void explain_training_job(controller::training_job const& job, explanation& to);
 

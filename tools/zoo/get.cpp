@@ -9,6 +9,7 @@
 #include "cluster.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "events.hpp"
 #include "pods.hpp"
 #include "table.hpp"
@@ -63,8 +64,8 @@ json to_json_pod(json const& pod) {
 std::string remark_of(job_summary const& j) {
   if (j.status == "Restarting" || (j.progress.empty() && j.waits.empty()) ||
       (!j.kind.empty() && !j.reason.empty()))
-    return j.reason.substr(0, 120);
-  return j.waits.empty() ? j.progress : ("waits: " + j.waits).substr(0, 120);
+    return shortened(j.reason, 120);
+  return j.waits.empty() ? j.progress : shortened("waits: " + j.waits, 120);
 }
 
 std::string resources_of(json const& pod, char const* which) {

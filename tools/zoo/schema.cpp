@@ -9,6 +9,7 @@
 #include "command_line.hpp"
 #include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::tool {
 namespace {
@@ -43,7 +44,7 @@ class walk {
  private:
   [[noreturn]] void refuse(std::string const& path, json const& v, std::string const& expected) const {
     std::string shown = v.is_primitive() ? v.dump(-1, ' ', false, json::error_handler_t::replace) : "";
-    if (shown.size() > 64) shown = shown.substr(0, 61) + "…";
+    if (shown.size() > 64) shown = shortened(shown, 61) + "…";
     throw usage_error(
         fmt::format("{}: {}{}{}: {}", origin_, path, shown.empty() ? "" : ": ", shown, expected));
   }

@@ -79,6 +79,7 @@ class sweep_run {
     for (std::size_t round = 0; round < sweep_.rounds.size(); ++round) {
       std::uint64_t const steps = sweep_.rounds[round];
       auto left = app::runs_of(round, trials_, sweep_.what, sweep_.by);
+      if (left.empty()) break;  // every trial has failed
       fmt::print("round {} of {}: {} up to step {}\n", round + 1, sweep_.rounds.size(),
                  counted(left.size(), "job"), steps);
       std::fflush(stdout);

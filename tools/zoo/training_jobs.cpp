@@ -143,7 +143,7 @@ std::string progress_of(ct::training_job const& job) {
   std::string text = p.total_records > 0
                          ? fmt::format("{} of {}", p.records, counted(p.total_records, "record"))
                          : counted(p.records, "record");
-  if (p.epochs > 0) text += fmt::format(", epoch {} of {}", p.epoch, p.epochs);
+  if (p.epochs > 0) text += fmt::format(", epoch {} of {}", std::min(p.epoch + 1, p.epochs), p.epochs);
   if (p.records_per_second > 0) text += fmt::format(", {} records/s", p.records_per_second);
   if (!p.estimated_end.empty() && !job.finished()) text += fmt::format(", ends {}", p.estimated_end);
   return text;

@@ -502,7 +502,9 @@ EDL_INLINE int master_role::run(signals const& stop) {
     return platform::suspended;
   }
   show(failure_.empty() ? "Finished" : "Failed",
-       failure_.empty() ? fmt::format("version {}, loss {:.4g}", end.version, end.loss) : failure_);
+       failure_.empty() ? fmt::format("version {}", end.version) +
+                              (end.loss != 0 ? fmt::format(", loss {:.4g}", end.loss) : "")
+                        : failure_);
   if (!failure_.empty()) throw error(failure_);
   // Who gives the same command with the same token again begins anew.
   journal_.remove();

@@ -58,6 +58,7 @@ class sweep_runs {
     };
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
       std::vector<std::size_t> left = runs_of(round, trials_, sweep_.what, sweep_.by);
+      if (left.empty()) break;  // every trial has failed
       fmt::print("round {} of {}: {} up to step {}\n", round + 1, rounds_.size(), counted(left.size(), "run"),
                  rounds_[round]);
       std::erase_if(left, [&](std::size_t i) { return trials_[i].steps >= rounds_[round]; });

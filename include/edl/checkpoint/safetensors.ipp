@@ -15,6 +15,7 @@
 #include "edl/checkpoint/safetensors.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -24,7 +25,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are written a
 inline constexpr std::size_t most_dims = 64;
 
 EDL_INLINE std::string shown(std::string_view name) {
-  std::string text(name.substr(0, 200));
+  std::string text = shortened(name, 200);
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   return text;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "edl/controller/leader.hpp"
 #include "edl/controller/limited_requests.hpp"
 #include "edl/controller/work_queue.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/platform/kubernetes/watcher.hpp"
 
@@ -51,7 +53,14 @@ struct controller::implementation {
       queue_watchers;  ///< the thread of `discover` makes them
   std::vector<std::thread> threads;
 
+  /// Its destructor ends what has begun when a later thread cannot start.
   implementation(platform::kubernetes::access const& via, controller_options o, logger l)
+      : implementation(std::move(o), std::move(l), via) {
+    start(via);
+  }
+
+  /// Nothing runs yet.
+  implementation(controller_options o, logger l, platform::kubernetes::access const& via)
       : set(std::move(o)),
         log(std::move(l)),
         watching(via, {.agent = "edl-controller"}),
@@ -61,7 +70,9 @@ struct controller::implementation {
                      .agent = "edl-controller"}),
         state(set.planning, set.reconciling, set.space),
         queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}),
-        requests(asking, numbers, set.requests_per_s, set.burst, [this] { return leads(); }) {
+        requests(asking, numbers, set.requests_per_s, set.burst, [this] { return leads(); }) {}
+
+  void start(platform::kubernetes::access const& via) try {
     describe();
     events.emplace(requests, numbers, log);
     election e(set.lease, set.lease_space, set.identity, set.times);
@@ -80,6 +91,11 @@ struct controller::implementation {
     threads.emplace_back([this] { discover(); });
     for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { reconcile_jobs(); });
     threads.emplace_back([this] { make_plans(); });
+  } catch (std::system_error const& e) {
+    throw error(
+        fmt::format("a thread cannot be started: {}; let the controller have more threads or memory, or "
+                    "less --workers than {}",
+                    e.code().message(), set.workers));
   }
 
   ~implementation() {
@@ -94,7 +110,7 @@ struct controller::implementation {
     for (std::thread& t : threads) t.join();
     queue_watchers.clear();
     events.reset();
-    election_->resign();
+    if (election_) election_->resign();
   }
 
   bool leads() const {

@@ -19,9 +19,9 @@ class election {
   using time = std::chrono::steady_clock::time_point;
 
   struct options {
-    std::chrono::milliseconds duration{15'000};  ///< others wait so long after the last renewal that they saw
-    std::chrono::milliseconds renew_deadline{10'000};  ///< less than `duration`
-    std::chrono::milliseconds retry{2'000};            ///< between tries to renew, or to take it
+    std::chrono::milliseconds duration{10'000};  ///< others wait so long after the last renewal that they saw
+    std::chrono::milliseconds renew_deadline{5'000};  ///< less than `duration`
+    std::chrono::milliseconds retry{1'000};           ///< between tries to renew, or to take it
   };
 
   /// `identity`: unique among all controllers that there ever were. Throws usage_error unless

@@ -203,10 +203,15 @@ class executor {
                                     : says(e, "cannot ")        ? "NotAllowed"
                                                                 : "Refused";
     std::string why = fmt::format("the API server does not take the {}: {}", what, e.what());
-    if (reason == "ServiceAccountMissing")
-      why +=
-          fmt::format("; `edl rbac --apply --namespace={}` makes it, or name another in spec.master.template",
-                      job_.space);
+    if (reason == "ServiceAccountMissing") {
+      auto const like = nlohmann::json::parse(job_.spec.master, nullptr, false);
+      std::string const named =
+          platform::kubernetes::text(platform::kubernetes::field(like, {"spec", "serviceAccountName"}));
+      why += fmt::format(
+          "; `edl rbac --apply --namespace={} --service_account={}` makes it, or name another in "
+          "spec.master.template",
+          job_.space, named.empty() ? usual_account : named);
+    }
     stall(std::string(reason), why, options_.short_retry);
     return true;
   }

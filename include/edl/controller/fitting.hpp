@@ -76,6 +76,14 @@ class fitting {
   /// Whether more is taken than the headroom allows, of something that this shape uses.
   bool overloaded(int shape) const;
 
+  /// Whether any node takes pods of this shape, room apart.
+  bool allowed_somewhere(int shape) const;
+
+  /// What the cluster as a whole has too little of for all of `wanted` within the headroom, when `leaving`
+  /// have left, too. Both say how often each shape stands there. "cpu 8, of which 3 are left"; empty: of
+  /// nothing.
+  std::string shortage(std::map<int, int> const& wanted, std::map<int, int> const& leaving) const;
+
   /// The largest part of any resource of the cluster that one such pod takes.
   double dominant_share(int shape) const { return needs_[std::size_t(shape)].share; }
 
@@ -115,8 +123,8 @@ class fitting {
   int nodes_ = 0;
   std::size_t kinds_ = 0, classes_ = 0;
   std::map<std::string, std::uint32_t> kind_by_name_{{pod_slots, 0}};
-  std::vector<std::int64_t> free_, leaving_;  ///< by node, then by resource
-  std::vector<double> taken_, allowed_load_;  ///< of the whole cluster, by resource
+  std::vector<std::int64_t> free_, leaving_;        ///< by node, then by resource
+  std::vector<double> all_, taken_, allowed_load_;  ///< of the whole cluster, by resource
   std::vector<pod_shape const*> shapes_;
   std::vector<need> needs_;
   std::vector<front> first_;

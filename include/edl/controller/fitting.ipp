@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -9,6 +11,7 @@
 #include "edl/controller/fitting.hpp"
 #include "edl/controller/pod_selector.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/quantity.hpp"
 
 namespace edl::controller {
 namespace detail {
@@ -24,6 +27,15 @@ inline bool tolerates(pod_shape const& shape, taint const& t) {
     if (by.key.empty()) return by.exists;
     return by.key == t.key && (by.exists || by.value == t.value);
   });
+}
+
+/// "1.5", "12Gi": thousandths as Kubernetes writes amounts, cut where nobody reads on.
+inline std::string amount_text(std::string const& resource, double thousandths) {
+  double const amount = std::max(0.0, thousandths) / 1000;
+  bool const bytes =
+      resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
+  if (!bytes) return fmt::format("{:.6g}", amount);
+  return to_quantity(std::uint64_t(amount) >> 20 << 20);
 }
 
 /// Headroom is for what services use. A device that stands idle serves nobody.
@@ -114,6 +126,7 @@ EDL_INLINE void fitting::read_nodes(cluster_view const& view, double max_load) {
   classes_ = example_.size();
   needs_.reserve(shapes_.size());
   for (std::size_t s = 0; s < shapes_.size(); ++s) measure(*shapes_[s]);
+  all_ = allowed_load_;
   for (auto const& [name, k] : kind_by_name_)
     allowed_load_[k] =
         detail::has_headroom(name) ? allowed_load_[k] * max_load : std::numeric_limits<double>::max();
@@ -262,6 +275,27 @@ EDL_INLINE bool fitting::within_load(int shape, std::size_t n) const {
   for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
     if (taken_[k] + double(n) * double(amount) > allowed_load_[k] * (1 + 1e-12)) return false;
   return true;
+}
+
+EDL_INLINE bool fitting::allowed_somewhere(int shape) const {
+  return std::any_of(example_.begin(), example_.end(),
+                     [&](node const* n) { return allows(*n, *shapes_[std::size_t(shape)]); });
+}
+
+EDL_INLINE std::string fitting::shortage(std::map<int, int> const& wanted,
+                                         std::map<int, int> const& leaving) const {
+  std::vector<double> asked(kinds_), left(kinds_);
+  for (std::size_t k = 0; k < kinds_; ++k) left[k] = std::min(all_[k], allowed_load_[k]) - taken_[k];
+  for (auto const& [all, to] : {std::pair(&wanted, &asked), std::pair(&leaving, &left)})
+    for (auto const& [shape, times] : *all)
+      for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+        (*to)[k] += double(times) * double(amount);
+  std::string text;
+  for (auto const& [name, k] : kind_by_name_)
+    if (asked[k] > left[k] * (1 + 1e-12) + 1e-6)
+      text += fmt::format("{}{} {}, of which {} are left", text.empty() ? "" : ", ", name,
+                          detail::amount_text(name, asked[k]), detail::amount_text(name, left[k]));
+  return text;
 }
 
 EDL_INLINE bool fitting::overloaded(int shape) const {

@@ -10,12 +10,33 @@
 #include "edl/controller/pod_record.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "edl/platform/kubernetes/pod_template.hpp"
 
 namespace edl::controller {
+namespace detail {
 
-EDL_INLINE platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers) {
+/// The checks of a job speak of the flags of `edl train`, which a TrainingJob does not have.
+inline std::string in_fields(std::string text) {
+  auto const say = [&](std::string const& flag, std::string const& field) {
+    for (auto at = text.find(flag); at != text.npos; at = text.find(flag, at + field.size()))
+      text.replace(at, flag.size(), field);
+  };
+  for (auto const& [flag, set] :
+       {std::pair{"--master", "master"}, {"--ps", "servers"}, {"--worker", "workers"}})
+    for (auto const& [part, field] : {std::pair{"_resource_limit", "resources.limits"},
+                                      {"_resource_request", "resources.requests"},
+                                      {"_pod_priority", "priorityClassName"},
+                                      {"_image", "image"}})
+      say(std::string(flag) + part, fmt::format("spec.{}.template's {}", set, field));
+  say("--image_name", "spec.master.template's image");
+  return text;
+}
+
+}  // namespace detail
+
+EDL_INLINE platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers) try {
   namespace k8s = platform::kubernetes;
   training_job_spec const& of = job.spec;
   k8s::job_spec s;
@@ -25,7 +46,7 @@ EDL_INLINE platform::kubernetes::job_spec spec_of(training_job const& job, std::
   s.num_servers = of.servers;
   s.initial_workers = workers;
   s.command = {of.model, of.command, "--job_name=" + job.name};
-  if (of.command == "train") s.command.push_back("--distribution_strategy=" + of.strategy);
+  s.command.push_back("--distribution_strategy=" + of.strategy);
   s.command.push_back(fmt::format("--num_workers={}", of.workers.max));
   if (of.servers > 0) s.command.push_back(fmt::format("--num_ps_pods={}", of.servers));
   s.command.insert(s.command.end(), of.flags.begin(), of.flags.end());
@@ -50,6 +71,8 @@ EDL_INLINE platform::kubernetes::job_spec spec_of(training_job const& job, std::
   s.secret = k8s::secret_name(s.by);
   k8s::check(s);
   return s;
+} catch (usage_error const& bad) {
+  throw usage_error(detail::in_fields(bad.what()));
 }
 
 EDL_INLINE training_job placed(training_job job, std::map<std::string, kueue::pod_changes> const& changes) {
@@ -90,7 +113,7 @@ EDL_INLINE nlohmann::json event_of(training_job const& job, job_event const& wha
             {"namespace", job.space},
             {"uid", job.uid}}},
           {"reason", what.reason},
-          {"message", what.message.substr(0, 1024)},
+          {"message", printable(what.message, 1024)},
           {"type", what.warning ? "Warning" : "Normal"},
           {"source", {{"component", "edl-controller"}}},
           {"reportingComponent", "elasticdl.org/edl-controller"},

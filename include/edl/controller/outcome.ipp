@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -15,10 +16,30 @@
 
 namespace edl::controller::detail {
 
-inline std::string why_it_waits(job_state const& s) {
+/// What stands in the way of a job whose pods have no room. `spare`: workers of others above their min.
+inline std::string what_is_missing(allocation const& a, job_state const& s, std::map<int, int> const& spare) {
+  std::map<int, int> wanted{{s.shape, s.who.min}};
+  for (pod_shape const& f : s.of->fixed) ++wanted[a.room.shape(f)];
+  for (auto const& [shape, times] : wanted)
+    if (times > 0 && !a.room.allowed_somewhere(shape))
+      return fmt::format("no node takes {} by its labels and taints",
+                         shape == s.shape ? "a worker" : "its master or servers");
+  std::string const lack = a.room.shortage(wanted, spare);
+  return lack.empty() ? "no node has enough of it in one piece" : "they ask for " + lack;
+}
+
+inline std::string why_it_waits(allocation const& a, job_state const& s, std::map<int, int> const& spare) {
   if (s.why.what == cause::behind_another) return "it waits behind a job that has waited longer";
-  return fmt::format("it waits: its {} pods have no room, even if all others shrink to their min",
-                     s.who.min + int(s.of->fixed.size()));
+  return fmt::format("it waits: its {} pods have no room, even if all others shrink to their min: {}",
+                     s.who.min + int(s.of->fixed.size()), what_is_missing(a, s, spare));
+}
+
+/// Workers above the min of their jobs, by shape.
+inline std::map<int, int> spare_workers(allocation const& a) {
+  std::map<int, int> spare;
+  for (job_state const& s : a.jobs)
+    if (s.in && s.count() > s.who.min) spare[s.shape] += s.count() - s.who.min;
+  return spare;
 }
 
 /// Why the job has fewer workers than it had.
@@ -33,10 +54,10 @@ inline std::string why_it_shrank(allocation const& a, job_state const& s) {
   }
 }
 
-inline std::string reason(allocation& a, job_state const& s, int n) {
+inline std::string reason(allocation& a, job_state const& s, int n, std::map<int, int> const& spare) {
   job const& j = *s.of;
   if (j.suspended) return "its owner suspended it";
-  if (!s.in) return why_it_waits(s);
+  if (!s.in) return why_it_waits(a, s, spare);
   if (j.manual) {
     std::string const has = fmt::format("{} of {}: ", s.count(), n);
     return s.count() < n ? has + "its owner set this size, and there is no more room"
@@ -61,6 +82,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
   p.again_at = a.again_at;
   for (int o : a.given_up) p.hopeless.push_back(a.view.pods[std::size_t(o)].name);
   for (int o : a.others) p.hopeless.push_back(a.view.pods[std::size_t(o)].name);
+  auto const spare = spare_workers(a);
   for (job_state& s : a.jobs) {
     job_plan out{.uid = s.of->uid, .admitted = s.in};
     std::vector<int> waiting = s.waiting;
@@ -91,7 +113,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
         ++have;  // below min it goes on to wait
       else
         out.leaving.push_back(a.view.pods[std::size_t(w)].name);
-    out.reason = reason(a, s, out.workers);
+    out.reason = reason(a, s, out.workers, spare);
     for (int node : s.fixed_nodes)
       out.fixed_nodes.push_back(node < 0 ? "" : a.view.nodes[std::size_t(node)].name);
     p.jobs.push_back(std::move(out));

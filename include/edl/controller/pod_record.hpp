@@ -71,9 +71,10 @@ struct pod_record {
   bool leaving = false;   ///< it is being deleted
   bool outlived = false;  ///< it is over, but another container of the pod still runs and keeps its room
   bool wants_room = false;
-  bool held = false;                       ///< by the finalizer `recorded_finalizer`
-  double leave_by = 0;                     ///< when it should have gone at the latest; seconds since 1970
-  std::string trouble{};                   ///< why it does not run, in words
+  bool held = false;       ///< by the finalizer `recorded_finalizer`
+  double leave_by = 0;     ///< when it should have gone at the latest; seconds since 1970
+  std::string hopeless{};  ///< why it can never start, in the kubelet's one word; empty: it may
+  std::string trouble{};   ///< why it does not run, in words
   std::unique_ptr<master_state> master{};  ///< of a job's master
 
   std::string name() const { return key.substr(key.find('/') + 1); }

@@ -12,6 +12,7 @@
 #include "edl/controller/pod_record.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/nesting.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/pod_status.hpp"
 
@@ -38,7 +39,7 @@ T whole(json const& v) {
                : std::min(positive(v), 9e15));
 }
 
-inline std::string short_text(json const& v) { return text(v).substr(0, longest_note); }
+inline std::string short_text(json const& v) { return shortened(text(v), longest_note); }
 
 /// The uid of the TrainingJob that controls a pod; empty: none does.
 inline std::string job_of(json const& pod) {
@@ -148,7 +149,8 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   r.who = s->who;
   r.outlived = s->over() && r.at == pod_record::phase::running && another_runs(pod);
   if (s->over()) r.at = pod_record::phase::over;
-  r.trouble = trouble(*s).substr(0, longest_note);
+  if (platform::kubernetes::hopeless(*s)) r.hopeless = shortened(s->waiting, longest_note);
+  r.trouble = shortened(trouble(*s), longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())
     r.held = std::find(holders.begin(), holders.end(), recorded_finalizer) != holders.end();
   if (r.who.what == platform::role::master) r.master = read_master(pod, *s);
@@ -165,7 +167,7 @@ EDL_INLINE bool same_for_plan(pod_record const& a, pod_record const& b) {
 EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
   bool const same = a.uid == b.uid && a.node == b.node && a.owner == b.owner && a.at == b.at &&
                     a.outlived == b.outlived && a.leaving == b.leaving && a.held == b.held &&
-                    a.trouble == b.trouble && !a.master == !b.master;
+                    a.trouble == b.trouble && a.hopeless == b.hopeless && !a.master == !b.master;
   if (!same || !a.master) return same;
   master_state const &x = *a.master, &y = *b.master;
   return x.attempt == y.attempt && x.restart == y.restart && x.wish == y.wish && x.leave == y.leave &&

@@ -7,6 +7,7 @@
 #include "edl/controller/policy.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::controller {
 namespace detail {
@@ -60,7 +61,7 @@ EDL_INLINE policy const& policy_called(std::string const& name) {
     if (name == p.name) return p;
     names += (names.empty() ? "" : ", ") + std::string(p.name);
   }
-  throw usage_error("unknown policy '" + name.substr(0, 64) + "': there are " + names);
+  throw usage_error("unknown policy '" + printable(name, 64) + "': there are " + names);
 }
 
 EDL_INLINE void share_fairly(std::vector<claimant*> const& among) {

@@ -30,7 +30,7 @@ struct reconcile_options {
   double first_backoff = 10, longest_backoff = 300;  ///< between attempts: doubles
   double steady = 600;                               ///< a master that lived for so long was not lost soon
   std::uint32_t most_crashes = 5;  ///< masters that crash soon, one after the other, until the attempt fails
-  double progress_every = 30;      ///< between two writes of a status in which only progress differs
+  double progress_every = 10;      ///< between two writes of a status in which only progress differs
   double refused_patience = 60;    ///< until a wish that a master has refused is told again
 };
 

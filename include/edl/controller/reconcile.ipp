@@ -312,11 +312,17 @@ class reconciler {
       least = std::min(least, most);
     }
     std::uint32_t want = next_.workers.desired;
-    std::string why = "the spec allows no other size";
+    std::string why;
     if (is_.plan && is_.plan->admitted)
       want = std::uint32_t(std::max(0, is_.plan->workers)), why = is_.plan->reason;
-    want = std::clamp(want, least, most);
+    std::uint32_t const planned = std::exchange(want, std::clamp(want, least, most));
     if (want == next_.workers.desired) return;
+    // The plan may be older than the spec, and what it says is of another size then.
+    if (range.replicas == want)
+      why = "its owner set this size";
+    else if (planned != want)
+      why = want < planned && is_.queue && is_.queue->most_workers ? "Kueue has admitted no more"
+                                                                   : "the spec allows no other size";
     add_scale_record(next_, {stamp_of(now_), next_.workers.desired, want, why});
     memo_.leave.clear();
     if (want < next_.workers.desired && is_.plan) memo_.leave = leaving_workers();
@@ -373,6 +379,10 @@ class reconciler {
       set(ct::running, false, run::starting,
           master_->trouble.empty() ? "The master's pod starts." : master_->trouble);
     memo_.stalled.clear();
+    if (!runs && !master_->hopeless.empty())
+      stall(master_->hopeless, master_->trouble +
+                                   ": bring the image to the nodes, or delete the job and name another in "
+                                   "spec.master.template");
     if (options_.pod_groups) open_gang_once();
     resize(m);
   }

@@ -7,6 +7,10 @@
 
 namespace edl {
 
+/// The beginning of a text, at most `most` bytes of it. A character of UTF-8 is kept whole or left out, so
+/// that a text that was UTF-8 still is.
+std::string shortened(std::string_view text, std::size_t most);
+
 /// A text from outside as it may stand in a log, on a terminal or in a protobuf string. It is UTF-8 of at
 /// most `most` bytes, with '?' for each byte that is none, and a blank for each control character.
 std::string printable(std::string_view text, std::size_t most = 8192);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -9,9 +10,16 @@
 
 namespace edl {
 
-EDL_INLINE std::string printable(std::string_view text, std::size_t most) {
-  text = text.substr(0, most);
-  auto const at = [text](std::size_t i) {
+EDL_INLINE std::string shortened(std::string_view text, std::size_t most) {
+  std::size_t end = std::min(most, text.size());
+  auto const continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80; };
+  for (int i = 0; i < 3 && end > 0 && end < text.size() && continues(); ++i) --end;
+  return std::string(text.substr(0, end));
+}
+
+EDL_INLINE std::string printable(std::string_view given, std::size_t most) {
+  std::string const text = shortened(given, most);
+  auto const at = [&text](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
   };
   static constexpr std::array<std::uint32_t, 4> least{0, 0x80, 0x800, 0x10000};
@@ -38,7 +46,7 @@ EDL_INLINE std::string printable(std::string_view text, std::size_t most) {
     else if (control)
       out += ' ';
     else
-      out += text.substr(i, more + 1);
+      out.append(text, i, more + 1);
     i += good ? more + 1 : 1;
   }
   return out;

@@ -263,8 +263,8 @@ inline void training(table& t) {
          "how gradients travel; bfloat16: in half the bytes, rounded to 8 bits; they are added in float32")
       .only(train);
   t.flag("grads_to_wait", &job::grads_to_wait, "master, servers",
-         "synchronous: minibatches whose gradients are averaged into one step; 1: each is a step as it "
-         "comes, however old")
+         "synchronous: minibatches whose gradients are averaged into one step; with 1 each gradient is a "
+         "step as soon as it arrives, also one of an older version")
       .from(1, most_records)
       .only(train)
       .elasticdl();

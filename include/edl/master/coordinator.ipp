@@ -484,7 +484,8 @@ EDL_INLINE job_progress coordinator::progress() const {
     p.loss += m.last.loss;
     ++trained;
   }
-  if (trained > 0) p.loss /= double(trained);
+  // Workers leave a job that has ended before its last word is said.
+  p.loss = trained > 0 ? p.loss / double(trained) : workers_.last_loss();
   return p;
 }
 

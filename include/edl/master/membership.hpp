@@ -86,9 +86,12 @@ class membership {
 
   std::map<std::uint32_t, member> const& all() const { return members_; }
   bool all_gone() const { return members_.empty(); }
+  /// The last that any of them told, those who have left among them; 0: nobody has trained.
+  double last_loss() const { return last_loss_; }
 
  private:
   duration silence_, pass_, longest_pass_{};
+  double last_loss_ = 0;
   std::map<std::uint32_t, member> members_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> given_up_;
 };

@@ -57,6 +57,7 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
     m.moved = now;
   }
   m.last = v;
+  if (v.records > 0) last_loss_ = v.loss;
   m.seen = now;
   return true;
 }

@@ -18,7 +18,7 @@ enum class row_victims {
 
 /// Which ids get a row of a table, and how long they keep it.
 struct row_policy {
-  int admission = 1;               ///< an id gets its row by the so many-th minibatch that has it
+  int admission = 1;               ///< an id gets a row when this many minibatches have had it
   std::uint64_t unused_steps = 0;  ///< a row goes that was in none of so many steps; 0: none goes so
   /// There are never more rows, over all servers, and as many ids at most that wait for admission. It is
   /// rounded up to a multiple of 4,096. 0: no bound.

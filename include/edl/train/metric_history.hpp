@@ -16,8 +16,8 @@
 namespace edl::train {
 
 /// The metrics of the versions that a job has evaluated, and what follows from them. They say which version
-/// is the best, and whether the job is to end early. Both are functions of the metrics in the order of
-/// versions, so that a job that goes on decides as if it had never stopped. They stand in `evaluations.json`
+/// is the best, and whether the job is to end early. Both follow from the metrics in the order of versions,
+/// so that a job that goes on decides as if it had never stopped. They stand in `evaluations.json`
 /// of the checkpoints' directory, which is replaced whole. Thread safety: unsafe.
 class metric_history {
  public:

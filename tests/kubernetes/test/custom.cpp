@@ -312,6 +312,7 @@ TEST_CASE("kubectl get shows the columns of the definition") {
   job["status"] = {{"phase", "running"},
                    {"replicas", 3},
                    {"workers", {{"desired", 4}}},
+                   {"progress", {{"estimatedEnd", "2200-01-01T00:00:00Z"}}},
                    {"scaleRecords", {{{"reason", "There is room."}}}}};
   json const t = table(defined_by(definition()), {std::make_shared<json const>(job)});
   std::vector<std::string> names;
@@ -322,7 +323,16 @@ TEST_CASE("kubectl get shows the columns of the definition") {
   json cells = t["rows"][0]["cells"];
   CHECK(cells[8].get<std::string>().ends_with('s'));  // its age
   cells.erase(8);
-  CHECK(cells == json{"mnist", "running", 3, 4, 2, 10, nullptr, nullptr, "mnist", nullptr, "There is room."});
+  CHECK(cells == json{"mnist", "running", 3, 4, 2, 10, nullptr, nullptr, "mnist", "2200-01-01T00:00:00Z",
+                      "There is room."});
+}
+
+TEST_CASE("kubectl has no word for how long ago what is to come was") {
+  type t = defined_by(definition());
+  t.columns = {{{"name", "At"}, {"type", "date"}, {"jsonPath", ".status.at"}}};
+  json const job{{"metadata", {{"name", "j"}, {"resourceVersion", "1"}}},
+                 {"status", {{"at", "2200-01-01T00:00:00Z"}}}};
+  CHECK(table(t, {std::make_shared<json const>(job)})["rows"][0]["cells"] == json{"j", "<invalid>"});
 }
 
 TEST_CASE("faults of one path, and watches that tell late and twice") {

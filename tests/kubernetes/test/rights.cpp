@@ -104,5 +104,30 @@ TEST_CASE("a node is drained as kubectl does it") {
   CHECK(c.drain(other, false).empty());
 }
 
+TEST_CASE("a drain takes one of the pods of a disruption budget at a time") {
+  cluster c({.second = 50ms});
+  for (char const* name : {"v", "w"}) {
+    json replica = pod(name, "sleep 600; true");
+    replica["metadata"]["labels"] = {{"app", "web"}};
+    c.post(pods, replica);
+  }
+  REQUIRE(c.wait([&] { return phase(c, "v") == "Running" && phase(c, "w") == "Running"; }));
+  json const made =
+      c.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+             {{"apiVersion", "policy/v1"},
+              {"kind", "PodDisruptionBudget"},
+              {"metadata", {{"name", "web"}}},
+              {"spec", {{"maxUnavailable", 1}, {"selector", {{"matchLabels", {{"app", "web"}}}}}}}});
+  REQUIRE(made["kind"] == "PodDisruptionBudget");
+  std::string const node = c.get(pods + "/v")["spec"]["nodeName"];
+  CHECK(c.drain(node, true).find("violate the pod's disruption budget") != std::string::npos);
+  int leaving = 0;
+  for (char const* name : {"v", "w"}) {
+    json const there = c.get(pods + "/" + name);
+    leaving += !there.contains("metadata") || there["metadata"].contains("deletionTimestamp");
+  }
+  CHECK(leaving == 1);
+}
+
 }  // namespace
 }  // namespace edl::testing::kubernetes

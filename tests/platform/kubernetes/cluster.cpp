@@ -116,6 +116,40 @@ TEST_CASE("a wish for another size is answered though more notes wait than are k
   }
 }
 
+TEST_CASE("a wish that is cut within a character when it is quoted is answered all the same") {
+  json const wished =
+      master_pod(2, {{"elasticdl/num-workers", "3"}, {"elasticdl/leave", std::string(49, 'x') + "ü"}});
+  event answered;
+  test::wire_server server(nullptr, [&](test::request const& r, test::wire& w) {
+    if (r.method == "PATCH") {
+      w.json(200, wished.dump());
+      if (r.body.find("refused: leave=xxx") != r.body.npos) answered.set();
+    } else if (r.method == "POST") {
+      w.json(201, r.body);
+    } else if (r.target.find("/elasticdl-j-master") != r.target.npos) {
+      w.json(200, wished.dump());
+    } else if (r.target.find("watch=1") == r.target.npos) {
+      w.json(200,
+             json{{"kind", "PodList"}, {"metadata", {{"resourceVersion", "1"}}}, {"items", {wished}}}.dump());
+    } else {
+      w.begin();
+      w.stall();
+    }
+  });
+  edl::net::node node(node_options());
+  edl::platform::observer hears{.ended = {},
+                                .leaving = {},
+                                .found = [](auto const&) {},
+                                .scale = [](auto const&) { return std::string(); },
+                                .refused = {}};
+  {
+    k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
+                    edl::logger(edl::severity::critical));
+    CHECK(answered.wait());
+    node.stop();
+  }
+}
+
 TEST_CASE("who was allowed to follow its pods goes on while that is refused, and ends when it lasts") {
   enum { allowed, refused, again } stage = allowed;
   bool resumed = false;

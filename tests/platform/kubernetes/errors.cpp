@@ -34,9 +34,9 @@ TEST_CASE("recorded refusals are one line each that names what to change") {
   CHECK(says(
       text("10-pod-create-unknown-priority.http"),
       {"403 Forbidden: ", "no PriorityClass with name no-such was found; 'kubectl get priorityclasses'"}));
-  CHECK(says(
-      text("24-pods-list-forbidden.http"),
-      {"403 Forbidden: pods is forbidden: User \"system:anonymous\" cannot list", "; 'edl rbac' prints"}));
+  CHECK(says(text("24-pods-list-forbidden.http"),
+             {"403 Forbidden: pods is forbidden: User \"system:anonymous\" cannot list",
+              "; 'edl rbac --users' prints"}));
   CHECK(text("25-unauthorized.http") ==
         "GET /api/v1/namespaces/rec/pods: 401: Unauthorized; the credentials of context 'x' of F were "
         "refused: renew "
@@ -44,6 +44,25 @@ TEST_CASE("recorded refusals are one line each that names what to change") {
   CHECK(says(text("30-cr-put-conflict.http"),
              {"409 Conflict: ", "; it has changed since it was read: repeat the command"}));
   CHECK(says(text("36-pods-list-expired.http"), {"410 Expired: The resourceVersion"}));
+}
+
+TEST_CASE("a role is promised only where `edl rbac` prints one") {
+  auto const text = [](std::string const& user, std::string const& what) {
+    auto const body = nlohmann::json{
+        {"reason", "Forbidden"},
+        {"message",
+         "x is forbidden: User \"" + user + "\" cannot list resource " +
+             what}}.dump();
+    return std::string(k8s::refusal(403, body, "GET /x", "F").what());
+  };
+  CHECK(text("jane", R"("pods/log" in API group "" in the namespace "team")")
+            .ends_with("'edl rbac --users' prints the role that allows it"));
+  CHECK(text("system:serviceaccount:team:edl", R"("pods" in API group "" in the namespace "team")")
+            .ends_with("'edl rbac' prints the role that allows it"));
+  for (char const* other :
+       {R"("nodes" in API group "" at the cluster scope)", R"("pods" in API group "" at the cluster scope)",
+        R"("deployments" in API group "apps" in the namespace "edl-system")"})
+    CHECK(text("jane", other).ends_with("an administrator of the cluster may allow it"));
 }
 
 TEST_CASE("other refusals") {

@@ -21,11 +21,15 @@ namespace {
 
 std::string const folder = EDL_MANIFESTS;
 
-/// Policies are of a group whose schema is not among the recorded ones: as far as k8s/ uses them.
+/// Policies are of groups whose schemas are not among the recorded ones: as far as k8s/ uses them.
 json const policies = R"({
   "policy": {"x-kubernetes-group-version-kind": [{"group": "networking.k8s.io", "version": "v1", "kind": "NetworkPolicy"}],
     "type": "object", "required": ["spec"], "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"},
       "metadata": {"type": "object", "required": ["name"]}, "spec": {"$ref": "#/spec"}}},
+  "budget": {"x-kubernetes-group-version-kind": [{"group": "policy", "version": "v1", "kind": "PodDisruptionBudget"}],
+    "type": "object", "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"},
+      "metadata": {"type": "object", "required": ["name"]}, "spec": {"type": "object", "properties": {
+        "maxUnavailable": {"oneOf": [{"type": "integer"}, {"type": "string"}]}, "selector": {"$ref": "#/selector"}}}}},
   "spec": {"type": "object", "required": ["podSelector"], "properties": {"podSelector": {"$ref": "#/selector"},
     "policyTypes": {"type": "array", "items": {"type": "string"}},
     "ingress": {"type": "array", "items": {"type": "object", "properties": {
@@ -189,7 +193,7 @@ TEST_CASE("the controller may do what it does, and no more") {
   auto const objects = read_yaml(folder + "/controller.yaml");
   std::map<std::string, json> kinds;
   for (json const& o : objects) kinds[o.at("kind")] = o;
-  REQUIRE(kinds.size() == 7);
+  REQUIRE(kinds.size() == 8);
   std::map<std::string, std::set<std::string>> allowed;
   for (char const* kind : {"ClusterRole", "Role"})
     for (json const& rule : kinds[kind].at("rules"))
@@ -239,6 +243,20 @@ TEST_CASE("the controller of a namespace may do there what that of a cluster may
     CHECK(o.at("metadata").value("namespace", "") == (wide ? "" : "team-a"));
     if (o.at("kind") == "Deployment")
       CHECK(o["spec"]["template"]["spec"]["containers"][0]["command"][1] == "--namespace=team-a");
+  }
+}
+
+TEST_CASE("a node is drained of one replica of the controller at a time") {
+  for (char const* file : {"/controller.yaml", "/controller-of-namespace.yaml"}) {
+    CAPTURE(file);
+    std::map<std::string, json> kinds;
+    for (json const& o : read_yaml(folder + file)) kinds[o.at("kind")] = o;
+    json const &budget = kinds["PodDisruptionBudget"], &of = kinds["Deployment"];
+    REQUIRE(budget.is_object());
+    CHECK(budget["spec"]["maxUnavailable"] == 1);
+    CHECK(budget["spec"]["selector"] == of["spec"]["selector"]);
+    CHECK(budget["metadata"]["namespace"] == of["metadata"]["namespace"]);
+    CHECK(of["spec"]["replicas"] > 1);
   }
 }
 

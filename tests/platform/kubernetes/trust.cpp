@@ -46,6 +46,8 @@ TEST_CASE(
   CHECK(says(outcome({.alternatives = "DNS:kubernetes,IP:10.0.0.1"}, as_is, &ca),
              {"is for kubernetes, 10.0.0.1, not for 127.0.0.1", "tls-server-name"}));
   CHECK(says(outcome({.alternatives = "DNS:kubernetes,IP:127.0.0.1"}, by_name, &ca), {"not for localhost"}));
+  CHECK(says(outcome({.alternatives = "otherName:1.2.3.4;UTF8:x,URI:spiffe://a,DNS:kubernetes"}, as_is, &ca),
+             {"is for kubernetes, not for 127.0.0.1"}));
   CHECK(says(outcome({.alternatives = "DNS:127.0.0.1"}, as_is, &ca), {"not for 127.0.0.1"}));
   CHECK(says(outcome({.name = "127.0.0.1"}, as_is, &ca), {"is for no name, not for 127.0.0.1"}));
   CHECK(says(outcome({.name = "localhost"}, by_name, &ca), {"is for no name, not for localhost"}));

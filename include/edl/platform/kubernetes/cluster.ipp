@@ -14,6 +14,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/net/carry.hpp"
 #include "edl/platform/kubernetes/annotations.hpp"
@@ -316,7 +317,7 @@ EDL_INLINE void cluster::record(pod_note const& n, owner const& of) {
                       {"uid", of.uid}}},
                     {"type", n.level >= severity::warning ? "Warning" : "Normal"},
                     {"reason", n.reason},
-                    {"message", n.text.substr(0, 1000)},
+                    {"message", printable(n.text, 1000)},
                     {"firstTimestamp", at},
                     {"lastTimestamp", at},
                     {"count", 1},
@@ -332,12 +333,12 @@ EDL_INLINE void cluster::mark_self(nlohmann::json metadata) {
 }
 
 EDL_INLINE void cluster::show(std::string const& status, std::string const& line) {
-  mark_self({{"labels", {{"status", status}}}, {"annotations", {{annotation::progress, line}}}});
+  mark_self({{"labels", {{"status", status}}}, {"annotations", {{annotation::progress, printable(line)}}}});
   if (status != "Running") record({status == "Failed" ? severity::warning : severity::info, status, line});
 }
 
 EDL_INLINE void cluster::waits(std::string const& what) {
-  nlohmann::json value = what;
+  nlohmann::json value = printable(what);
   if (what.empty()) value = nullptr;  // takes the annotation away
   mark_self({{"annotations", {{annotation::waits, value}}}});
 }
@@ -379,10 +380,10 @@ EDL_INLINE void cluster::scale(size_wish const& wish) {
   auto const leave = ids_of(wish.leave);
   std::string refused;
   if (!leave)
-    refused = fmt::format("leave={}: expected ids of workers, as 3,5", wish.leave.substr(0, 50));
+    refused = fmt::format("leave={}: expected ids of workers, as 3,5", printable(wish.leave, 50));
   else if ((!wish.workers.empty() && !workers) || (!wish.servers.empty() && !servers))
-    refused = fmt::format("workers={},servers={}: expected numbers", wish.workers.substr(0, 50),
-                          wish.servers.substr(0, 50));
+    refused = fmt::format("workers={},servers={}: expected numbers", printable(wish.workers, 50),
+                          printable(wish.servers, 50));
   else
     refused = to_.scale({workers, servers, workers ? *leave : std::vector<std::uint32_t>{}});
   if (refused.empty()) size_ = {workers.value_or(size_.workers), servers.value_or(size_.servers)};

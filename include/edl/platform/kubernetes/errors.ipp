@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/nesting.hpp"
@@ -14,6 +17,23 @@ namespace detail {
 
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+/// Of a refusal by the authoriser, which names user, resource and place.
+inline char const* who_may(std::string_view message) {
+  static constexpr std::array printed{"pods",
+                                      "services",
+                                      "secrets",
+                                      "events",
+                                      "serviceaccounts",
+                                      "trainingjobs",
+                                      "localsubjectaccessreviews"};
+  bool const ours = std::ranges::any_of(printed, [&](std::string const& name) {
+    return has(message, "resource \"" + name + '"') || has(message, "resource \"" + name + '/');
+  });
+  if (!ours || has(message, "at the cluster scope")) return "an administrator of the cluster may allow it";
+  return has(message, "\"system:serviceaccount:") ? "'edl rbac' prints the role that allows it"
+                                                  : "'edl rbac --users' prints the role that allows it";
+}
+
 // What a person can do about it; empty where the server's own message says it already.
 inline std::string way_out(int code, std::string_view reason, std::string_view message,
                            std::string const& origin) {
@@ -22,7 +42,7 @@ inline std::string way_out(int code, std::string_view reason, std::string_view m
       return fmt::format("the credentials of {} were refused: renew them, or choose other ones", origin);
     case 403:
       // Admission refuses with 403, too: only the authoriser speaks of a user who "cannot".
-      if (has(message, "cannot ")) return "'edl rbac' prints the role that allows it";
+      if (has(message, "cannot ")) return who_may(message);
       if (has(message, "exceeded quota") || has(message, "maximum "))
         return "ask for less, or for a larger quota of the namespace";
       if (has(message, "no PriorityClass"))

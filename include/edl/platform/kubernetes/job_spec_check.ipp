@@ -9,6 +9,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/platform/kubernetes/cluster_spec.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
@@ -36,7 +37,7 @@ inline void one_of(std::string const& flag, std::string const& value,
 
 inline void image(std::string const& flag, std::string const& name) {
   need(name.find_first_of(" \t\n") == std::string::npos, flag, name, "an image's name has no spaces");
-  need(name.size() <= 1024, flag, name.substr(0, 64) + "…", "an image's name has at most 1024 characters");
+  need(name.size() <= 1024, flag, shortened(name, 64) + "…", "an image's name has at most 1024 characters");
 }
 
 inline void check_role(std::string const& what, role_spec const& r) {

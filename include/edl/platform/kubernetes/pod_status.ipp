@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/pod_status.hpp"
 
@@ -34,7 +35,7 @@ inline pod_status::phase phase_of(std::string const& name) {
 inline std::string last_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   if (auto const end = text.find_last_of('\n'); end != text.npos) text.erase(0, end + 1);
-  return text.substr(0, 300);
+  return shortened(text, 300);
 }
 
 inline std::string joined(std::string const& reason, std::string const& message) {

@@ -42,13 +42,14 @@ inline std::string names_of(X509 const* certificate) {
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
   for (int i = 0; i < std::min(sk_GENERAL_NAME_num(names), 20); ++i) {
     auto const* const name = sk_GENERAL_NAME_value(names, i);
+    if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // the others hold no string
     auto const* const bytes = ASN1_STRING_get0_data(name->d.ia5);
     int const size = ASN1_STRING_length(name->d.ia5);
     char number[INET6_ADDRSTRLEN] = "";
     if (name->type == GEN_DNS)
       text += fmt::format("{}{}", text.empty() ? "" : ", ",
                           one_line({reinterpret_cast<char const*>(bytes), std::size_t(size)}, 200));
-    else if (name->type == GEN_IPADD && (size == 4 || size == 16) &&
+    else if ((size == 4 || size == 16) &&
              ::inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, number, sizeof number))
       text += fmt::format("{}{}", text.empty() ? "" : ", ", number);
   }
