@@ -90,7 +90,7 @@ constexpr auto network_of(Drop drop, Drop weights, Settings slope, Settings alph
 template <class Model>
 void feed_one(edl::example const& record, edl::sample<Model>& into) {
   auto const x = record.float_values("x");
-  std::ranges::copy(x, into.features.data());
+  std::ranges::copy(x, into.features.begin());
 }
 
 /// A loss of classes, or two heads.

@@ -246,11 +246,11 @@ TEST_CASE("what the feed throws is the batch's error, with the record's place") 
   l.submit({{0, 0}, 0, 0, 16});
   batch* b = l.next();
   CHECK(has(b->error,
-            "shard-0: record 3: the record has no floats as feature 'image'; it has label (1 integers)"));
+            "record 3 of shard-0: the record has no floats as feature 'image'; it has label (1 integers)"));
   CHECK(b->rows == 0);
   l.recycle(b);
   b = l.next();
-  CHECK(b->error == "shard-0: record 12: the feed failed");
+  CHECK(b->error == "record 12 of shard-0: the feed failed");
   l.recycle(b);
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("records that the feed refuses are left out one by one, as those that 
     CHECK(b->error == "");
     CHECK(b->rows == rows[i]);
     CHECK(b->skipped == skipped[i]);
-    if (i == 0) CHECK(b->damage.front() == "shard-0: record 3: label is out of range");
+    if (i == 0) CHECK(b->damage.front() == "record 3 of shard-0: label is out of range");
     l.recycle(b);
   }
   work resumed = all;

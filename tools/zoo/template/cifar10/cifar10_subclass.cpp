@@ -5,9 +5,11 @@
 namespace nn = edl::nn;
 
 constexpr auto convolution(int filters) {
-  return nn::sequential(
-      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same, .kernel_initializer = nn::he_normal{}},
-      nn::batch_norm{.momentum = 0.9f}, nn::relu{});
+  return nn::sequential(nn::conv2d{.filters = filters,
+                                   .kernel = 3,
+                                   .padding = nn::padding::same,
+                                   .kernel_initializer = nn::he_normal{}},
+                        nn::batch_norm{.momentum = 0.9f}, nn::relu{});
 }
 
 constexpr auto stage(int filters, float dropped) {
@@ -25,7 +27,7 @@ struct cifar10 {
   using metrics = edl::metrics<edl::accuracy>;
 
   static void feed(edl::example const& record, edl::sample<cifar10>& into, edl::mode m) {
-    into.features = xt::reshape_view(record.floats("image"), {32, 32, 3}) / 127.5f - 1.0f;
+    into.features = record.floats("image", {32, 32, 3}) / 127.5f - 1.0f;
     if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 };
