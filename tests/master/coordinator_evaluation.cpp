@@ -116,10 +116,10 @@ TEST_CASE("where an evaluation fails while the model is trained, the job fails a
 
 TEST_CASE("more damaged records than may be left out end the job, of whatever kind") {
   for (auto const& [type, kind] : {std::pair{job_type::training_only, task_kind::training},
-                                  {job_type::prediction_only, task_kind::prediction},
-                                  {job_type::evaluation_only, task_kind::evaluation}}) {
+                                   {job_type::prediction_only, task_kind::prediction},
+                                   {job_type::evaluation_only, task_kind::evaluation}}) {
     auto o = small(type);
-    o.max_damaged = 0.1;  // 2 of 20, or one
+    o.max_damaged = 0.1f;  // 2 of 20, or one
     master m(o);
     m.start();
     std::uint64_t const may = type == job_type::training_only ? 2 : 1;

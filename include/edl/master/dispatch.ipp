@@ -133,12 +133,12 @@ EDL_INLINE void coordinator::settle(task_fate fate, std::string const& reason) {
 
 EDL_INLINE void coordinator::check_damage(task_queue const& of) {
   std::uint64_t const skipped = of.done().records_skipped;
-  if (skipped <= of.may_skip(options_.max_damaged)) return;
+  if (skipped <= of.may_skip(double(options_.max_damaged))) return;
   fail(fmt::format(
       "{} of {} are skipped as damaged{}, and --max_damaged={} allows {}: mend the data, or allow more",
       skipped, counted(of.plan().records(), "record"),
       of.epochs_opened() > 1 ? fmt::format(" in {} epochs", of.epochs_opened()) : "", options_.max_damaged,
-      of.may_skip(options_.max_damaged)));
+      of.may_skip(double(options_.max_damaged))));
 }
 
 }  // namespace edl::master

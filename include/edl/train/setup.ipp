@@ -100,7 +100,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.seed = j.seed;
   o.shuffle = j.shuffle;
   o.max_retries = std::uint32_t(j.max_task_retries);
-  o.max_damaged = double(j.max_damaged);
+  o.max_damaged = j.max_damaged;
   o.num_workers = std::uint32_t(std::max(1, j.num_workers));
   o.num_servers = std::uint32_t(j.num_ps_pods);
   o.ranges = std::uint32_t(j.ps_ranges);
