@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/data/tensor_view.hpp.
 #include "edl/author/checked_view.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/nn/input_place.hpp.
 #include "edl/author/fed.hpp"
 
 #include <doctest/doctest.h>
