@@ -17,7 +17,7 @@ struct data_error : error {
   using error::error;
 };
 
-/// A file that was changed while it was being read: nothing of it can be believed, and so no record of it is
+/// A file that was changed while it was being read. Nothing of it can be believed, and so no record of it is
 /// left out as damaged.
 struct changed_error : data_error {
   using data_error::data_error;

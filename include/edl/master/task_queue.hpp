@@ -98,8 +98,8 @@ class task_queue {
   /// Undone with a fault, which counts on the task's retries.
   task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why);
 
-  /// Of the records of the epochs that have been opened, those that may be skipped where this share of them
-  /// may: one at least, in each.
+  /// How many records may be skipped in the epochs that have been opened: this share, and one in each at
+  /// least.
   std::uint64_t may_skip(double share) const;
 
   /// Gives up all leases of a lost worker; tells how many. Not counted against the tasks.

@@ -5,16 +5,17 @@
 namespace nn = edl::nn;
 
 constexpr nn::conv2d convolution(int filters) {
-  return {
-      .filters = filters, .kernel = 3, .padding = nn::padding::same, .kernel_initializer = nn::he_normal{}};
+  return {.filters = filters, .kernel = 3, .padding = nn::padding::same, .kernel_initializer = nn::he_normal{}};
 }
 constexpr nn::batch_norm norm{.momentum = 0.9f, .epsilon = 1e-6f};
 
 struct cifar10 {
   static constexpr auto network = nn::sequential(
-      nn::image{.height = 32, .width = 32, .channels = 3}, convolution(32), norm, nn::relu{}, convolution(32),
-      norm, nn::relu{}, nn::max_pool{.window = 2}, nn::dropout{.rate = 0.2f}, convolution(64), norm,
-      nn::relu{}, convolution(64), norm, nn::relu{}, nn::max_pool{.window = 2}, nn::dropout{.rate = 0.3f},
+      nn::image{.height = 32, .width = 32, .channels = 3},
+      convolution(32), norm, nn::relu{}, convolution(32), norm, nn::relu{}, nn::max_pool{.window = 2},
+      nn::dropout{.rate = 0.2f},
+      convolution(64), norm, nn::relu{}, convolution(64), norm, nn::relu{}, nn::max_pool{.window = 2},
+      nn::dropout{.rate = 0.3f},
       convolution(128), norm, nn::relu{}, convolution(128), norm, nn::relu{}, nn::max_pool{.window = 2},
       nn::dropout{.rate = 0.4f}, nn::dense{.units = 10});
   static constexpr nn::softmax_cross_entropy loss{};

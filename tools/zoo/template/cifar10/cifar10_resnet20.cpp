@@ -21,19 +21,19 @@ constexpr auto body(int filters, int stride) {
 constexpr auto block(int filters) { return nn::sequential(nn::residual(body(filters, 1)), nn::relu{}); }
 /// The first block of a stage: height and width become half.
 constexpr auto halving(int filters) {
-  return nn::sequential(nn::residual(body(filters, 2), nn::sequential(convolution(filters, 2, 1), norm)),
-                        nn::relu{});
+  return nn::sequential(nn::residual(body(filters, 2), nn::sequential(convolution(filters, 2, 1), norm)), nn::relu{});
 }
 
 struct cifar10 {
-  static constexpr auto network =
-      nn::sequential(nn::image{.height = 32, .width = 32, .channels = 3}, convolution(16), norm, nn::relu{},
-                     block(16), block(16), block(16), halving(32), block(32), block(32), halving(64),
-                     block(64), block(64), nn::global_average_pool{}, nn::dense{.units = 10});
+  static constexpr auto network = nn::sequential(
+      nn::image{.height = 32, .width = 32, .channels = 3}, convolution(16), norm, nn::relu{},
+      block(16), block(16), block(16),
+      halving(32), block(32), block(32),
+      halving(64), block(64), block(64),
+      nn::global_average_pool{}, nn::dense{.units = 10});
   static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::sgd optimizer{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f};
-  static constexpr edl::warmup<edl::cosine_decay> schedule{.steps = 200,
-                                                           .then = {.rate = 0.1f, .steps = 23400}};
+  static constexpr edl::warmup<edl::cosine_decay> schedule{.steps = 200, .then = {.rate = 0.1f, .steps = 23400}};
   static constexpr auto augmentation = edl::augment(edl::random_crop{.padding = 4}, edl::random_flip{});
   using metrics = edl::metrics<edl::accuracy>;
 

@@ -5,11 +5,9 @@
 namespace nn = edl::nn;
 
 constexpr auto convolution(int filters) {
-  return nn::sequential(nn::conv2d{.filters = filters,
-                                   .kernel = 3,
-                                   .padding = nn::padding::same,
-                                   .kernel_initializer = nn::he_normal{}},
-                        nn::batch_norm{.momentum = 0.9f}, nn::relu{});
+  return nn::sequential(
+      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same, .kernel_initializer = nn::he_normal{}},
+      nn::batch_norm{.momentum = 0.9f}, nn::relu{});
 }
 
 constexpr auto stage(int filters, float dropped) {

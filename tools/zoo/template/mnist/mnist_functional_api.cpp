@@ -10,9 +10,12 @@ struct mnist {
     edl::hyperparameter<float> dropout{0.25f, "share of outputs that dropout zeroes", 0, 0.9f};
   };
   static constexpr auto network = nn::sequential(
-      nn::image{.height = 28, .width = 28, .channels = 1}, nn::conv2d{.filters = 32, .kernel = 3}, nn::relu{},
-      nn::conv2d{.filters = 64, .kernel = 3}, nn::relu{}, nn::batch_norm{.momentum = 0.9f},
-      nn::max_pool{.window = 2}, nn::dropout{.rate = edl::set_by<&hyperparameters::dropout>},
+      nn::image{.height = 28, .width = 28, .channels = 1},
+      nn::conv2d{.filters = 32, .kernel = 3}, nn::relu{},
+      nn::conv2d{.filters = 64, .kernel = 3}, nn::relu{},
+      nn::batch_norm{.momentum = 0.9f},
+      nn::max_pool{.window = 2},
+      nn::dropout{.rate = edl::set_by<&hyperparameters::dropout>},
       nn::dense{.units = 10});
   static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::adam optimizer{};

@@ -17,8 +17,7 @@ struct log_ink {
 
   template <class D>
   void forward(nn::pass<D>&, nn::forward_args<typename D::scalar> const& a) const {
-    for (std::size_t i = 0; i < a.x.size(); ++i)
-      a.y[i] = std::log1p(9 * a.x[i]) / std::log(typename D::scalar(10));
+    for (std::size_t i = 0; i < a.x.size(); ++i) a.y[i] = std::log1p(9 * a.x[i]) / std::log(typename D::scalar(10));
   }
   template <class D>
   void backward(nn::pass<D>&, nn::backward_args<typename D::scalar> const& a) const {
@@ -28,14 +27,14 @@ struct log_ink {
 };
 
 constexpr auto block(int filters) {
-  return nn::sequential(nn::conv2d{.filters = filters, .kernel = 3}, nn::batch_norm{.momentum = 0.9f},
-                        nn::relu{}, nn::max_pool{.window = 2});
+  return nn::sequential(nn::conv2d{.filters = filters, .kernel = 3}, nn::batch_norm{.momentum = 0.9f}, nn::relu{},
+                        nn::max_pool{.window = 2});
 }
 
 struct mnist {
-  static constexpr auto network =
-      nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1}, log_ink{}, block(32), block(64),
-                     nn::dropout{.rate = 0.25f}, nn::dense{.units = 10});
+  static constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1}, log_ink{},
+                                                 block(32), block(64), nn::dropout{.rate = 0.25f},
+                                                 nn::dense{.units = 10});
   static constexpr nn::softmax_cross_entropy loss{};
   static constexpr edl::sgd optimizer{.learning_rate = 0.05f, .momentum = 0.9f};
   using metrics = edl::metrics<edl::accuracy>;
