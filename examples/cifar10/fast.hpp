@@ -48,7 +48,7 @@ struct cifar10 {
   static void feed(edl::example const& record, edl::sample<cifar10>& into, edl::mode m) {
     static xt::xtensor_fixed<float, xt::xshape<3>> const mean{0.4914f, 0.4822f, 0.4465f},
         deviation{0.2470f, 0.2435f, 0.2616f};
-    into.features = (xt::reshape_view(record.floats("image"), {32, 32, 3}) / 255.0f - mean) / deviation;
+    into.features = (record.floats("image", {32, 32, 3}) / 255.0f - mean) / deviation;
     if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 

@@ -26,7 +26,7 @@ struct cifar10 {
   using metrics = edl::metrics<edl::accuracy>;
 
   static void feed(edl::example const& record, edl::sample<cifar10>& into, edl::mode m) {
-    into.features = xt::reshape_view(record.floats("image"), {32, 32, 3}) / 127.5f - 1.0f;
+    into.features = record.floats("image", {32, 32, 3}) / 127.5f - 1.0f;
     if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 };

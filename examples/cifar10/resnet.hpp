@@ -48,7 +48,7 @@ inline constexpr auto of_18_layers = nn::sequential(
 /// A record of CIFAR-10 into the sample of any model here; what is predicted needs no label.
 template <class Sample>
 void feed(edl::example const& record, Sample& into, edl::mode m) {
-  into.features = xt::reshape_view(record.floats("image"), {32, 32, 3}) / 127.5f - 1.0f;
+  into.features = record.floats("image", {32, 32, 3}) / 127.5f - 1.0f;
   if (m != edl::mode::prediction) into.label = record.integer("label");
 }
 

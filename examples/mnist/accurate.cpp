@@ -20,7 +20,7 @@ struct accurate {
   using metrics = edl::metrics<edl::accuracy>;
 
   static void feed(edl::example const& record, edl::sample<accurate>& into, edl::mode m) {
-    into.features = xt::reshape_view(record.floats("image"), {28, 28, 1}) / 255.0f;
+    into.features = record.floats("image", {28, 28, 1}) / 255.0f;
     if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 };

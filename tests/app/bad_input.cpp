@@ -170,7 +170,7 @@ TEST_CASE("records that are cut off or damaged") {
   CHECK(told.wait() != 0);
   CHECK_FALSE(has(told.log(), "[ERROR]"));  // the master tells each failure, and nobody else does
   // What can be read is trained on if the user says so, and the account says what is missing.
-  job::run j(train({"--training_data=" + dir / "flipped", "--skip_damaged"}));
+  job::run j(train({"--training_data=" + dir / "flipped", "--skip_damaged", "--max_damaged=0.5"}));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   CHECK(has(j.log(), "Epoch 0: 512 records in the data set, "));
@@ -187,7 +187,7 @@ TEST_CASE("a damaged record that is left out is told once, with file, record and
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   for (char const* record : {"200", "201"})
-    CHECK(job::count(j.log(), "part-0: record " + std::string(record) + ": ") == 1);
+    CHECK(job::count(j.log(), "record " + std::string(record) + " of part-0: ") == 1);
   CHECK(job::count(j.log(), "; it is left out") == 2);
   CHECK(has(j.log(), "Epoch 2: 256 records in the data set, 254 counted once, 2 skipped as damaged, 0 left"));
 }
@@ -195,28 +195,68 @@ TEST_CASE("a damaged record that is left out is told once, with file, record and
 TEST_CASE("records that are not what the model expects") {
   job::scratch const dir;
   check_refused_both_ways({spoilt(dir, [](edl::example& e) { edl::example_builder(e).integer("label", 1); })},
-                          {"part-0: record 200: ", "'x'", "label"});
+                          {"record 200 of part-0: ", "'x'", "label"});
   check_refused_both_ways({spoilt(dir,
                                   [](edl::example& e) {
                                     edl::example_builder b(e);
                                     b.floats("x", 8);
                                     b.integer("label", 3);
                                   })},
-                          {"part-0: record 200: ", "label 3"});
+                          {"record 200 of part-0: ", "label 3"});
   check_refused(train({spoilt(dir,
                               [](edl::example& e) {
                                 edl::example_builder b(e);
                                 b.floats("x", 7);
                                 b.integer("label", 0);
                               })}),
-                {"part-0: record 200: the model's feed failed", "takes, 8"});
+                {"record 200 of part-0: ", "is given 7 values by `feed`, the network takes 8"});
   check_refused(train({spoilt(dir,
                               [](edl::example& e) {
                                 edl::example_builder b(e);
                                 for (float& x : b.floats("x", 8)) x = NAN;
                                 b.integer("label", 0);
                               })}),
-                {"loss is "});
+                {"record 200 of part-0: value 0 of 'x' is nan"});
+}
+
+TEST_CASE("data of which more is damaged than may be are no data to train on") {
+  job::scratch const dir;
+  auto const spoilt = [&](std::string const& name, std::uint64_t every) {
+    job::write_shard(dir / name + "/part-0", 512, 1, [&](std::uint64_t i, edl::example& e) {
+      if (i % every != 0) return;
+      edl::example_builder b(e);
+      for (float& x : b.floats("x", 8)) x = INFINITY;
+      b.integer("label", 0);
+    });
+    return "--training_data=" + dir / name;
+  };
+  check_refused_both_ways({spoilt("all", 1), "--skip_damaged", "--output=" + dir / "out"},
+                          {" of part-0: value 0 of 'x' is inf"});  // no feed has taken a record
+  CHECK_FALSE(std::filesystem::exists(dir / "out/model.safetensors"));
+  std::string const some = spoilt("some", 64);
+  check_refused_both_ways({some, "--skip_damaged"},
+                          {"6 of 512 records are skipped as damaged, and --max_damaged=0.01 allows 5"});
+  job::run j(train({some, "--skip_damaged", "--max_damaged=0.1"}));
+  CHECK(j.wait() == 0);
+  CHECK(has(j.log(), "504 counted once, 8 skipped as damaged"));
+}
+
+TEST_CASE("a record that cannot be evaluated is found before the first step, or the model is written first") {
+  for (std::uint64_t const bad : {511, 200})
+    for (lines const& processes : {lines{}, lines{"--num_ps_pods=1", "--num_workers=1"}}) {
+      CAPTURE(bad);
+      job::scratch const dir;
+      job::write_shard(dir / "test/part-0", 512, 9, [&](std::uint64_t i, edl::example& e) {
+        if (i != bad) return;
+        edl::example_builder b(e);
+        b.floats("x", 8);
+        b.integer("label", 3);
+      });
+      lines flags{"--validation_data=" + dir / "test", "--output=" + dir / "out"};
+      flags.insert(flags.end(), processes.begin(), processes.end());
+      check_refused(train(flags), {"record " + std::to_string(bad) + " of part-0: label 3 is out of range"});
+      CHECK(std::filesystem::exists(dir / "out/model.safetensors") == (bad == 200));
+    }
 }
 
 TEST_CASE("a file that changes while it is read") {

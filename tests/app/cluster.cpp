@@ -80,7 +80,7 @@ TEST_CASE("damaged records are counted as skipped, whoever began their task") {
   bytes[bytes.size() / 2] ^= 0x10;
   std::filesystem::create_directories(dir / "train");
   std::ofstream(dir / "train" + name, std::ios::binary) << bytes;
-  lines const flags{"--training_data=" + dir / "train", "--num_epochs=2", "--skip_damaged",
+  lines const flags{"--training_data=" + dir / "train", "--num_epochs=2", "--skip_damaged", "--max_damaged=1",
                     "--num_minibatches_per_task=8"};
   auto const account = [](std::string const& log) {
     auto const from = log.find("Epoch 1: ");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -92,7 +93,7 @@ constexpr auto network_of(Drop drop, Drop weights, Settings slope, Settings alph
 template <class Model>
 void feed_one(edl::example const& record, edl::sample<Model>& into) {
   auto const x = record.float_values("x");
-  std::ranges::copy(x, into.features.data());
+  std::ranges::copy(x, into.features.begin());
 }
 
 /// A loss of classes, or two heads.
@@ -250,6 +251,24 @@ static_assert(!edl::author::hyperparameter_struct<wrong>);
 static_assert(edl::author::hyperparameter_struct<edl::author::no_hyperparameters>);
 
 }  // namespace
+
+TEST_CASE("a default of a hyperparameter is within its own bounds") {
+  struct fits {
+    edl::hyperparameter<float> rate{1, "at a bound", 0, 1};
+    edl::hyperparameter<int> layers{2};
+    bool plain = true;
+  };
+  struct above {
+    edl::hyperparameter<float> rate{2, "above", 0, 1};
+  };
+  struct no_number {
+    edl::hyperparameter<double> rate{std::numeric_limits<double>::quiet_NaN()};
+  };
+  static_assert(edl::author::detail::defaults_fit<fits>());
+  static_assert(!edl::author::detail::defaults_fit<above>());
+  static_assert(!edl::author::detail::defaults_fit<no_number>());
+  static_assert(edl::author::detail::defaults_fit<edl::author::no_hyperparameters>());
+}
 
 TEST_CASE("the members of a struct are found by name and in order") {
   auto const all = edl::author::describe(wide{});

@@ -14,9 +14,11 @@
 namespace label_test {
 
 TEST_CASE("a class is an integer of any type, and 0 until it is set") {
+TEST_CASE("a class is an integer of any type, and knows whether it is set") {
   edl::detail::class_label label;
-  CHECK(std::int64_t(label) == 0);
+  CHECK_FALSE(label.set());
   label = 7;
+  CHECK(label.set());
   CHECK(label == 7);
   label = std::uint8_t(200);
   CHECK(label == 200);
@@ -40,6 +42,7 @@ TEST_CASE("several labels are written where they lie, from whatever has as many"
   label(2) = 8;
   CHECK(memory == all{0, 1, 8, 9});
   CHECK(label.size() == 3);
+  CHECK_THROWS_AS(label(3) = 8, edl::data_error);
 }
 
 TEST_CASE("another number of labels is an error of the record, and nothing is written") {

@@ -31,7 +31,7 @@ struct pictures {
       nn::sequential(nn::image{.height = 2, .width = 3, .channels = 1}, nn::dense{.units = 4});
   static constexpr nn::softmax_cross_entropy loss{};
   static void feed(edl::example const& record, edl::sample<pictures>& into, edl::mode) {
-    into.features = xt::reshape_view(record.floats("image"), {2, 3, 1}) / 2.0f;
+    into.features = record.floats("image", {2, 3, 1}) / 2.0f;
     into.label = record.integer("label");
   }
 };
@@ -103,7 +103,10 @@ struct masked_ids {
 struct points {
   static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
   static constexpr nn::triplet loss{};
-  static void feed(edl::example const&, edl::sample<points>& into, edl::mode) { into.label = 17; }
+  static void feed(edl::example const&, edl::sample<points>& into, edl::mode) {
+    into.features.fill(0);
+    into.label = 17;
+  }
 };
 
 /// The label is the record's, and so is the weight, where there is one.
@@ -269,12 +272,19 @@ TEST_CASE("ids of a table beyond those that the input has are an error that name
   CHECK(memory == std::array<std::uint64_t, 3>{5, 0, 7});
   CHECK_THROWS_WITH_AS(ids[3], doctest::Contains("input 'words' has ids 0 to 2 of a record"),
                        edl::data_error);
+  ids = std::array<std::int64_t, 3>{1, 2, -1};
+  CHECK(memory == std::array<std::uint64_t, 3>{1, 2, ~std::uint64_t(0)});
+  CHECK_THROWS_WITH_AS((ids = std::array{1, 2}), "input 'words' has 3 ids of a record, and `feed` gives it 2",
+                       edl::data_error);
+  CHECK_THROWS_AS(std::ranges::copy(std::array{1, 2, 3, 4}, ids.begin()), edl::data_error);
 }
 
 TEST_CASE("ids that a mask looks at begin as padding, whatever the record before has left") {
   std::vector<float> row(8, 9), targets(1);
   edl::sample<masked_inputs> const of_inputs(row, targets);
-  CHECK(row == std::vector<float>{9, 7, 7, 7, 9, 9, 0, 0});
+  CHECK(std::vector(row.begin() + 1, row.begin() + 4) == std::vector<float>{7, 7, 7});
+  CHECK(std::vector(row.begin() + 6, row.end()) == std::vector<float>{0, 0});
+  for (std::size_t const other : {0, 4, 5}) CHECK(edl::author::is_unfed(row[other]));
   std::vector<float> ids(4, 9);
   edl::sample<masked_ids> const of_ids(ids, targets);
   CHECK(ids == std::vector<float>{0, 0, 0, 0});

@@ -71,13 +71,44 @@ TEST_CASE("a record gives what was put in") {
 
 TEST_CASE("lists are xtensor views that can be reshaped and computed with") {
   auto const e = sample();
-  xt::xtensor<float, 3> const image = xt::reshape_view(e.floats("image"), {2, 2, 1}) / 10.0f;
+  xt::xtensor<float, 3> const image = e.floats("image", {2, 2, 1}) / 10.0f;
   CHECK(image(1, 0, 0) == 2.0f);
   CHECK(image(1, 1, 0) == 3.0f);
   CHECK(e.integers("ids")(0) == -1);
   CHECK(e.integers("ids").shape(0) == 5);
   CHECK(e.floats("image").data() == e.float_values("image").data());  // no copy
   CHECK(xt::sum(e.floats("image"))() == 60.0f);
+  CHECK(e.integers("ids", {5, 1})(3, 0) == std::numeric_limits<std::int64_t>::min());
+}
+
+TEST_CASE("a shape that a record's values do not fill is refused, by xtensor's own view as well") {
+  auto const e = sample();
+  CHECK(failure([&] {
+          (void)e.floats("image", {28, 28, 1});
+        }) == "'image' has 4 values, the network takes 784 (28 × 28 × 1)");
+  CHECK(failure([&] { (void)e.floats("image", {3}); }) == "'image' has 4 values, the network takes 3");
+  CHECK(failure([&] {
+          (void)e.integers("ids", {2, 2});
+        }) == "'ids' has 5 values, the network takes 4 (2 × 2)");
+  CHECK(failure([&] {
+          (void)xt::reshape_view(e.floats("image"), {6, 6});
+        }) == "a feature of the record has 4 values, the network takes 36 (6 × 6)");
+  auto const image = e.floats("image");
+  CHECK(failure([&] { (void)xt::reshape_view(image, {1, 1}); }) != "");
+  CHECK(xt::reshape_view(image, {1, 4})(0, 3) == 30.0f);
+}
+
+TEST_CASE("a value that a record does not have is refused, and not another feature's") {
+  auto const e = sample();
+  CHECK(failure([&] { (void)e.float_values("image")[4]; }) ==
+        "'image' has no value 4, which `feed` reads: this record has 4, from 0 on");
+  CHECK(failure([&] { (void)e.integer_values("ids")[5]; }) != "");
+  CHECK(failure([&] { (void)e.floats("image")(4); }) != "");
+  CHECK(failure([&] { (void)e.floats("image")[7]; }) != "");
+  CHECK(failure([&] {
+          (void)e.floats("image", {2, 2})(0, 2);
+        }) == "'image' has no value 2, which `feed` reads: this record has 2, from 0 on");
+  CHECK(failure([&] { (void)e.integers("ids")(-1); }) != "");
 }
 
 TEST_CASE("a feature that is missing or of another kind is named, with what there is") {

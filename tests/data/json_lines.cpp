@@ -72,16 +72,41 @@ TEST_CASE("a line that is no record is named with its number, and the column whe
     said.push_back(why.substr(std::min(path.size(), why.size())));
   }
   CHECK(said == std::vector<std::string>{
-                    ":3:7: expected JSON, found something else", ":4: expected an object, found a list",
+                    ":3:7: feature 'a': expected JSON, found }", ":4: expected an object, found a list",
                     ":5: expected an object", ":6: expected a number in feature 'a', found a text",
                     ":7: expected numbers or texts in the list 'a', found both",
                     ":8: expected a value in the list 'a', found null",
                     ":9: expected no object in the list 'a'", ":10: feature 'a' is there twice",
-                    ":11:8: expected JSON, found something else",
-                    ":12:10: expected JSON, found something else",
+                    ":11:8: feature 'a': expected UTF-8, found other bytes in a text",
+                    ":12:10: expected JSON, found 2",
                     ":13: expected at most 64 objects and lists in one another"});
   in->read(0, 12, e);
   CHECK(e.integer("a") == 2);
+}
+
+TEST_CASE("what other languages write in place of JSON is named, with its feature") {
+  support::scratch const dir;
+  auto const said = [&](std::string const& line) {
+    auto const path = support::write(dir / "c.jsonl", "{\"x\": 1}\n" + line + "\n");
+    json_lines_source const s(path);
+    example e;
+    auto const why = failure([&] { s.open()->read(0, 1, e); });
+    return why.substr(std::min(path.size(), why.size()));
+  };
+  for (std::string const word : {"NaN", "Infinity", "-Infinity", "None", "True"})
+    CHECK(said("{\"x\": " + word + "}") ==
+          ":2:7: feature 'x': " + word +
+              " is no JSON: write null, true, false or a number, or leave the feature out");
+  CHECK(said(R"({"b": 1, "x": [1, NaN]})").find("feature 'x': NaN is no JSON") != std::string::npos);
+  CHECK(said(R"({"x": 1e999})") == ":2:7: feature 'x': 1e999 is more than a number can be");
+  CHECK(said(R"({"x": 'y'})") ==
+        ":2:7: feature 'x': a text is in double quotes in JSON, and this is in single ones");
+  CHECK(said(R"({'x': 1})") == ":2:2: a text is in double quotes in JSON, and this is in single ones");
+  CHECK(said(R"({"x": 1, })") == ":2:10: expected a value behind the comma, found }");
+  CHECK(said(R"({"x": [1,]})") == ":2:10: feature 'x': expected a value behind the comma, found ]");
+  CHECK(said(R"({"x": 1)") == ":2:8: expected JSON, found the end of the line");
+  CHECK(said(R"({"x": 1}{"x": 2})") == R"(:2:9: expected JSON, found {"x": 2})");
+  CHECK(said("{\"x\": \"caf\xe9\"}").find("expected UTF-8") != std::string::npos);
 }
 
 TEST_CASE("lines over the border of a block, packed or not") {

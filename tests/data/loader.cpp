@@ -248,11 +248,11 @@ TEST_CASE("what the feed throws is the batch's error, with the record's place") 
   l.submit({{0, 0}, 0, 0, 16});
   batch* b = l.next();
   CHECK(has(b->error,
-            "shard-0: record 3: the record has no floats as feature 'image'; it has label (1 integers)"));
+            "record 3 of shard-0: the record has no floats as feature 'image'; it has label (1 integers)"));
   CHECK(b->rows == 0);
   l.recycle(b);
   b = l.next();
-  CHECK(b->error == "shard-0: record 12: the feed failed");
+  CHECK(b->error == "record 12 of shard-0: the feed failed");
   l.recycle(b);
 }
 
@@ -272,12 +272,39 @@ TEST_CASE("records that the feed refuses are left out one by one, as those that 
     CHECK(b->error == "");
     CHECK(b->rows == rows[i]);
     CHECK(b->skipped == skipped[i]);
-    if (i == 0) CHECK(b->damage.front() == "shard-0: record 3: label is out of range");
+    if (i == 0) CHECK(b->damage.front() == "record 3 of shard-0: label is out of range");
     l.recycle(b);
   }
   work resumed = all;
   resumed.first_minibatch = 2;
   CHECK(l.damaged_before(resumed) == 3);
+}
+
+TEST_CASE("a file that has changed is no damage, and a label of no output no reason to leave records out") {
+  struct changing : counting_source {
+    using counting_source::counting_source;
+    struct reading : edl::data::reader {
+      void read(std::size_t, std::uint64_t record, edl::example& into) override {
+        if (record == 5) throw edl::changed_error("f: has 9 bytes but had 8");
+        edl::example_builder(into).integer("label", std::int64_t(record));
+      }
+    };
+    std::unique_ptr<edl::data::reader> open() const override { return std::make_unique<reading>(); }
+  };
+  changing const from{{16}};
+  loader skips{from, {.minibatch_size = 8, .shuffle = false, .skip_damaged = true}, make, decode};
+  skips.submit({{0, 0}, 0, 0, 16});
+  CHECK(skips.next()->error == "f: has 9 bytes but had 8");
+  CHECK_THROWS_AS((void)skips.damaged_before({{0, 0}, 0, 0, 16, mode::training, 1}), edl::changed_error);
+
+  auto const feed = [](edl::example const& e, batch& b, int row, mode m) {
+    if (e.integer("label") == 3) throw edl::misfit_error("label 3 is out of range");
+    decode(e, b, row, m);
+  };
+  counting_source const whole{{16}};
+  loader strict{whole, {.minibatch_size = 8, .shuffle = false}, make, feed};
+  strict.submit({{0, 0}, 0, 0, 16});
+  CHECK(strict.next()->error == "record 3 of shard-0: label 3 is out of range");
 }
 
 TEST_CASE("work may end before its task does, whose order and count stay") {

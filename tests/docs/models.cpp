@@ -55,7 +55,7 @@ struct picture {
 #include "models-12.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
-    into.features = xt::reshape_view(record.floats("image"), {8, 8, 3});
+    into.features = record.floats("image", {8, 8, 3});
     into.label = record.integer("label");
   }
 #include "models-15.inc"

@@ -50,6 +50,9 @@ TEST_CASE("the tutorials' flags are understood") {
 
 TEST_CASE("a moving average keeps less than all, and is not made by GPUs that sum") {
   CHECK(job({"train", "--training_data=d"}).moving_average == 0);
+  CHECK(job({"train", "--training_data=d", "--max_damaged=0.5"}).max_damaged == 0.5f);
+  CHECK(refusal({"train", "--training_data=d", "--max_damaged=1.5"}) ==
+        "--max_damaged=1.5: expected a share from 0 to 1");
   CHECK(job({"train", "--training_data=d", "--moving_average=0.999"}).moving_average == 0.999f);
   CHECK(refusal({"train", "--training_data=d", "--moving_average=1"}) ==
         "--moving_average=1: expected at least 0 and less than 1");

@@ -76,6 +76,70 @@ TEST_CASE("at the end: the last version, the final checkpoint, the final evaluat
   CHECK(m.take<finish_job>());
 }
 
+TEST_CASE("where the evaluation at the end fails, what is trained is kept, and the job says so") {
+  for (bool const judges : {false, true}) {
+    auto o = small(job_type::training_with_evaluation);
+    o.evaluation_steps = 100;
+    o.final_checkpoint = true;
+    o.judges = judges;
+    o.max_retries = 2;
+    master m(o);
+    m.start();
+    m.work(task_kind::training);
+    m.it.version_told(1, 10, m.now);
+    for (int i = 0; i < 4 && !m.it.over(); ++i) {
+      auto const e = m.ask();
+      if (e.kind != task_kind::evaluation) break;
+      CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = e.lease, .error = "record 5 is torn"},
+                             m.now));
+    }
+    CHECK_FALSE(m.it.over());
+    m.it.checkpoint_written(1, 10, {}, m.now);
+    CHECK(m.it.finished());
+    CHECK(m.it.unevaluated().find("evaluation of version 10") == 0);
+    CHECK(m.it.unevaluated().find("record 5 is torn") != std::string::npos);
+    CHECK(m.take<finish_job>());
+    CHECK_FALSE(m.take<evaluation_done>());
+  }
+}
+
+TEST_CASE("where an evaluation fails while the model is trained, the job fails at once") {
+  auto o = small(job_type::training_with_evaluation);
+  o.evaluation_steps = 2;
+  o.max_retries = 1;
+  master m(o);
+  m.start();
+  m.ask();
+  m.it.version_reached({1, 2, true, false}, m.now);
+  auto const e = m.ask();
+  CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = e.lease, .error = "torn"}, m.now));
+  CHECK(m.it.failed());
+}
+
+TEST_CASE("more damaged records than may be left out end the job, of whatever kind") {
+  for (auto const& [type, kind] : {std::pair{job_type::training_only, task_kind::training},
+                                   {job_type::prediction_only, task_kind::prediction},
+                                   {job_type::evaluation_only, task_kind::evaluation}}) {
+    auto o = small(type);
+    o.max_damaged = 0.1f;  // 2 of 20, or one
+    master m(o);
+    m.start();
+    std::uint64_t const may = type == job_type::training_only ? 2 : 1;
+    auto const skip = [&](std::uint64_t n) {
+      auto const t = m.ask();
+      REQUIRE(t.kind == kind);
+      CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .metrics = {1}, .skipped = n},
+                             m.now));
+    };
+    skip(may);
+    CHECK_FALSE(m.it.failed());
+    skip(1);
+    CHECK(m.it.failed());
+    CHECK(m.it.reason().find("records are skipped as damaged, and --max_damaged=0.1 allows") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a version that has been evaluated is not evaluated once more at the end") {
   auto o = small(job_type::training_with_evaluation);
   o.evaluation_steps = 10;

@@ -145,19 +145,26 @@ TEST_CASE("errors use up a task's retries") {
   CHECK(e.fail(a->task.id, "torn") == task_fate::unknown);
 }
 
-TEST_CASE("with skip_damaged the last task may be the one that is skipped") {
-  evaluation::options o;
-  o.tasks.max_retries = 1;
-  o.tasks.skip_damaged = true;
-  auto e = service(o);
+TEST_CASE("damaged records that were left out are no records of the result") {
+  auto e = service({});
   e.version_reached({7}, start);
   auto const a = e.lease(1, 1, start);
+  CHECK(e.complete(a->task.id, {4}, start, 3));
   work(e);
-  CHECK(e.fail(a->task.id, "torn") == task_fate::skipped);
   auto const result = e.take_result();
   REQUIRE(result);
-  CHECK(result->records == 6);
-  CHECK(result->totals == std::vector<double>{6});
+  CHECK(result->records == 7);
+}
+
+TEST_CASE("a version that is given up has no result, and the next one begins") {
+  auto e = service({});
+  e.version_reached({7}, start);
+  e.version_reached({9}, start);
+  CHECK(e.give_up().version == 7);
+  work(e);
+  CHECK(e.take_result()->of.version == 9);
+  CHECK(e.idle());
+  CHECK(e.give_up().version == 0);
 }
 
 TEST_CASE("after a rollback versions are reached again") {

@@ -146,7 +146,7 @@ struct prepared {
   static constexpr edl::lookahead<edl::sgd> optimizer{.of = {.learning_rate = 0.05f}};
 
   static void feed(edl::example const& record, edl::sample<prepared>& into, edl::mode m) {
-    into.features = xt::reshape_view(record.floats("x"), {2, 2, 2});
+    into.features = record.floats("x", {2, 2, 2});
     if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 

@@ -250,7 +250,7 @@ TEST_CASE("what is no id is refused when it is fed, by the number of the record 
   };
   auto const of_wrong = edl::author::make_trainer<wrong>({.max_batch = 2});
   edl::example e;
-  for (float const bad : {536.0f, -1.0f, 0.5f, std::numeric_limits<float>::quiet_NaN()}) {
+  for (float const bad : {536.0f, -1.0f, 0.5f}) {
     CAPTURE(bad);
     edl::example_builder(e).floats("ids", std::vector<float>{535, 0, bad});
     CHECK_THROWS_WITH_AS(

@@ -133,4 +133,14 @@ TEST_CASE("a metric that the model has not, and a file that is none, are refused
   }
 }
 
+TEST_CASE("that no version was the best is said, and why") {
+  auto h = history("");
+  edl::job j;
+  j.save_best = monitor{"accuracy", true};
+  CHECK(train::history_lines(j, h).empty());
+  h.add(10, accuracy(std::nan("")));
+  CHECK(train::history_lines(j, h) ==
+        std::vector<std::string>{"No best version is kept: accuracy was never a number"});
+}
+
 }  // namespace metric_history_test

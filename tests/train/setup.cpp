@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/train/setup.hpp"
 
+#include <cmath>
+
 #include "app/job.hpp"
 #include "edl/app/arguments.hpp"
 #include "train/files.hpp"
@@ -53,6 +55,23 @@ TEST_CASE("a precision of GPUs that a processor does not have is told once") {
     CHECK(exact.wait() == 0);
     CHECK_FALSE(job::has(exact.log(), "tf32"));
   }
+}
+
+TEST_CASE("metrics that are no numbers are told, and what they do not decide") {
+  edl::train::program p;
+  p.metrics = [](edl::view<double> totals) {
+    return std::vector<std::pair<std::string, double>>{{"loss", totals[0]}, {"auc", totals[1]}};
+  };
+  edl::job j;
+  double const nan = std::nan("");
+  CHECK(edl::train::odd_metrics(j, p, {.of = {7}, .totals = {1, 2}, .records = 40}).empty());
+  CHECK(edl::train::odd_metrics(j, p, {.of = {7}, .totals = {1, nan}, .records = 40}) ==
+        "version 7, evaluated on 40 records: auc is nan");
+  j.save_best = edl::monitor{"auc", true};
+  CHECK(edl::train::odd_metrics(j, p, {.of = {7}, .totals = {nan, nan}, .records = 1}) ==
+        "version 7, evaluated on 1 record: loss is nan, auc is nan; --save_best and --early_stopping take it "
+        "for no "
+        "progress");
 }
 
 }  // namespace setup_test

@@ -140,7 +140,7 @@ struct scripted_parameters : edl::worker::parameter_link {
 
 struct bench {
   edl::worker::session_options options{.minibatch_size = 4, .shuffle = false};
-  numbers_source from{100};
+  numbers_source from{100}, evaluated{100};
   counting_trainer model;
   edl::rule<edl::sgd> rule{edl::sgd{.learning_rate = 0.5f}};
   scripted_master master;
@@ -157,7 +157,7 @@ struct bench {
     return a;
   }
   bool run(std::function<bool()> stop = {}) {
-    edl::worker::session s(options, model, rule, {&from, &from, &from}, master, parameters,
+    edl::worker::session s(options, model, rule, {&from, &evaluated, &from}, master, parameters,
                            edl::logger(edl::severity::critical),
                            [this](assignment const&, edl::view<float> y) {
                              predicted.insert(predicted.end(), y.begin(), y.end());

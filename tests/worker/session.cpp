@@ -71,7 +71,7 @@ TEST_CASE("a model that keeps its samples has no record read twice") {
   }
   CHECK(s.run());
   CHECK(model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
-  CHECK(model.fed == 14);
+  CHECK(model.fed == 14 + 8);  // and what is to be evaluated was tried before
   CHECK(b.parameters.pushes.size() == 6);
 }
 
@@ -94,6 +94,30 @@ TEST_CASE("a task that was begun goes on where every server has it, and tells wh
   CHECK(b.run());
   CHECK(b.model.seen.size() == 3);
   CHECK(b.master.outcomes[1].skipped == 2);
+}
+
+TEST_CASE("what is to be evaluated is tried before anything is trained, at both of its ends") {
+  for (std::uint64_t const bad : {2, 50, 99}) {
+    bench b;
+    b.evaluated = numbers_source(100, {bad});
+    b.master.work = {b.task(0, 4), b.task(4, 8)};
+    CHECK(b.run());
+    if (bad == 50) {
+      CHECK(b.model.seen.size() == 8);
+      continue;
+    }
+    CHECK(b.model.seen.empty());
+    REQUIRE(b.master.outcomes.size() == 2);
+    for (outcome const& o : b.master.outcomes)
+      CHECK(o.error == "what is to be evaluated cannot be used: record " + std::to_string(bad) +
+                           " is torn; mend the record, or leave it out with --skip_damaged");
+  }
+  bench b;
+  b.evaluated = numbers_source(100, {2});
+  b.options.skip_damaged = true;
+  b.master.work = {b.task(0, 4)};
+  CHECK(b.run());
+  CHECK(b.model.seen.size() == 4);
 }
 
 TEST_CASE("a gradient that came too late is computed again on newer parameters") {

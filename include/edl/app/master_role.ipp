@@ -222,6 +222,8 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               [this](master::evaluation_result const& result) {
                 view_.evaluated(program_.metrics(result.totals), result.of.version, result.records);
                 log_.info(train::evaluation_line(program_, result));
+                if (std::string const odd = train::odd_metrics(job_, program_, result); !odd.empty())
+                  log_.warning(odd);
                 return history_ && history_->is_best(result.of.version, program_.metrics(result.totals));
               },
           .ended =

@@ -9,6 +9,8 @@
 #include <span>
 #include <type_traits>
 
+#include "edl/author/fed.hpp"
+
 namespace edl {
 
 /// The class labels of one sample, one for each place, in the row that they are written to. A place that is
@@ -27,7 +29,9 @@ class class_list {
       of_.set(number_, std::int64_t(label));
     }
     void operator=(place const& other) const { *this = std::int64_t(other); }
-    operator std::int64_t() const { return of_.labels_[number_]; }
+    operator std::int64_t() const {
+      return of_.labels_[number_] == author::unfed_class ? none : of_.labels_[number_];
+    }
 
    private:
     class_list const& of_;
@@ -35,7 +39,9 @@ class class_list {
   };
 
   /// Forgets what stood there.
-  explicit class_list(std::span<std::int32_t> labels) : labels_(labels) { std::ranges::fill(labels_, none); }
+  explicit class_list(std::span<std::int32_t> labels) : labels_(labels) {
+    std::ranges::fill(labels_, author::unfed_class);
+  }
 
   std::size_t size() const { return labels_.size(); }
 

@@ -39,6 +39,30 @@ template <class T>
 concept hyperparameter_struct = std::is_aggregate_v<T> && std::default_initializable<T> && std::copyable<T> &&
                                 (member_count<T> <= most_members) && detail::all_settable<T>();
 
+namespace detail {
+
+/// Whether these values are within their own bounds.
+template <class T>
+constexpr bool within_bounds(T const& values) {
+  bool all = true;
+  [[maybe_unused]] auto const one = [&]<class M>(M const& m) {
+    if constexpr (!settable<M>) all = all && m.value >= m.least && m.value <= m.most;
+  };
+  std::apply([&](auto*... m) { (one(*m), ...); }, members(values));
+  return all;
+}
+
+/// Whether defaults are, where the compiler knows them.
+template <hyperparameter_struct T>
+constexpr bool defaults_fit() {
+  if constexpr (requires { typename std::bool_constant<within_bounds(T{})>; })
+    return within_bounds(T{});
+  else
+    return true;
+}
+
+}  // namespace detail
+
 /// A model's own, or none.
 template <class Model>
 struct hyperparameters_of_model {

@@ -4,11 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
-#include <utility>
-#include <xtensor/xadapt.hpp>
 #include <xtensor/xexpression.hpp>
 #include <xtensor/xfixed.hpp>
+
+#include "edl/author/checked_view.hpp"
 
 namespace edl::detail {
 
@@ -27,9 +28,11 @@ class class_label {
     return *this;
   }
   constexpr operator std::int64_t() const { return number_; }
+  constexpr bool set() const { return number_ != none; }
 
  private:
-  std::int64_t number_ = 0;
+  static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+  std::int64_t number_ = none;
 };
 
 /// How many labels a value is, where the compiler knows it; 0 where it does not.
@@ -40,16 +43,12 @@ inline constexpr std::size_t known_size<std::array<T, N>> = N;
 template <class T, std::size_t N>
 inline constexpr std::size_t known_size<xt::xtensor_fixed<T, xt::xshape<N>>> = N;
 
-using label_view =
-    decltype(xt::adapt(std::declval<float*&>(), 1, xt::no_ownership(), std::array<std::size_t, 1>()));
-
 /// The labels of a sample that are several numbers: an xtensor view of one dimension. What is assigned to it
 /// has as many, which the compiler checks where it can. Throws data_error otherwise.
 template <std::size_t N>
-class label_row : public label_view {
+class label_row : public checked_view<1> {
  public:
-  explicit label_row(float* at)
-      : label_view(xt::adapt(at, N, xt::no_ownership(), std::array<std::size_t, 1>{N})) {}
+  explicit label_row(float* at) : checked_view<1>(at, {N}, "label") {}
 
   template <class Labels>
   label_row& operator=(Labels const& labels) {
@@ -60,7 +59,7 @@ class label_row : public label_view {
     if constexpr (as_many && several) {
       if (labels.size() != N) refuse_labels(labels.size(), N);
       if constexpr (xt::is_xexpression<Labels>::value)
-        label_view::operator=(labels);
+        checked_view<1>::operator=(labels);
       else
         for (std::size_t i = 0; i < N; ++i) (*this)(i) = float(labels[i]);
     }

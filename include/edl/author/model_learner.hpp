@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
 #include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,14 +36,13 @@ namespace edl::author {
 
 namespace detail {
 
-/// Throws data_error: a label is not one of the network's outputs, or none of the loss's; the feed made
-/// another number of features. Likewise where a weight is below 0, or no number.
+/// Throws data_error: a label is not one of the network's outputs, or none of the loss's. Likewise where a
+/// weight is below 0, or no number.
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place);
 [[noreturn]] void refuse_label(float label);
 [[noreturn]] void refuse_padding_label(std::int64_t label, std::size_t place);
 [[noreturn]] void refuse_weight(float weight);
-[[noreturn]] void refuse_features(std::size_t got, std::size_t wanted);
 
 /// Throws usage_error: what a user has set makes an option of this member of the model be out of range.
 [[noreturn]] void refuse_options(char const* member);
@@ -49,6 +52,40 @@ namespace detail {
 
 /// Throws data_error unless all ids of the range are whole numbers below the vocabulary, or, with `none`, -1.
 void check_ids(view<float> features, nn::id_range ids, int vocabulary, bool none);
+
+/// Throws error where `feed` names an input nowhere that a record may leave empty, or that begins as padding.
+template <class Model>
+void check_names() {
+  constexpr auto& net = Model::network;
+  auto const inputs = nn::input_places(net.start);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bool empty = inputs[i].list;
+    nn::for_each_padding(net.body, net.input, nn::id_range{}, [&](nn::id_range of, int) {
+      empty = empty || (of.count > 0 && std::size_t(of.first) == inputs[i].first);
+    });
+    if (empty && !inputs[i].name.empty() && !edl::detail::names_input<Model>[i])
+      refuse_unused_input(inputs[i].name);
+  }
+}
+
+/// The name of a label, of those of a sample.
+template <class Loss>
+std::string label_name([[maybe_unused]] std::size_t place, [[maybe_unused]] std::size_t labels) {
+  if constexpr (requires(Loss const& l) { std::tuple_size<decltype(l.all)>::value; }) {
+    std::string name;
+    std::size_t first = 0;
+    [&]<class... Heads>(std::type_identity<std::tuple<Heads...>>) {
+      (..., [&] {
+        if (place >= first && place < first + Heads::labels)
+          name = "`into.head<\"" + std::string(Heads::name) + "\">()`";
+        first += Heads::labels;
+      }());
+    }(std::type_identity<std::remove_cvref_t<decltype(std::declval<Loss const&>().all)>>{});
+    return name;
+  } else {
+    return labels == 1 ? "`into.label`" : "`into.label(" + std::to_string(place) + ")`";
+  }
+}
 
 /// Throws usage_error where an option of a member of the model is out of range with these values. The
 /// compiler has looked at members that are constants.
@@ -114,12 +151,14 @@ class model_learner final : public train::learner {
               .keep = o.keep,
               .set = hyperparameter_view(set_)}) {
     detail::check_options<Model>(set_);
+    detail::check_names<Model>();
   }
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
     sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row), b.class_row(row));
     Model::feed(record, s, m);
-    if (s.features.size() != input.size()) detail::refuse_features(s.features.size(), input.size());
+    static constexpr auto inputs = nn::input_places(Model::network.start);
+    check_inputs(record, inputs, b.feature_row(row), b.id_row(row));
     nn::for_each_ids(Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
                      [&](nn::id_range of, int vocabulary, bool none) {
                        detail::check_ids(b.feature_row(row), of, vocabulary, none);
@@ -127,7 +166,10 @@ class model_learner final : public train::learner {
     if (m == mode::prediction) return;
     if constexpr (classes && labels > 1) {
       std::size_t place = 0;
-      for (std::int32_t const label : b.class_row(row)) {
+      auto const all = b.class_row(row);
+      if (std::ranges::count(all, unfed_class) == std::ptrdiff_t(labels)) refuse_unfed_label("`into.label`");
+      std::ranges::replace(all, unfed_class, std::int32_t(-1));
+      for (std::int32_t const label : all) {
         if (!traits::loss_type::valid(label, output))
           detail::refuse_label(label, output.size() / labels, place);
         ++place;
@@ -137,13 +179,19 @@ class model_learner final : public train::learner {
           if (std::int32_t const label = b.class_row(row)[i]; label != traits::loss_type::ignored)
             detail::refuse_padding_label(label, i);
     } else if constexpr (classes) {
+      if (!s.label.set()) refuse_unfed_label("`into.label`");
       auto const label = std::int64_t(s.label);
       if (label < 0 || label > std::numeric_limits<std::int32_t>::max() ||
           !traits::loss_type::valid(std::int32_t(label), output))
         detail::refuse_label(label, output.size());
       b.class_row(row)[0] = std::int32_t(label);
     } else {
+      if constexpr (std::same_as<typename sample_type::label_type, edl::detail::class_label>)
+        if (!s.label.set()) refuse_unfed_label("`into.label`");
       if constexpr (sample_type::labels == 1) b.target_row(row)[0] = as_target(s.label);
+      for (std::size_t i = 0; i < sample_type::labels; ++i)
+        if (is_unfed(b.target_row(row)[i]))
+          refuse_unfed_label(detail::label_name<typename traits::loss_type>(i, sample_type::labels));
       if constexpr (weighted) {
         if (!traits::loss_type::valid_weight(s.weight)) detail::refuse_weight(s.weight);
         b.target_row(row)[labels - 1] = s.weight;

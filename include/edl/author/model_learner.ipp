@@ -12,8 +12,10 @@
 namespace edl::author::detail {
 
 EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs) {
-  throw data_error(
-      fmt::format("label {} is out of range: the network has outputs 0 to {}", label, outputs - 1));
+  throw misfit_error(fmt::format(
+      "label {0} is out of range: the network has outputs 0 to {1}; give it an output for each class, "
+      "{2} or more, or mend the record",
+      label, outputs - 1, label >= 0 ? std::uint64_t(label) + 1 : outputs));
 }
 
 EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place) {
@@ -35,11 +37,6 @@ EDL_INLINE void refuse_padding_label(std::int64_t label, std::size_t place) {
 
 EDL_INLINE void refuse_weight(float weight) {
   throw data_error(fmt::format("weight {} of a sample is no number from 0 on", weight));
-}
-
-EDL_INLINE void refuse_features(std::size_t got, std::size_t wanted) {
-  throw data_error(fmt::format("the model's feed made {} of a record, the network takes {}",
-                               counted(got, "feature"), wanted));
 }
 
 EDL_INLINE void refuse_options(char const* member) {

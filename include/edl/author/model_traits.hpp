@@ -12,6 +12,7 @@
 #include "edl/data/augment.hpp"
 #include "edl/data/reader.hpp"
 #include "edl/data/test_time_augmentation.hpp"
+#include "edl/nn/input_place.hpp"
 #include "edl/nn/loss/loss.hpp"
 #include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/metric/accuracy.hpp"
@@ -185,6 +186,15 @@ constexpr void check_model() {
   static_assert(feeds || !has_feed || member || copy,
                 "edl: the model's `feed` should be `static void feed(edl::example const& record, "
                 "edl::sample<Model>& into, edl::mode)`, where `Model` is the model's own name");
+  if constexpr (model_traits<Model>::whole) {
+    constexpr bool all_read = nn::reads_all_inputs(Model::network);
+    static_assert(all_read,
+                  "edl: no layer of the model's `network` reads one of its inputs: `in.from<\"name\">(...)` "
+                  "begins a branch with it");
+    constexpr bool defaults_fit = author::detail::defaults_fit<author::hyperparameters_of<Model>>();
+    static_assert(defaults_fit,
+                  "edl: the default of a hyperparameter of the model is not within its own bounds");
+  }
   static_assert(
       detail::good_on_predictions<Model> || !detail::has_on_predictions<Model>,
       "edl: the model's `on_predictions` should be `static void on_predictions(edl::shape output, int batch, "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -13,7 +14,8 @@
 namespace edl::author {
 
 /// Calls feed(record, i) for the first `most` records, or as many as there are, and returns how many it were.
-/// With `skip_damaged` those that are damaged are left out. Throws data_error.
+/// With `skip_damaged` those that are damaged are left out. Throws data_error, and what `feed` throws, with
+/// the record's place.
 std::size_t feed_first(data::source const& from, std::size_t most, bool skip_damaged,
                        std::function<void(example const& record, std::size_t i)> const& feed);
 
@@ -28,12 +30,17 @@ template <class Model>
 void prepare(data::source const& training, bool skip_damaged, initial_variables& into) {
   using sample_type = sample<Model>;
   constexpr std::size_t size = sample_type::input_shape.size();
-  std::vector<float> features(prepared_records(size) * size), labels(sample_type::labels);
+  static constexpr auto inputs = nn::input_places(Model::network.start);
+  std::vector<float> features(prepared_records(size) * size), labels(sample_type::labels),
+      weights(sample_type::table_ids);
+  std::vector<std::uint64_t> ids(sample_type::table_ids);
+  std::vector<std::int32_t> classes(sample_type::labels);
   std::size_t const n =
       feed_first(training, prepared_records(size), skip_damaged, [&](example const& record, std::size_t i) {
-        sample_type s(std::span<float>(features).subspan(i * size, size), labels);
+        auto const row = std::span<float>(features).subspan(i * size, size);
+        sample_type s(row, labels, ids, weights, classes);
         Model::feed(record, s, mode::evaluation);
-        if (s.features.size() != size) detail::refuse_features(s.features.size(), size);
+        check_inputs(record, inputs, row, ids);
       });
   Model::prepare(first_samples{sample_type::input_shape, n, view<float>(features).first(n * size)}, into);
 }

@@ -9,15 +9,17 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
-#include <xtensor/xadapt.hpp>
 
+#include "edl/author/checked_view.hpp"
 #include "edl/author/class_list.hpp"
+#include "edl/author/fed.hpp"
 #include "edl/author/id_list.hpp"
 #include "edl/author/label.hpp"
 #include "edl/author/model_traits.hpp"
 #include "edl/author/served_id_list.hpp"
 #include "edl/author/served_ids.hpp"
 #include "edl/core/shape.hpp"
+#include "edl/nn/input_place.hpp"
 #include "edl/nn/inputs.hpp"
 #include "edl/nn/loss/sample_weighted.hpp"
 #include "edl/nn/takes_ids.hpp"
@@ -25,20 +27,20 @@
 namespace edl {
 namespace detail {
 
-template <std::size_t Rank>
-auto writable_view(float* at, std::array<std::size_t, Rank> const& extents) {
-  std::size_t n = 1;
-  for (std::size_t e : extents) n *= e;
-  return xt::adapt(at, n, xt::no_ownership(), extents);
+template <shape S>
+auto features_view(float* at, std::string_view name = {}) {
+  if constexpr (S.flat())
+    return checked_view<1>(at, {S.size()}, name);
+  else
+    return checked_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)}, name);
 }
 
-template <shape S>
-auto features_view(float* at) {
-  if constexpr (S.flat())
-    return writable_view<1>(at, {S.size()});
-  else
-    return writable_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)});
-}
+/// Which inputs the text of a model's `feed` names, known before `main`.
+template <class Model>
+inline bool names_input[nn::input_places(Model::network.start).size()]{};
+template <class Model, nn::literal Name>
+inline bool const names_this_input =
+    (names_input<Model>[std::remove_cvref_t<decltype(Model::network.start)>::template index_of<Name>] = true);
 
 /// Stands where `feed` writes, if the model is wrong.
 struct takes_anything {
@@ -84,7 +86,8 @@ using label_of =
 /// `nn::sequence_cross_entropy` it is an `edl::class_list`. Where the loss has `nn::heads`, `head<"name">()`
 /// is the label of one of them. Ids that `nn::masked` looks at begin as padding. Where the loss is
 /// `nn::sample_weighted`, `weight` says how much the sample counts, from 0 on: 1 unless it is set. In
-/// prediction labels and weight may be left alone.
+/// prediction labels and weight may be left alone. All else is to be written: what is not is an error of the
+/// job, before it is used. Views are checked: nothing is written past their end.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
@@ -104,10 +107,15 @@ struct sample {
         targets_(targets),
         ids_(ids),
         weights_(weights) {
+    std::ranges::fill(ids_, 0);
+    for (nn::input_place const& in : nn::input_places(Model::network.start)) {
+      std::ranges::fill(row_.subspan(in.first, in.count), author::unfed);
+      std::ranges::fill(ids_.subspan(in.first_id, in.ids), author::unfed_id);
+    }
+    std::ranges::fill(targets_, author::unfed);
+    std::ranges::fill(weights_, 0.0f);
     clear_lists(Model::network.start);
     clear_padding();
-    std::ranges::fill(ids_, 0);
-    std::ranges::fill(weights_, 0.0f);
   }
 
   sample(sample const&) = delete;
@@ -116,6 +124,7 @@ struct sample {
   /// The network's input of that name.
   template <nn::literal Name>
   auto input() {
+    static_cast<void>(&detail::names_this_input<Model, Name>);
     constexpr auto all = Model::network.start;
     constexpr auto kind = all.template kind_of<Name>();
     constexpr auto first = std::size_t(all.template first_of<Name>());
@@ -130,7 +139,7 @@ struct sample {
           weights_.subspan(std::size_t(all.template first_id_of<Name>()), std::size_t(kind.most)),
           Name.view());
     else
-      return detail::features_view<kind.input()>(row_.data() + first);
+      return detail::features_view<kind.input()>(row_.data() + first, Name.view());
   }
 
   /// The label of the head of that name (`nn::heads`), or a view of them where its loss takes several.
@@ -190,6 +199,8 @@ struct sample {
       return class_list(classes);
     else if constexpr (std::is_constructible_v<label_type, float*>)
       return label_type(targets.data());
+    else if constexpr (std::same_as<label_type, float>)
+      return author::unfed;
     else
       return {};
   }

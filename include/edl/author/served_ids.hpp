@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
+
+#include "edl/author/checked_view.hpp"
 
 namespace edl {
 
@@ -26,11 +31,24 @@ class served_ids {
   }
   std::uint64_t& operator()(std::size_t number) const { return (*this)[number]; }
 
-  auto begin() const { return ids_.begin(); }
-  auto end() const { return ids_.end(); }
+  /// Sets all of them. Throws data_error where there are more or fewer.
+  template <class Ids>
+    requires requires(Ids const& of) {
+      requires std::integral<std::remove_cvref_t<decltype(*of.begin())>>;
+      of.size();
+    }
+  served_ids const& operator=(Ids const& ids) const {
+    if (ids.size() != size()) refuse_count(ids.size());
+    std::ranges::transform(ids, ids_.begin(), [](auto id) { return std::uint64_t(id); });
+    return *this;
+  }
+
+  auto begin() const { return detail::checked_iterator<std::uint64_t>(ids_, 0, name_); }
+  auto end() const { return begin() + std::ptrdiff_t(size()); }
 
  private:
   [[noreturn]] void refuse(std::size_t number) const;
+  [[noreturn]] void refuse_count(std::size_t got) const;
 
   std::span<std::uint64_t> ids_;
   std::string_view name_;

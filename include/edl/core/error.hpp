@@ -17,6 +17,17 @@ struct data_error : error {
   using error::error;
 };
 
+/// A file that was changed while it was being read. Nothing of it can be believed, and so no record of it is
+/// left out as damaged.
+struct changed_error : data_error {
+  using data_error::data_error;
+};
+
+/// A record that is whole, and that the model does not take: nobody is advised to leave it out.
+struct misfit_error : data_error {
+  using data_error::data_error;
+};
+
 /// The user's command line asks for what cannot be done.
 struct usage_error : error {
   using error::error;

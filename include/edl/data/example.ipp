@@ -8,6 +8,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/example.hpp"
@@ -27,6 +28,19 @@ inline constexpr std::string_view kind_names[]{"empty", "byte strings", "floats"
 
 }  // namespace data::detail
 
+EDL_INLINE void detail::refuse_extents(std::string_view name, std::size_t values, view<std::size_t> extents) {
+  std::size_t wanted = 1;
+  for (std::size_t const e : extents) wanted *= e;
+  throw data_error(fmt::format("'{}' has {}, the network takes {}{}", data::detail::printable(name),
+                               counted(values, "value"), wanted,
+                               extents.size() > 1 ? fmt::format(" ({})", fmt::join(extents, " × ")) : ""));
+}
+
+EDL_INLINE void detail::refuse_value(std::string_view name, std::int64_t at, std::size_t size) {
+  throw data_error(fmt::format("'{}' has no value {}, which `feed` reads: this record has {}, from 0 on",
+                               data::detail::printable(name), at, size));
+}
+
 EDL_INLINE void example::clear() {
   features_.clear();
   floats_.clear();
@@ -35,13 +49,11 @@ EDL_INLINE void example::clear() {
   text_.clear();
 }
 
-EDL_INLINE std::string_view example::name(std::size_t feature) const {
-  return std::string_view(text_).substr(features_[feature].name, features_[feature].name_size);
-}
+EDL_INLINE std::string_view example::name(std::size_t feature) const { return text_of(features_[feature]); }
 
 EDL_INLINE example::entry const* example::find(std::string_view name) const {
   for (auto const& f : features_)
-    if (std::string_view(text_).substr(f.name, f.name_size) == name) return &f;
+    if (text_of(f) == name) return &f;
   return nullptr;
 }
 
@@ -62,14 +74,14 @@ EDL_INLINE example::entry const& example::need(std::string_view name, kind what)
   return *f;
 }
 
-EDL_INLINE view<float> example::float_values(std::string_view name) const {
+EDL_INLINE value_list<float> example::float_values(std::string_view name) const {
   auto const& f = need(name, kind::floats);
-  return {floats_.data() + f.first, f.count};
+  return {{floats_.data() + f.first, f.count}, text_of(f)};
 }
 
-EDL_INLINE view<std::int64_t> example::integer_values(std::string_view name) const {
+EDL_INLINE value_list<std::int64_t> example::integer_values(std::string_view name) const {
   auto const& f = need(name, kind::integers);
-  return {integers_.data() + f.first, f.count};
+  return {{integers_.data() + f.first, f.count}, text_of(f)};
 }
 
 EDL_INLINE std::int64_t example::integer(std::string_view name) const {

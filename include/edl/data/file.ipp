@@ -64,7 +64,7 @@ EDL_INLINE void input_file::read(std::uint64_t offset, void* into, std::size_t c
     if (n < 0)
       throw data_error(fmt::format("{}: cannot be read at byte {}: {}", path_, offset, reason(errno)));
     if (n == 0)
-      throw data_error(
+      throw changed_error(
           fmt::format("{}: ends at byte {} though it had {} bytes when it was opened; it was changed", path_,
                       offset, size_));
     at += n, offset += std::uint64_t(n), count -= std::size_t(n);
@@ -76,11 +76,11 @@ EDL_INLINE void input_file::check_unchanged() const {
   if (::fstat(descriptor_, &of) != 0)
     throw data_error(fmt::format("{}: cannot be read any more: {}", path_, reason(errno)));
   if (std::uint64_t(of.st_size) != size_)
-    throw data_error(
+    throw changed_error(
         fmt::format("{}: has {} bytes but had {} when it was opened; start again on the new file", path_,
                     of.st_size, size_));
   if (change_time(of) != changed_)
-    throw data_error(
+    throw changed_error(
         fmt::format("{}: was changed while it was being read; start again on the new file", path_));
 }
 

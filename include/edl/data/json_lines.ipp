@@ -44,6 +44,8 @@ class json_row {
     scopes_.clear();
     refused.clear();
     place = 0;
+    text_ = text;
+    within_ = false;
     return nlohmann::json::sax_parse(text.begin(), text.end(), this) && refused.empty();
   }
 
@@ -79,6 +81,7 @@ class json_row {
     path_.resize(scopes_.back().path);
     if (!path_.empty()) path_ += '.';
     path_ += name;
+    within_ = true;
     return true;
   }
   bool end_object() {
@@ -94,11 +97,11 @@ class json_row {
     scopes_.pop_back();
     return finish();
   }
-  bool parse_error(std::size_t position, std::string const&, nlohmann::json::exception const&) {
-    if (refused.empty()) {
-      place = position;
-      refused = "expected JSON, found something else";
-    }
+  bool parse_error(std::size_t position, std::string const& token, nlohmann::json::exception const& e) {
+    if (!refused.empty()) return false;
+    place = std::clamp<std::size_t>(position, 1, text_.size() + 1);
+    refused = described(token, e);
+    if (within_) refused = fmt::format("feature '{}': {}", shown(), refused);
     return false;
   }
 
@@ -107,6 +110,30 @@ class json_row {
     bool list = false;
     std::size_t path = 0;  // how much of the path leads here
   };
+
+  /// What is there that is no JSON; `place` becomes where it begins.
+  std::string described(std::string const& token, nlohmann::json::exception const& e) {
+    constexpr int out_of_range = 406;
+    constexpr std::string_view around = " \t\r,:[]{}\"";
+    if (place > text_.size()) return "expected JSON, found the end of the line";
+    if (std::string_view(e.what()).find("UTF-8") != std::string_view::npos)
+      return "expected UTF-8, found other bytes in a text";
+    if (around.find(text_[place - 1]) == around.npos || e.id == out_of_range)
+      while (place > 1 && around.find(text_[place - 2]) == around.npos) --place;
+    if (e.id == out_of_range)
+      return fmt::format("{} is more than a number can be", edl::printable(token, 64));
+    std::string_view const rest = text_.substr(place - 1);
+    for (std::string_view const word :
+         {"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf", "None", "True", "False"})
+      if (rest.starts_with(word))
+        return fmt::format("{} is no JSON: write null, true, false or a number, or leave the feature out",
+                           word);
+    if (rest[0] == '\'') return "a text is in double quotes in JSON, and this is in single ones";
+    auto const before = text_.substr(0, place - 1).find_last_not_of(" \t\r");
+    if ((rest[0] == '}' || rest[0] == ']') && before != text_.npos && text_[before] == ',')
+      return fmt::format("expected a value behind the comma, found {}", rest[0]);
+    return fmt::format("expected JSON, found {}", edl::printable(rest, 20));
+  }
 
   bool refuse(std::string why) {
     if (refused.empty()) refused = std::move(why);
@@ -159,6 +186,7 @@ class json_row {
   }
   bool finish() {
     if (scopes_.empty()) return refuse("expected an object");
+    within_ = in_list();
     return true;
   }
 
@@ -166,6 +194,8 @@ class json_row {
   std::size_t used_ = 0;
   std::vector<scope> scopes_;
   std::string path_;
+  std::string_view text_;
+  bool within_ = false;  // the value of a feature
 };
 
 class json_reader final : public reader {

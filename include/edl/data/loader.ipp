@@ -133,6 +133,8 @@ struct loader::state {
       auto const number = b.records[std::size_t(b.rows)];
       try {
         in.read(b.shard_number, number, record);
+      } catch (changed_error const& e) {
+        b.error = e.what();
       } catch (data_error const& e) {
         if (options.skip_damaged) {
           leave_out(e.what());
@@ -146,20 +148,19 @@ struct loader::state {
       }
       if (!b.error.empty()) break;
       try {
-        decode(record, b, b.rows, b.identity.m);
+        at_record(b.shard, number, [&] { decode(record, b, b.rows, b.identity.m); });
         sound.store(true, std::memory_order_relaxed);
       } catch (data_error const& e) {
-        b.error = fmt::format("{}: record {}: {}", b.shard, number, e.what());
+        b.error = e.what();
         if (options.skip_damaged) {
           refused = b.error;
           leave_out(std::exchange(b.error, {}));
           continue;
         }
-        if (sound.load(std::memory_order_relaxed)) b.error += detail::way_out_of_damage;
-      } catch (std::exception const& e) {
-        b.error = fmt::format("{}: record {}: {}", b.shard, number, e.what());
-      } catch (...) {
-        b.error = fmt::format("{}: record {}: the feed failed", b.shard, number);
+        bool const fits = !dynamic_cast<misfit_error const*>(&e);
+        if (fits && sound.load(std::memory_order_relaxed)) b.error += detail::way_out_of_damage;
+      } catch (error const& e) {
+        b.error = e.what();
       }
       ++b.rows;
     }
@@ -315,6 +316,8 @@ EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
   for (std::uint64_t i = 0; i < n; ++i) try {
       in->read(task.shard, order.empty() ? task.begin + i : order[std::size_t(i)], record);
       s.decode(record, tried, 0, task.m);
+    } catch (changed_error const&) {
+      throw;
     } catch (data_error const&) {
       ++damaged;
     }

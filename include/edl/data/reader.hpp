@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -11,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "edl/core/error.hpp"
 
 namespace edl {
 class example;
@@ -109,6 +112,25 @@ std::unique_ptr<source> make_source(Of&&... of) {
     return std::make_unique<S>(std::forward<Of>(of)...);
   else
     return nullptr;
+}
+
+/// Does something with a record; an error of it says which record that is.
+template <class Act>
+void at_record(std::string const& shard, std::uint64_t number, Act&& act) {
+  auto const placed = [&](char const* what) {
+    return "record " + std::to_string(number) + " of " + shard + ": " + what;
+  };
+  try {
+    act();
+  } catch (misfit_error const& e) {
+    throw misfit_error(placed(e.what()));
+  } catch (data_error const& e) {
+    throw data_error(placed(e.what()));
+  } catch (std::exception const& e) {
+    throw error(placed(e.what()));
+  } catch (...) {
+    throw error(placed("the feed failed"));
+  }
 }
 
 /// Records of all shards together.

@@ -126,16 +126,19 @@ EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
   into.of = nullptr;
   into.packed = false;
   into.failure.clear();
+  auto const placed = [&](char const* what) {
+    return fmt::format("{}: chunk {} at byte {}: {}", index_->path, number, chunk.offset, what);
+  };
   try {
     detail::recordio_header header;
     if (chunk.offset + detail::recordio_header_bytes + chunk.size > file_.size())
-      throw data_error("lies beyond the end of the file, which has shrunk since it was indexed");
+      throw changed_error("lies beyond the end of the file, which has shrunk since it was indexed");
     file_.read(chunk.offset, header.data(), detail::recordio_header_bytes);
     auto const claim = detail::interpret(header, index_->layout);
     if (header[0] != detail::recordio_magic || claim.checksum != chunk.checksum || claim.size != chunk.size ||
         claim.records != chunk.records ||
         claim.compressor != std::uint32_t(chunk.with) + claim.first_compressor)
-      throw data_error("its header was changed since the file was indexed; start again on the new file");
+      throw changed_error("its header was changed since the file was indexed; start again on the new file");
     stored_.resize(chunk.size);
     file_.read(chunk.offset + detail::recordio_header_bytes, stored_.data(), stored_.size());
     if (auto const found = detail::payload_checksum(stored_, index_->layout); found != chunk.checksum)
@@ -157,8 +160,10 @@ EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
       }
     }
     if (!into.packed) split(number, into);
+  } catch (changed_error const& e) {
+    throw changed_error(placed(e.what()));
   } catch (data_error const& e) {
-    into.failure = fmt::format("{}: chunk {} at byte {}: {}", index_->path, number, chunk.offset, e.what());
+    into.failure = placed(e.what());
   }
   into.of = index_;
   into.chunk = number;

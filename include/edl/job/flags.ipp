@@ -205,6 +205,10 @@ inline void data(table& t) {
       .elasticdl();
   t.flag("skip_damaged", &job::skip_damaged, "master, workers",
          "leave damaged records and files out, and count them, instead of stopping");
+  t.flag(
+      "max_damaged", &job::max_damaged, "master",
+      "with --skip_damaged: the share of the records that may be left out, and always one; more of them end "
+      "the job with an error");
   t.flag("loader_threads", &job::loader_threads, "workers",
          "threads that read and decode ahead, for each data set; 0: the computing ones do, between steps "
          "(beside a GPU: as many as cores)")

@@ -55,6 +55,7 @@ struct job {
   std::string training_data, validation_data, prediction_data;
   double validation_split = 0;  ///< share of the training data that is evaluated on and not trained
   bool skip_damaged = false;
+  float max_damaged = 0.01f;  ///< share of records that may be skipped so
   std::uint64_t seed = 1;
   std::string set;              ///< hyperparameters as they are given, `name=value;…`
   std::string hyperparameters;  ///< all of the model's, with the values that hold, in the same form

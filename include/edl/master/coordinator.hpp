@@ -172,6 +172,8 @@ class coordinator {
   bool suspended() const { return phase_ == phase::suspended; }
   bool over() const { return finished() || failed() || suspended(); }
   std::string const& reason() const { return reason_; }  ///< of a job that failed
+  /// Why the last version could not be evaluated, of a job that is finished but for that; empty: it was.
+  std::string const& unevaluated() const { return unevaluated_; }
   membership const& workers() const { return workers_; }
   membership const& servers() const { return servers_; }
   bool all_workers_gone() const { return workers_.all_gone(); }
@@ -247,6 +249,8 @@ class coordinator {
   void enqueue_when_judged(std::uint64_t version);
   void recover_slow(time_point now);
   void settle(task_fate fate, std::string const& reason);
+  void check_damage(task_queue const& of);
+  void release(evaluated_version of);
   bool report_evaluation(task_report const& r, time_point now);
   bool report_work(task_report const& r, time_point now);
   std::optional<task_reply> lease_work(std::uint32_t worker, std::uint64_t incarnation, time_point now,
@@ -280,7 +284,7 @@ class coordinator {
   speed_log speeds_;
   std::optional<time_point> stood_since_;
   duration standstill_{};
-  std::string reason_;
+  std::string reason_, unevaluated_;
   std::vector<command> commands_;
 };
 

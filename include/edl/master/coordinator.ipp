@@ -33,7 +33,6 @@ EDL_INLINE task_queue::options queue_options(job_options const& o) {
           .seed = o.seed,
           .shuffle = trains && o.shuffle,
           .max_retries = o.max_retries,
-          .skip_damaged = o.skip_damaged,
           .max_minibatches = trains ? o.max_step : 0,
           .min_timeout = o.task_timeout,
           .lanes = trains ? o.lanes : 0};
@@ -411,8 +410,7 @@ EDL_INLINE void coordinator::advance() {
     auto const of = result->of;
     commands_.emplace_back(evaluation_done{*std::move(result)});
     if (options_.judges) break;
-    worlds_.release(of.version);
-    if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
+    release(of);
   }
   if (phase_ == phase::running && (suspending_ || (tasks_ ? tasks_->finished() : evaluation_.idle())))
     close();
@@ -420,6 +418,11 @@ EDL_INLINE void coordinator::advance() {
     suspended_with({});
   else if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !checkpoints_.current())
     finish();
+}
+
+EDL_INLINE void coordinator::release(evaluated_version of) {
+  worlds_.release(of.version);
+  if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
 }
 
 EDL_INLINE void coordinator::close() {

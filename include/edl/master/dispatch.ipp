@@ -94,11 +94,20 @@ EDL_INLINE bool coordinator::report_evaluation(task_report const& r, time_point 
   }
   std::string why = r.error;
   if (why.empty()) try {
-      return evaluation_.complete(r.lease, r.metrics, now);
+      bool const accepted = evaluation_.complete(r.lease, r.metrics, now, r.skipped);
+      if (task_queue const* const of = evaluation_.active(); accepted && of) check_damage(*of);
+      return accepted;
     } catch (data_error const& e) {
       why = e.what();
     }
-  settle(evaluation_.fail(r.lease, why), evaluation_.reason());
+  task_fate const fate = evaluation_.fail(r.lease, why);
+  if (fate != task_fate::exhausted || !trains() || phase_ != phase::closing) {
+    settle(fate, evaluation_.reason());
+    return true;
+  }
+  // What is trained is kept.
+  unevaluated_ = evaluation_.reason();
+  release(evaluation_.give_up());
   return true;
 }
 
@@ -106,12 +115,12 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
   if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
   if (r.returned) return tasks_->give_back(r.lease, trains() ? r.applied : 0);
   if (!r.error.empty()) {
-    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error, trains() ? r.skipped : 0),
-           tasks_->reason());
+    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
     return true;
   }
   std::uint64_t const before = tasks_->done().records_done;
   tasks_->complete(r.lease, now, r.skipped);
+  check_damage(*tasks_);
   speeds_.completed(r.worker, tasks_->done().records_done - before, now);
   say(severity::debug, fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
   return true;
@@ -119,7 +128,17 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
 
 EDL_INLINE void coordinator::settle(task_fate fate, std::string const& reason) {
   if (fate == task_fate::exhausted) return fail(reason);
-  say(severity::warning, fate == task_fate::skipped ? reason + "; it is skipped" : reason);
+  say(severity::warning, reason);
+}
+
+EDL_INLINE void coordinator::check_damage(task_queue const& of) {
+  std::uint64_t const skipped = of.done().records_skipped;
+  if (skipped <= of.may_skip(double(options_.max_damaged))) return;
+  fail(fmt::format(
+      "{} of {} are skipped as damaged{}, and --max_damaged={} allows {}: mend the data, or allow more",
+      skipped, counted(of.plan().records(), "record"),
+      of.epochs_opened() > 1 ? fmt::format(" in {} epochs", of.epochs_opened()) : "", options_.max_damaged,
+      of.may_skip(double(options_.max_damaged))));
 }
 
 }  // namespace edl::master

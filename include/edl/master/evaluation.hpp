@@ -62,9 +62,10 @@ class evaluation {
   std::optional<evaluation_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now);
   bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
 
-  /// Counts a task's sums. False: no such lease. Throws data_error when there are more or fewer sums than in
-  /// the reports before; the task is then still leased.
-  bool complete(std::uint64_t lease, std::vector<double> const& sums, time_point now);
+  /// Counts a task's sums, and its `skipped` damaged records. False: no such lease. Throws data_error when
+  /// there are more or fewer sums than in the reports before; the task is then still leased.
+  bool complete(std::uint64_t lease, std::vector<double> const& sums, time_point now,
+                std::uint64_t skipped = 0);
   bool give_back(std::uint64_t lease);
   task_fate fail(std::uint64_t lease, std::string const& why);
   std::size_t recover(std::uint32_t worker);
@@ -72,6 +73,9 @@ class evaluation {
   std::size_t recover_all();
   std::vector<expired_lease> expired(time_point now) const;
   std::string const& reason() const { return reason_; }
+
+  /// Gives up the version that is being evaluated, and returns it; the next one begins.
+  evaluated_version give_up();
 
   /// The result of the version that has just been completed, once; the next one begins.
   std::optional<evaluation_result> take_result();

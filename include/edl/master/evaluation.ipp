@@ -68,7 +68,8 @@ EDL_INLINE bool evaluation::holds(std::uint64_t lease, std::uint32_t worker,
   return active_ && active_->queue.holds(lease, worker, incarnation);
 }
 
-EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> const& sums, time_point now) {
+EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> const& sums, time_point now,
+                                     std::uint64_t skipped) {
   if (!active_) return false;
   if (active_->reported && sums.size() != active_->totals.size())
     throw data_error(fmt::format(
@@ -76,7 +77,7 @@ EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> co
         "a lower --precision all compute on processors or all on GPUs (--device=cpu, cuda)",
         sums.size(), active_->totals.size()));
   auto const key = active_->queue.key_of(lease);
-  if (!key || !active_->queue.complete(lease, now)) return false;
+  if (!key || !active_->queue.complete(lease, now, skipped)) return false;
   active_->reported = true;
   active_->totals.resize(sums.size());
   active_->early.emplace(key->index, sums);
@@ -114,7 +115,6 @@ EDL_INLINE std::vector<expired_lease> evaluation::expired(time_point now) const 
 
 EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
   if (!active_ || !active_->queue.finished()) return std::nullopt;
-  for (auto const& [task, sums] : active_->early) detail::add(active_->totals, sums);  // behind one skipped
   evaluation_result result{active_->of, std::move(active_->totals), active_->queue.done().records_done};
   next_lease_ = active_->queue.next_lease();
   active_.reset();
@@ -149,6 +149,13 @@ EDL_INLINE bool evaluation::wants_frozen(std::uint64_t version) const {
 EDL_INLINE void evaluation::drop_active() {
   if (active_) next_lease_ = active_->queue.next_lease();
   active_.reset();
+}
+
+EDL_INLINE evaluated_version evaluation::give_up() {
+  evaluated_version const of = active_ ? active_->of : evaluated_version{};
+  drop_active();
+  begin_next();
+  return of;
 }
 
 EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> const& held) {

@@ -41,7 +41,7 @@ struct job_options {
   std::uint64_t seed = 0;
   bool shuffle = true;
   std::uint32_t max_retries = 3;  ///< of a task, after errors
-  bool skip_damaged = false;
+  float max_damaged = 1;          ///< share of records that may be skipped as damaged
   std::uint32_t num_workers = 1;
   std::uint32_t num_servers = 0;  ///< 0: the model is in the worker, and ready at once
   std::uint32_t ranges = 0;  ///< that the variables are cut into, to be kept by servers; 0: as many as these

@@ -434,6 +434,7 @@ EDL_INLINE asio::awaitable<void> server::finish() {
       log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
     co_await pause(std::min(options_.storage_pause, options_.final_patience));
   }
+  if (failed.empty()) failed = coordinator_.unevaluated();
   if (!std::exchange(ended_, true)) around_.ended(failed);
   changed_.notify();
 }

@@ -36,14 +36,13 @@ struct expired_lease {
 enum class task_fate {
   unknown,    ///< no such lease: it had been given up
   again,      ///< goes to another worker, after what is waiting
-  skipped,    ///< retries used up, counted as skipped
   exhausted,  ///< retries used up: the job cannot be completed
 };
 
 /// Tasks, records and minibatches that are done with.
 struct task_counters {
-  std::uint64_t tasks_done = 0, tasks_skipped = 0;
-  std::uint64_t records_done = 0, records_skipped = 0;
+  std::uint64_t tasks_done = 0;
+  std::uint64_t records_done = 0, records_skipped = 0;  ///< skipped: damaged
   std::uint64_t minibatches_done = 0;
 };
 
@@ -70,7 +69,6 @@ class task_queue {
     std::uint64_t seed = 0;
     bool shuffle = true;                ///< the order of an epoch's tasks: a pure function of (seed, epoch)
     std::uint32_t max_retries = 3;      ///< how often a task may be run with an error
-    bool skip_damaged = false;          ///< what then: count it as skipped, instead of giving up
     std::uint64_t max_minibatches = 0;  ///< of the whole job, whose last tasks are cut there; 0: no limit
     duration min_timeout = std::chrono::seconds(300);  ///< no lease is too old before
     std::uint64_t first_lease = 1;
@@ -97,10 +95,12 @@ class task_queue {
   /// Undone without fault, `applied` of its minibatches acknowledged by every server.
   bool give_back(std::uint64_t lease, std::uint32_t applied);
 
-  /// Undone with a fault, which counts on the task's retries; `skipped`: damaged records in the part that is
-  /// applied.
-  task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why,
-                 std::uint64_t skipped = 0);
+  /// Undone with a fault, which counts on the task's retries.
+  task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why);
+
+  /// How many records may be skipped in the epochs that have been opened: this share, and one in each at
+  /// least.
+  std::uint64_t may_skip(double share) const;
 
   /// Gives up all leases of a lost worker; tells how many. Not counted against the tasks.
   std::size_t recover(std::uint32_t worker);

@@ -170,7 +170,6 @@ EDL_INLINE std::optional<task_key> task_queue::key_of(std::uint64_t lease) const
 EDL_INLINE void task_queue::count(std::uint32_t epoch, task_counters const& more) {
   for (task_counters* c : {&done_, &by_epoch_[epoch]}) {
     c->tasks_done += more.tasks_done;
-    c->tasks_skipped += more.tasks_skipped;
     c->records_done += more.records_done;
     c->records_skipped += more.records_skipped;
     c->minibatches_done += more.minibatches_done;
@@ -204,8 +203,7 @@ EDL_INLINE bool task_queue::give_back(std::uint64_t lease, std::uint32_t applied
   return true;
 }
 
-EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why,
-                                      std::uint64_t skipped) {
+EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why) {
   auto const it = leases_.find(lease);
   if (it == leases_.end()) return task_fate::unknown;
   std::uint32_t const worker = it->second.worker;
@@ -231,22 +229,16 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
         fmt::format("{} failed {}on worker {}: {}", whole,
                     before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker, why);
   before.why = why;
-  if (again || !options_.skip_damaged) {
-    if (halted_)
-      leave(task);
-    else
-      back_.push_back(task);
-    return again ? task_fate::again : task_fate::exhausted;
-  }
-  failures_.erase(task.key);
-  begun_ -= task.until;
-  std::uint64_t const begun = plan_.records_of(task.key.index, task.applied);
-  std::uint64_t const records = begun - std::min(begun, skipped);
-  count(task.key.epoch, {.tasks_skipped = 1,
-                         .records_done = records,
-                         .records_skipped = range.records() - records,
-                         .minibatches_done = task.applied});
-  return task_fate::skipped;
+  if (halted_)
+    leave(task);
+  else
+    back_.push_back(task);
+  return again ? task_fate::again : task_fate::exhausted;
+}
+
+EDL_INLINE std::uint64_t task_queue::may_skip(double share) const {
+  return std::max<std::uint64_t>(1, std::uint64_t(share * double(plan_.records()))) *
+         std::max<std::uint64_t>(1, epochs_opened());
 }
 
 EDL_INLINE std::size_t task_queue::recover(std::uint32_t worker) {
@@ -355,7 +347,7 @@ EDL_INLINE std::optional<task_queue::lease_age> task_queue::oldest() const {
 EDL_INLINE task_counters sum_of(std::map<std::uint32_t, task_counters> const& by_epoch) {
   task_counters all;
   for (auto const& [epoch, n] : by_epoch) {
-    all.tasks_done += n.tasks_done, all.tasks_skipped += n.tasks_skipped;
+    all.tasks_done += n.tasks_done;
     all.records_done += n.records_done, all.records_skipped += n.records_skipped;
     all.minibatches_done += n.minibatches_done;
   }
@@ -380,7 +372,7 @@ EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::done_by_epoch() co
 EDL_INLINE bool task_queue::finished() const {
   if (!leases_.empty() || !front_.empty() || !back_.empty()) return false;
   auto const total = total_tasks();
-  return !may_begin() || (total && done_.tasks_done + done_.tasks_skipped == *total);
+  return !may_begin() || (total && done_.tasks_done == *total);
 }
 
 EDL_INLINE std::optional<std::uint64_t> task_queue::total_tasks() const {

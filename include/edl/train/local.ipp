@@ -152,6 +152,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
       for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
     if (!complete) tell_stopped("stopped", job_, view_, around_.command, log_);
     if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
+    if (!master_.unevaluated().empty()) throw error(master_.unevaluated());
     if (complete) tell({job_, master_, view_, around_.command, history_ && history_->stopped()}, now(), log_);
   }
 
@@ -220,6 +221,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::evaluation_done const& c) {
     view_.evaluated(program_.metrics(c.result.totals), c.result.of.version, c.result.records);
     log_.info(evaluation_line(program_, c.result));
+    if (std::string const odd = odd_metrics(job_, program_, c.result); !odd.empty()) log_.warning(odd);
     if (history_) judge(c.result);
   }
 

@@ -162,6 +162,8 @@ EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history c
     lines.push_back(fmt::format("Early stopping: {} has made no progress in the {} up to version {}",
                                 j.early_stopping->of.metric,
                                 counted(j.early_stopping->patience, "evaluation"), *at));
+  if (j.save_best && !h.best() && !h.entries().empty())
+    lines.push_back(fmt::format("No best version is kept: {} was never a number", j.save_best->metric));
   if (auto const& best = h.best())
     lines.push_back(fmt::format("Best {}: {:.6g} at version {}, in {}", j.save_best->metric,
                                 metric_history::value_of(best->values, j.save_best->metric), best->version,

@@ -53,6 +53,10 @@ ps::store_options store_options_of(job const& j, program const& p, ps::policy co
 /// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`.
 std::string evaluation_line(program const& p, master::evaluation_result const& r);
 
+/// What a person should know of a result: which of its metrics are no numbers, and what then decides nothing.
+/// Empty: all are.
+std::string odd_metrics(job const& j, program const& p, master::evaluation_result const& r);
+
 /// Lines for the end of a job: records of each epoch, expected and applied.
 std::vector<std::string> account_lines(master::coordinator const& c);
 

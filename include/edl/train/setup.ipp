@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 
 #include "edl/core/cores.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/nn/metric/values.hpp"
 #include "edl/optim/fixed_elements.hpp"
@@ -98,7 +100,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.seed = j.seed;
   o.shuffle = j.shuffle;
   o.max_retries = std::uint32_t(j.max_task_retries);
-  o.skip_damaged = j.skip_damaged;
+  o.max_damaged = j.max_damaged;
   o.num_workers = std::uint32_t(std::max(1, j.num_workers));
   o.num_servers = std::uint32_t(j.num_ps_pods);
   o.ranges = std::uint32_t(j.ps_ranges);
@@ -199,6 +201,17 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {
   return fmt::format("Evaluation metrics[v={}]: {}", r.of.version, to_text(p.metrics(r.totals)));
+}
+
+EDL_INLINE std::string odd_metrics(job const& j, program const& p, master::evaluation_result const& r) {
+  std::vector<std::string> odd;
+  for (auto const& [name, value] : p.metrics(r.totals))
+    if (!std::isfinite(value)) odd.push_back(fmt::format("{} is {}", name, value));
+  if (odd.empty()) return {};
+  bool const decides = j.save_best || j.early_stopping;
+  return fmt::format("version {}, evaluated on {}: {}{}", r.of.version, counted(r.records, "record"),
+                     fmt::join(odd, ", "),
+                     decides ? "; --save_best and --early_stopping take it for no progress" : "");
 }
 
 EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) {

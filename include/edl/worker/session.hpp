@@ -109,6 +109,7 @@ class session {
   data::loader& loader_of(lane& in, assignment const& a);
   void lease_ahead();
   void begin(lane& in, assignment const& a);
+  void try_evaluation();
   bool next_lane();
   void idle();
   void work(lease& l, data::batch& b);
@@ -156,6 +157,7 @@ class session {
   std::vector<std::span<float>> clipped_;  // the parts of a gradient
 
   progress seen_;
+  std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
   std::function<bool()> stopping_;
   std::set<std::string> told_damage_;
 };

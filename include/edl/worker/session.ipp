@@ -205,6 +205,7 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
   in.leases.push_back(std::move(l));
   lease& added = in.leases.back();
   try {
+    if (training) try_evaluation();
     data::loader& loader = loader_of(in, a);
     if (training && a.resumed) added.next = parameters_.position(a.task, added.minibatches);
     data::work const left{.task = a.task,
@@ -222,6 +223,35 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
     master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
     in.leases.pop_back();
   }
+}
+
+// What is evaluated after all training is looked at before it: the first minibatch, and the last.
+EDL_INLINE void session::try_evaluation() {
+  data::source const* const from = from_.evaluation;
+  if (!from) return;
+  if (!tried_evaluation_) {
+    tried_evaluation_.emplace();
+    data::loader once(
+        *from,
+        {.threads = 0,
+         .ring = 2,
+         .minibatch_size = options_.minibatch_size,
+         .skip_damaged = options_.skip_damaged},
+        [this] { return model_.make_batch(); },
+        [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); });
+    auto const some = [&](std::size_t shard, bool last) {
+      std::uint64_t const all = from->shards()[shard].records,
+                          n = std::min(all, std::uint64_t(options_.minibatch_size));
+      if (n == 0 || !tried_evaluation_->empty()) return;
+      once.submit(
+          {.shard = shard, .begin = last ? all - n : 0, .end = last ? all : n, .m = mode::evaluation});
+      data::batch* const b = once.next();
+      if (!b->error.empty()) *tried_evaluation_ = "what is to be evaluated cannot be used: " + b->error;
+      once.recycle(b);
+    };
+    if (!from->shards().empty()) some(0, false), some(from->shards().size() - 1, true);
+  }
+  if (!tried_evaluation_->empty()) throw data_error(*tried_evaluation_);
 }
 
 EDL_INLINE void session::work(lease& l, data::batch& b) {

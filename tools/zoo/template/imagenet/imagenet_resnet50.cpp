@@ -45,9 +45,8 @@ struct imagenet {
   using metrics = edl::metrics<edl::accuracy, edl::top_k<5>>;
 
   static void feed(edl::example const& record, edl::sample<imagenet>& into, edl::mode m) {
-    auto const pixels = record.floats("image");
-    std::size_t const own = pixels.size() == std::size_t(side) * side * 3 ? side : 32;
-    auto const picture = xt::reshape_view(pixels, {own, own, std::size_t(3)});
+    std::size_t const own = record.count("image") == std::size_t(side) * side * 3 ? side : 32;
+    auto const picture = record.floats("image", {own, own, 3});
     for (std::size_t y = 0; y < side; ++y)
       for (std::size_t x = 0; x < side; ++x)
         for (std::size_t c = 0; c < 3; ++c)

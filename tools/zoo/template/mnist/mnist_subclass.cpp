@@ -40,7 +40,7 @@ struct mnist {
   using metrics = edl::metrics<edl::accuracy>;
 
   static void feed(edl::example const& record, edl::sample<mnist>& into, edl::mode m) {
-    into.features = xt::reshape_view(record.floats("image"), {28, 28, 1}) / 255.0f;
+    into.features = record.floats("image", {28, 28, 1}) / 255.0f;
     if (m != edl::mode::prediction) into.label = record.integer("label");
   }
 };

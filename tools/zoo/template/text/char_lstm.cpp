@@ -19,6 +19,7 @@ struct text {
 
   static void feed(edl::example const& record, edl::sample<text>& into, edl::mode) {
     auto const bytes = record.bytes("text");  // length + 1 of them, as a rule
+    into.features.fill(0);  // a short one has fewer
     for (std::size_t i = 0; i < length && i + 1 < bytes.size(); ++i) {
       into.features(i) = float(std::uint8_t(bytes[i]));
       into.label(i) = std::uint8_t(bytes[i + 1]);

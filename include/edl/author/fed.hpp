@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/span.hpp"
+#include "edl/nn/input_place.hpp"
+
+namespace edl {
+
+class example;
+
+namespace author {
+
+// What stands in a row until `feed` writes there. The NaN is one that no computation makes.
+inline constexpr float unfed = std::bit_cast<float>(0x7FC5'0ED1u);
+inline constexpr std::uint64_t unfed_id = 0xB5A4'1D37'9C0E'F862u;  // of 2^64 ids, one that no record has
+inline constexpr std::int32_t unfed_class = std::numeric_limits<std::int32_t>::min();
+
+constexpr bool is_unfed(float value) {
+  return std::bit_cast<std::uint32_t>(value) == std::bit_cast<std::uint32_t>(unfed);
+}
+
+/// Looks at what `feed` made of a record, before it is used. Throws error, which names the input, where a
+/// value was not set. Throws data_error, which names feature and value, where one is no finite number.
+void check_inputs(example const& record, std::span<nn::input_place const> inputs, view<float> row,
+                  view<std::uint64_t> ids);
+
+/// Throws error: `feed` sets no label, or not this one of several.
+[[noreturn]] void refuse_unfed_label(std::string_view which);
+
+/// Throws error: `feed` does not use an input.
+[[noreturn]] void refuse_unused_input(std::string_view name);
+
+}  // namespace author
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/author/fed.ipp"
+#endif
