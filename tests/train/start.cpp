@@ -137,6 +137,19 @@ TEST_CASE("a shard that was rewritten with as many records is noticed and named"
   CHECK(has(j.log(), "going on from " + checkpoint));
 }
 
+TEST_CASE(
+    "a job does not go on in another order, in which it would train some records twice and others never") {
+  for (lines const& processes : {lines{}, several}) {
+    job::scratch const dir;
+    lines const flags = with({"--checkpoint_dir=" + dir / "c"}, processes);
+    CHECK(job::run(train(with(flags, {"--shuffle=false"}))).wait() == 0);
+    job::run j(train(with(flags, {"--num_epochs=2"})));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "holds checkpoints of --shuffle=false, and this command has true"));
+  }
+}
+
 TEST_CASE("a model is read from whatever a program prints, and its version is told") {
   trained const& m = model();
   auto const evaluate = [&](std::string const& from, lines const& processes = {}) {

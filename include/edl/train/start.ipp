@@ -59,6 +59,7 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
   };
   std::string what = differs("--job_name", theirs.job, ours.job);
   if (what.empty()) what = differs("--seed", theirs.seed, ours.seed);
+  if (what.empty() && theirs.shuffle) what = differs("--shuffle", *theirs.shuffle, *ours.shuffle);
   if (what.empty()) what = differs("--minibatch_size", theirs.minibatch_size, ours.minibatch_size);
   if (what.empty()) what = differs("--records_per_task", theirs.records_per_task, ours.records_per_task);
   if (what.empty() && !same_shards) what = other_shards(theirs.shards, ours.shards);
@@ -232,6 +233,7 @@ EDL_INLINE checkpoint::manifest describe(job const& j, records const& r) {
   m.minibatch_size = std::uint64_t(j.minibatch_size);
   m.records_per_task = j.records_per_task();
   m.seed = j.seed;
+  m.shuffle = j.shuffle;
   m.epochs = std::uint64_t(std::max(0, j.num_epochs));
   m.hyperparameters = j.hyperparameters;
   if (r.training)
