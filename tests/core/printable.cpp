@@ -31,3 +31,9 @@ TEST_CASE("long texts are cut") {
   CHECK(printable("abcdef", 3) == "abc");
   CHECK(printable("ab\xc3\xbc", 3) == "ab?");
 }
+
+TEST_CASE("UTF-8 is told from other bytes") {
+  for (char const* good : {"", "a\n", "caf\xc3\xa9", "\xf0\x9f\x98\x80"}) CHECK(edl::is_utf8(good));
+  for (char const* bad : {"caf\xe9", "\xc3", "\xff", "\xed\xa0\x80", "\xc0\xaf"})
+    CHECK_FALSE(edl::is_utf8(bad));
+}

@@ -101,6 +101,8 @@ TEST_CASE("all numbers of the processor are read, and others are refused with a 
   CHECK(e.floating("a") == 2.5f);
   CHECK(read(npy("|i1", "1,", bytes<std::int8_t>({-3}))) == "");
   CHECK(e.integer("a") == -3);
+  CHECK(read(npy("|u1", "1, 2, 2", bytes<std::uint8_t>({0, 9, 200, 255}))) == "");
+  CHECK(e.floats("a")(2) == 200);  // a picture
   CHECK(read(npy("<i2", "1,", bytes<std::int16_t>({-300}))) == "");
   CHECK(e.integer("a") == -300);
   CHECK(read(npy("<u2", "1,", bytes<std::uint16_t>({65535}))) == "");

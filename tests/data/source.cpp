@@ -221,8 +221,17 @@ TEST_CASE("an ending in capitals is the same, and one that is not known says wha
 
 TEST_CASE("UTF-16 is told by its name") {
   support::scratch const dir;
-  std::string const text("\xFF\xFE" "x\0,\0y\0", 10);
+  std::string const text(
+      "\xFF\xFE"
+      "x\0,\0y\0",
+      10);
   for (char const* name : {"a.csv", "a.tsv", "a.jsonl"})
     CHECK(refused(support::write(dir / name, text)) ==
           (dir / name) + ": is in UTF-16; save it as UTF-8: iconv -f UTF-16 -t UTF-8 " + (dir / name));
+}
+
+TEST_CASE("a file whose name is not UTF-8 is refused, because no checkpoint can name it") {
+  support::scratch const dir;
+  support::write(dir / "caf\xe9.csv", "label\n4\n");
+  CHECK(has(refused(dir / "*.csv"), "the name of the file caf?.csv is not UTF-8; rename it"));
 }

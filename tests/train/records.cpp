@@ -133,3 +133,24 @@ TEST_CASE("a cell that makes a column a text is told once, in the log") {
   CAPTURE(j.log());
   CHECK(count(j.log(), "a.csv:32: '?' makes column 'x' a text; 49 of its cells are numbers, 1 are not") == 1);
 }
+
+TEST_CASE("a table that is sorted by its label is told, where tasks are smaller and are to be shuffled") {
+  job::scratch const dir;
+  std::ofstream out(dir / "t.csv");
+  out << "x,y\n";
+  for (int i = 0; i < 300; ++i) out << i << ',' << i / 100 << '\n';
+  out.close();
+  edl::job j;
+  j.training_data = dir / "t.csv";
+  j.minibatch_size = 8, j.num_minibatches_per_task = 4;
+  edl::logger const quiet(edl::severity::critical);
+  auto const note = [&] { return edl::train::open_records(j, {}, quiet).order_note; };
+  CHECK(note() ==
+        j.training_data +
+            " is sorted by 'y', and --shuffle mixes records within tasks of 32 only: mix its lines before, "
+            "or make tasks larger (--num_minibatches_per_task)");
+  j.num_minibatches_per_task = 100;
+  CHECK(note() == "");
+  j.num_minibatches_per_task = 4, j.shuffle = false;
+  CHECK(note() == "");
+}

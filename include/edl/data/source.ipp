@@ -318,6 +318,10 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& path, source_o
                                                opener const& own) {
   if (path.empty()) throw error("the path of a data set is empty");
   auto opened = detail::open_path(path, options, own, true);
+  for (shard const& s : opened->shards())
+    if (!is_utf8(s.name))
+      throw error(fmt::format("{}: the name of the file {} is not UTF-8; rename it", path,
+                              edl::printable(s.name, 256)));
   if (records(*opened) == 0) {
     auto const damage = opened->damage();
     auto const end = path.find_last_not_of('/');

@@ -198,6 +198,7 @@ inline std::string model_at(std::string const& given, checkpoint::check how, log
     if (checkpoint::is_part(fs::path(path).filename().native()))
       refuse("is one server's part of a checkpoint; name the directory that it lies in");
     if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors");
+    if (how == checkpoint::check::checksums) checkpoint::check_model(path);
     return path;
   }
   if (fs::exists(path + "/manifest.json", code)) return path;
@@ -209,7 +210,10 @@ inline std::string model_at(std::string const& given, checkpoint::check how, log
     log.info(fmt::format("{} is the newest checkpoint in {}", *found.newest, path));
     return *found.newest;
   }
-  if (fs::exists(model, code)) return model;
+  if (fs::exists(model, code)) {
+    if (how == checkpoint::check::checksums) checkpoint::check_model(model);
+    return model;
+  }
   refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
   return {};
 }
