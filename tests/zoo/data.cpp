@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data.hpp"
 
+#include <sys/wait.h>
+
 #include "commands.hpp"
 #include "data/support.hpp"
 #include "edl/data/recordio.hpp"
@@ -69,6 +71,23 @@ TEST_CASE("numbers of seven digits and more are told with all of them") {
   CAPTURE(statistics.out);
   CHECK(lines_with(statistics.out, "9007199254740993") == 1);
   CHECK(lines_with(statistics.out, "1234567 ") == 1);
+}
+
+TEST_CASE("a table of results that cannot be printed is an error") {
+  support::scratch const dir;
+  std::string const path = support::write(dir / "a.csv", "x,y\n1,2\n");
+  for (char const* command : {"inspect", "analyze"}) {
+    std::fflush(stdout);
+    pid_t const child = ::fork();
+    if (child == 0) {
+      ::dup2(::open("/dev/full", O_WRONLY), 1);
+      ::dup2(::open("/dev/null", O_WRONLY), 2);
+      ::_exit(edl::tool::run({"data", command, path}));
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WEXITSTATUS(status) == 1);
+  }
 }
 
 TEST_CASE("names of columns that are not UTF-8 do no harm to what is said") {

@@ -29,9 +29,9 @@ struct csv_options {
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record, unless the options name them; empty lines are none either.
 /// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. Where
-/// a field of a column of numbers is empty, the record lacks the feature, as it does where no row of the file
-/// has a value. The whole file is scanned once, for
-/// the rows' offsets and the columns' kinds. A file is one shard. It may be packed (data/text_file.hpp).
+/// a field of a column of numbers is empty, the record lacks the feature. It does so, too, where no row of
+/// the file has a value. The whole file is scanned once, for the rows' offsets and the columns' kinds. A file
+/// is one shard. It may be packed (data/text_file.hpp).
 class csv_source : public table {
  public:
   using column = table_column;

@@ -113,8 +113,8 @@ EDL_INLINE void refuse_published(std::string const& path) {
                                                      : "/test"));
 }
 
-/// A name with an ending that says nothing to us is RecordIO's only with its first bytes; without an ending
-/// the file may be a damaged one.
+/// Where a name's ending says nothing to us, the first bytes have to be RecordIO's. A file without an ending
+/// may be a damaged one.
 EDL_INLINE void refuse_unknown(std::string const& path) {
   auto const name = taken_apart(path).second;
   auto const point = name.find_last_of('.');
