@@ -202,19 +202,6 @@ TEST_CASE("a cell that makes a column of numbers a text is named once") {
         (dir / "a.csv") + ":27: 'n/a' makes column 'age' a text; 39 of its cells are numbers, 1 are not");
 }
 
-TEST_CASE("a file that is sorted by a column of few values says by which") {
-  support::scratch const dir;
-  std::string sorted = "n,y,z\n", mixed = sorted, few = sorted;
-  for (int i = 0; i < 300; ++i) {
-    sorted += std::to_string(i) + "," + std::to_string(i / 100) + ",1\n";
-    mixed += std::to_string(i) + "," + std::to_string(i % 3) + ",1\n";
-    if (i < 90) few += std::to_string(i) + ",1,1\n";
-  }
-  CHECK(csv_source{support::write(dir / "s.csv", sorted)}.grouped_by() == "y");
-  CHECK(csv_source{support::write(dir / "m.csv", mixed)}.grouped_by() == "");
-  CHECK(csv_source{support::write(dir / "f.csv", few)}.grouped_by() == "");
-}
-
 TEST_CASE("tabs between fields, and packed files") {
   support::scratch const dir;
   std::string packed;

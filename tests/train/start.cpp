@@ -177,6 +177,20 @@ TEST_CASE("a model is read from whatever a program prints, and its version is to
   CHECK(has(none.log(), "holds a model but no account of records; name its job's --checkpoint_dir"));
 }
 
+TEST_CASE("a model in which a bit has flipped is neither evaluated nor begun with") {
+  job::scratch const dir;
+  std::string const path = dir / "model.safetensors";
+  std::string bytes = slurp(model().output + "/model.safetensors");
+  bytes.back() = char(bytes.back() ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+  for (lines const& command : {lines{"evaluate", "--validation_data=synthetic:test"}, train({})}) {
+    job::run j(with(command, {"--checkpoint_dir_for_init=" + path}));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), path + " is damaged: its CRC-32 is "));
+  }
+}
+
 TEST_CASE("what is no model says what it is") {
   trained const& m = model();
   job::scratch const dir;

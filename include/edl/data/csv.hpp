@@ -48,8 +48,6 @@ class csv_source : public table {
   /// A column without any value has no kind.
   std::vector<column> const& columns() const override { return columns_; }
 
-  std::string grouped_by() const override { return grouped_by_; }
-
   /// A data_error if the file lacks one of them.
   void agree(std::vector<column> const& with) override;
 
@@ -68,7 +66,6 @@ class csv_source : public table {
   std::vector<std::uint64_t> lines_;  // of some rows
   std::vector<shard> shards_;
   std::vector<std::string> notes_;
-  std::string grouped_by_;
 };
 
 }  // namespace edl::data

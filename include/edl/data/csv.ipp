@@ -105,19 +105,6 @@ struct csv_cells {
   std::uint64_t fractions = 0, long_line = 0;      // of the first whole number that is too large
   std::string too_long;
 
-  bool grouped = true;  // equal values stand together, so far
-  std::vector<std::string> groups;
-
-  void group(std::string_view field) {
-    if (!grouped || (!groups.empty() && groups.back() == field)) return;
-    constexpr std::size_t most = 100;
-    grouped = groups.size() < most && std::ranges::find(groups, field) == groups.end();
-    if (grouped)
-      groups.emplace_back(field);
-    else
-      groups = {};
-  }
-
   /// Takes one more, and gives the column's kind with it.
   example::kind add(example::kind so_far, std::string_view field, std::uint64_t at) {
     auto const text = trimmed(field);
@@ -243,7 +230,6 @@ EDL_INLINE void csv_source::scan() {
     rows_.push_back(begin);
     if (!good || fields.size() != columns_.size()) return;  // told when it is read
     cells.resize(columns_.size());
-    for (std::size_t i = 0; i < columns_.size(); ++i) cells[i].group(fields[i]);
     for (std::size_t i = 0; i < columns_.size(); ++i)
       if (options_.columns.empty() || options_.columns[i].what == example::kind::none)
         columns_[i].what = cells[i].add(columns_[i].what, fields[i], line);
@@ -282,9 +268,6 @@ EDL_INLINE void csv_source::scan() {
   if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
   file_.check_unchanged();
   rows_.push_back(file_.size());
-  for (std::size_t i = cells.size(); i > 0; --i)
-    if (auto const n = cells[i - 1].groups.size(); n > 1 && rows_.size() > 10 * n)
-      grouped_by_ = columns_[i - 1].name;
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (auto const& c = cells[i];
         columns_[i].what == example::kind::floats && c.long_line > 0 && c.fractions == 0) {

@@ -24,10 +24,6 @@ class table : public source {
  public:
   virtual std::vector<table_column> const& columns() const = 0;
 
-  /// The first column of few values that the file is sorted by, in any order of them. Empty: there is none,
-  /// or it is not known.
-  virtual std::string grouped_by() const { return {}; }
-
   /// From now on columns have these kinds, each at least as wide as its own. Before readers are opened.
   virtual void agree(std::vector<table_column> const& with) = 0;
 };

@@ -13,7 +13,6 @@ namespace edl::train {
 /// The records that a command line names, opened: what a job does not use is null.
 struct records {
   std::unique_ptr<data::source> training, evaluation, prediction;
-  std::string order_note;  ///< why the order of training is not random enough; empty: nothing is known
 
   worker::sources view() const { return {training.get(), evaluation.get(), prediction.get()}; }
 };
@@ -24,8 +23,8 @@ struct records {
 records open_records(job const& j, data::opener const& own, logger const& log);
 
 /// Logs what a person should know of them, for one process of a job. That is which cells make a column a
-/// text, which classes folders have, and how many records are held out. A table that is sorted by a column is
-/// told, too.
+/// text, which classes folders have, and how many records are held out. Training data that are sorted by a
+/// feature are told, too.
 void tell_of(records const& r, job const& j, logger const& log);
 
 /// The records that are trained alone.

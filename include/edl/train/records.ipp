@@ -13,8 +13,8 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/data/first_records.hpp"
+#include "edl/data/sorted_by.hpp"
 #include "edl/data/split.hpp"
-#include "edl/data/table.hpp"
 #include "edl/train/records.hpp"
 
 namespace edl::train {
@@ -55,13 +55,6 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
     for (std::string const& line : of->damage()) log.warning(line);
   };
   tell(whole.get());
-  if (auto const* const t = dynamic_cast<data::table const*>(whole.get()); t && j.shuffle)
-    if (auto const by = t->grouped_by(); !by.empty() && data::records(*t) > j.records_per_task())
-      r.order_note = fmt::format(
-          "{} is sorted by '{}', and --shuffle mixes records within tasks of {} only: mix its lines before, "
-          "or "
-          "make tasks larger (--num_minibatches_per_task)",
-          j.training_data, printable(by, 64), j.records_per_task());
   if (j.validation_split > 0 && whole) {
     std::shared_ptr<data::source const> const shared = std::move(whole);
     auto const part = [&](data::split_part p) {
@@ -96,7 +89,14 @@ EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
       for (std::string const& line : of->notes()) log.warning(line);
   };
   notes(r.training);
-  if (!r.order_note.empty()) log.warning(r.order_note);
+  if (auto const tasks = j.records_per_task();
+      r.training && j.what == command::train && j.shuffle && data::records(*r.training) > tasks)
+    if (auto const by = data::sorted_by(*r.training); !by.empty())
+      log.warning(
+          fmt::format("--training_data={} is sorted by '{}', and --shuffle mixes records within tasks of {} "
+                      "only: mix the "
+                      "records before, or make tasks larger (--num_minibatches_per_task)",
+                      j.training_data, printable(by, 64), tasks));
   if (!r.training || j.validation_split <= 0) notes(r.evaluation);
   notes(r.prediction);
   if (r.training && !r.training->classes().empty())
