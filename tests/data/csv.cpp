@@ -76,10 +76,9 @@ TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
   CHECK(e.bytes("text") == "1x");
   CHECK_FALSE(e.contains("empty"));
   // A float would be another id.
-  CHECK(has(
-      opened(dir / "l.csv", "id,y\n1,0\n9223372036854775808,1\n-9223372036854775809,1\n"),
-      "l.csv:3: column 'id' has whole numbers, and 9223372036854775808 is above 9223372036854775807; write "
-      "ids as texts, such as x9223372036854775808"));
+  CHECK(has(opened(dir / "l.csv", "id,y\n1,0\n9223372036854775808,1\n-9223372036854775809,1\n"),
+            "l.csv:3: column 'id' has whole numbers, and 9223372036854775808 does not fit 64 bits with a "
+            "sign; write ids as texts, such as x9223372036854775808"));
   CHECK(has(opened(dir / "l.csv", "id\n-9223372036854775809\n"), "l.csv:2: column 'id'"));
 }
 

@@ -48,8 +48,7 @@ EDL_INLINE int run_program(grammar g, std::string const& purpose, words const& l
 EDL_INLINE void hold_standard_streams() {
   for (int fd : {0, 1, 2})
     if (::fcntl(fd, F_GETFD) < 0)  // the lowest one that is free is taken
-        [[maybe_unused]]
-      int const held = ::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);
+      static_cast<void>(::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY));
 }
 
 EDL_INLINE void flush_output() {

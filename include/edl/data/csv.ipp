@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -273,10 +272,9 @@ EDL_INLINE void csv_source::scan() {
         columns_[i].what == example::kind::floats && c.long_line > 0 && c.fractions == 0) {
       line = c.long_line;
       throw refuse(
-          fmt::format("column '{}' has whole numbers, and {} is above {}; write ids as texts, such as "
-                      "x{}, or numbers with a point",
-                      edl::printable(columns_[i].name, 64), c.too_long,
-                      std::numeric_limits<std::int64_t>::max(), c.too_long));
+          fmt::format("column '{}' has whole numbers, and {} does not fit 64 bits with a sign; write ids as "
+                      "texts, such as x{}, or numbers with a point",
+                      edl::printable(columns_[i].name, 64), c.too_long, c.too_long));
     }
   for (std::size_t i = 0; i < cells.size() && notes_.size() < 20; ++i)
     if (auto const& c = cells[i]; columns_[i].what == example::kind::strings && c.nearly_numbers())

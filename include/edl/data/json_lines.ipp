@@ -274,11 +274,10 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   file_.check_unchanged();
   for (std::size_t i = 0; i < of.size(); ++i)
     if (of[i].long_line > 0 && !of[i].fraction)
-      throw data_error(
-          fmt::format("{}:{}: feature '{}' has whole numbers, and one above {}; write ids as texts, "
-                      "or numbers with a point",
-                      path, of[i].long_line, edl::printable(columns_[i].name, 64),
-                      std::numeric_limits<std::int64_t>::max()));
+      throw data_error(fmt::format(
+          "{}:{}: feature '{}' has whole numbers, and one does not fit 64 bits with a sign; write "
+          "ids as texts, or numbers with a point",
+          path, of[i].long_line, edl::printable(columns_[i].name, 64)));
   shards_.push_back({path.substr(path.find_last_of('/') + 1), lines_.size()});
 }
 
