@@ -453,4 +453,22 @@ TEST_CASE("garbage sent to the master costs that connection only") {
   l.check_unharmed();
 }
 
+TEST_CASE("a result that cannot be printed is told") {
+  job::scratch const dir;
+  auto const run = [&](std::string const& line) {
+    return WEXITSTATUS(std::system(("'" EDL_TINY "' " + line + " 2>" + dir / "said").c_str()));
+  };
+  for (char const* command :
+       {"--help", "train --help", "train --training_data=synthetic:test --explain_plan"})
+    for (char const* to : {" >/dev/full", " >&-"}) {
+      CAPTURE(command);
+      CAPTURE(to);
+      CHECK(run(std::string(command) + to) == 1);
+      std::string const said = slurp(dir / "said");
+      CAPTURE(said);  // the library's words for a long text
+      CHECK(
+          (has(said, "tiny: standard output cannot be written") || has(said, "tiny: cannot write to file")));
+    }
+}
+
 }  // namespace bad_input_test

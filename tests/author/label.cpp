@@ -13,7 +13,6 @@
 
 namespace label_test {
 
-TEST_CASE("a class is an integer of any type, and 0 until it is set") {
 TEST_CASE("a class is an integer of any type, and knows whether it is set") {
   edl::detail::class_label label;
   CHECK_FALSE(label.set());

@@ -18,6 +18,7 @@ manifest some_manifest() {
              .minibatch_size = 64,
              .records_per_task = 512,
              .seed = ~0ull,
+             .shuffle = false,
              .epochs = 2,
              .shards = {{"train/a.rec", 60000, 0xFEDCBA9876543210u}, {"train/b.rec", 10}},
              .files = {{"variables-0-of-2.safetensors", 4096, 0xDEADBEEF, 50, {}},
@@ -38,7 +39,7 @@ bool same(manifest const& a, manifest const& b) {
   };
   return a.job == b.job && a.version == b.version && a.layout == b.layout &&
          a.minibatch_size == b.minibatch_size && a.records_per_task == b.records_per_task &&
-         a.seed == b.seed && a.epochs == b.epochs &&
+         a.seed == b.seed && a.shuffle == b.shuffle && a.epochs == b.epochs &&
          std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(), shard) &&
          std::equal(a.files.begin(), a.files.end(), b.files.begin(), b.files.end(), file);
 }
@@ -51,6 +52,9 @@ TEST_CASE("a manifest survives its text") {
   scratch const dir;
   spill(dir / "manifest.json", to_json(m));
   CHECK(same(read_manifest(dir.path), m));
+  auto old = m;  // as a version of before wrote it
+  old.shuffle.reset();
+  CHECK_FALSE(manifest_from_json(to_json(old), "m").shuffle.has_value());
 }
 
 TEST_CASE("a job has applied what all its servers have") {

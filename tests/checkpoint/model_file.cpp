@@ -105,4 +105,28 @@ TEST_CASE("the rows of tables are exported beside the variables, and read some a
   CHECK(contains(complaint(import), "lacks table 'verbs' of the model"));
 }
 
+TEST_CASE("a bit that flips in a model's file is noticed, and a file of others is not asked for a checksum") {
+  scratch const dir;
+  auto const layout = odd_layout();
+  std::vector<float> const values(layout.size(), 1);
+  std::string const path = dir / "model.safetensors";
+  export_model(path, layout, values, {}, 938, {.seed = 7, .hyperparameters = "rate=0.1"});
+  check_model(path);
+  std::string const good = slurp(path);
+  int told = 0, tried = 0;
+  for (std::size_t at = 8 + 26; at < good.size(); at += 7, ++tried) {
+    std::string bad = good;
+    bad[at] = char(bad[at] ^ 1);
+    spill(path, bad);
+    told += contains(complaint([&] { check_model(path); }), path + " is damaged: its CRC-32 is ");
+  }
+  CHECK(told == tried);
+  float const value = 1;
+  edl::durable_file file(dir / "m");
+  tensor_source const only{.name = "a", .dims = {1}, .data = std::as_bytes(std::span(&value, 1))};
+  write_safetensors(file, {&only, 1}, {{"about", "crc32"}});
+  file.commit();
+  check_model(dir / "m");
+}
+
 }  // namespace model_file_test

@@ -13,6 +13,19 @@ namespace durable_file_test {
 
 using namespace edl;
 
+TEST_CASE("bytes that were written give way to others, of which the checksum does not hear") {
+  scratch const dir;
+  edl::durable_file file(dir / "f");
+  file.write("head 00000000 tail");
+  auto const before = file.crc32();
+  file.overwrite(5, "12345678");
+  CHECK(file.crc32() == before);
+  CHECK(file.size() == 18);
+  file.write("!");
+  file.commit();
+  CHECK(slurp(dir / "f") == "head 12345678 tail!");
+}
+
 TEST_CASE("a file exists from commit on, and not before") {
   scratch const dir;
   {

@@ -3,6 +3,7 @@
 #include "edl/core/log.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <string>
@@ -73,6 +74,26 @@ TEST_CASE("a text cannot forge another line") {
   std::string const line =
       written(edl::severity::info, [](edl::logger const& l) { l.error("bad\n[2026] [INFO] forged"); });
   CHECK(line.find('\n') == line.size() - 1);
+}
+
+TEST_CASE("a second place that is full is told once in the first") {
+  int const full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  REQUIRE(full >= 0);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  edl::logger const log(edl::severity::info, "",
+                        edl::log_target{.fd = ends[1], .also = full, .detailed = false});
+  auto const copy = log;
+  log.info("one"), copy.info("two");
+  ::close(full), ::close(ends[1]);
+  std::string said(4096, '\0');
+  said.resize(std::size_t(::read(ends[0], said.data(), said.size())));
+  ::close(ends[0]);
+  CAPTURE(said);
+  auto const at = said.find("[WARNING] lines are missing in the log file: No space left on device\n");
+  REQUIRE(at != said.npos);
+  CHECK(said.find("lines are missing", at + 20) == said.npos);
+  CHECK(said.find("[INFO] two\n") != said.npos);
 }
 
 }  // namespace log_test

@@ -50,4 +50,10 @@ TEST_CASE("no cut goes through a character") {
   CHECK(shortened("\x80\x80\x80\x80\x80", 4).size() == 1);  // no UTF-8 at all
 }
 
+TEST_CASE("UTF-8 is told from other bytes") {
+  for (char const* good : {"", "a\n", "caf\xc3\xa9", "\xf0\x9f\x98\x80"}) CHECK(edl::is_utf8(good));
+  for (char const* bad : {"caf\xe9", "\xc3", "\xff", "\xed\xa0\x80", "\xc0\xaf"})
+    CHECK_FALSE(edl::is_utf8(bad));
+}
+
 }  // namespace printable_test

@@ -61,6 +61,24 @@ TEST_CASE("what is no amount is quoted") {
   CHECK_THROWS_AS(edl::bytes_of("0." + std::string(40, '0') + "1"), edl::error);
 }
 
+TEST_CASE("less than a mebibyte of memory is a slip") {
+  for (char const* good : {"1Mi", "1.5Gi", "4096k", "1e9", "5000000", "0"}) {
+    CAPTURE(good);
+    CHECK_NOTHROW(edl::check_amount("memory", good));
+  }
+  for (char const* bad : {"512m", "4096", "100Ki", "1"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(edl::check_amount("memory", bad), doctest::Contains("too little for a pod"),
+                         edl::error);
+    CHECK_NOTHROW(edl::check_amount("cpu", bad));
+  }
+  CHECK_THROWS_WITH_AS(edl::check_amount("ephemeral-storage", "512m"),
+                       "'512m' is 1 byte, too little for a pod: units are Mi and Gi, or M and G, and m is a "
+                       "thousandth",
+                       edl::error);
+  CHECK_THROWS_AS(edl::check_amount("cpu", "x"), edl::error);
+}
+
 TEST_CASE("bytes are spelt in the largest unit that is exact") {
   CHECK(edl::to_quantity(0) == "0");
   CHECK(edl::to_quantity(1023) == "1023");

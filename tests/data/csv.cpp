@@ -63,7 +63,8 @@ TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
   csv_source const s{support::write(dir / "n.csv",
                                     "whole,mixed,huge,text,empty\n"
                                     "1,1,1,1,\n"
-                                    "9223372036854775807,2.5e3,99999999999999999999,1x,\n")};
+                                    "9223372036854775807,2.5e3,99999999999999999999,1x,\n"
+                                    "0,0,0.5,,\n")};
   std::vector<example::kind> kinds;
   for (auto const& c : s.columns()) kinds.push_back(c.what);
   using kind = example::kind;
@@ -75,6 +76,12 @@ TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
   CHECK(e.floating("mixed") == 2500);
   CHECK(e.floating("huge") == 1e20f);
   CHECK(e.bytes("text") == "1x");
+  CHECK_FALSE(e.contains("empty"));
+  // A float would be another id.
+  CHECK(has(opened(dir / "l.csv", "id,y\n1,0\n9223372036854775808,1\n-9223372036854775809,1\n"),
+            "l.csv:3: column 'id' has whole numbers, and 9223372036854775808 does not fit 64 bits with a "
+            "sign; write ids as texts, such as x9223372036854775808"));
+  CHECK(has(opened(dir / "l.csv", "id\n-9223372036854775809\n"), "l.csv:2: column 'id'"));
 }
 
 TEST_CASE("another delimiter, a byte order mark, a quoted header, no line end at the end") {
@@ -114,15 +121,21 @@ TEST_CASE("what is wrong with a file is told when it is opened, what is wrong wi
   auto const path = dir / "b.csv";
   CHECK(opened(path, "") == path + ": has no header row");
   CHECK(has(opened(path, "\n\n"), "has no header row"));
-  CHECK(has(opened(path, "a,,b\n"), "column 1 has no name"));
-  CHECK(has(opened(path, "a,b,a\n"), "column 2 again"));
+  CHECK(has(opened(path, "a,,b\n"), "column 2 has no name"));
+  CHECK(has(opened(path, "a,b,a\n"), "two columns of the header have the name 'a', the second is column 3"));
   CHECK(has(opened(path, "a\n1\n\"open\n"), path + ":3: a quote is never closed"));
   CHECK(has(opened(path, "\"a\"x\n"), "closing quote in the header"));
+  CHECK(has(opened(path, "a;b\n1,5;2\n"),
+            "b.csv:1: the header 'a;b' has no commas; separate fields by commas"));
+  CHECK(has(opened(path, "a\tb\n1\t2\n"),
+            "has no commas; separate fields by commas, or by tabs in a .tsv file"));
+  example e;
+  CHECK(has(failure([&] { csv_source{support::write(dir / "one.csv", "a\n1,2\n")}.open()->read(0, 0, e); }),
+            "expected 1 field as in the header, found 2"));
   csv_source const s{support::write(path, "a,b\n1,2\n1\n1,2,3\n\"1\"x,2\n5,6\n")};
   CHECK(s.shards()[0].records == 5);
   CHECK(s.columns()[0].what == example::kind::integers);
   auto const in = s.open();
-  example e;
   CHECK(failure([&] { in->read(0, 1, e); }) == path + ":3: expected 2 fields as in the header, found 1");
   CHECK(has(failure([&] { in->read(0, 2, e); }), "found 3"));
   CHECK(has(failure([&] { in->read(0, 3, e); }), "closing quote"));

@@ -31,7 +31,8 @@ TEST_CASE("patterns match in byte order, or nothing") {
 }
 
 TEST_CASE("some names say that they are no data") {
-  for (char const* name : {"README", "README.md", "LICENSE", "_SUCCESS", "a.txt", "x.crc"})
+  for (char const* name :
+       {"README", "README.md", "LICENSE", "_SUCCESS", "a.txt", "A.TXT", "x.crc", "Thumbs.db", "desktop.ini"})
     CHECK(clearly_no_data(name));
   for (char const* name : {"data-00000", "a.csv", "x.jsonl"}) CHECK_FALSE(clearly_no_data(name));
 }

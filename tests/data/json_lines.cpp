@@ -26,12 +26,13 @@ bool same(std::span<T const> values, std::vector<T> const& expected) {
 
 TEST_CASE("members are features: numbers, truths, texts, lists, and what stands in objects") {
   support::scratch const dir;
-  auto const s = open_source(support::write(dir / "a.jsonl",
-                                            "{\"n\": 1, \"x\": 2, \"yes\": true, \"t\": \"a \\u00e9 \\n\", "
-                                            "\"list\": [1, 2.5], \"o\": {\"a\": {\"b\": 7}, \"c\": 8}}\r\n"
-                                            "\n"
-                                            "  {\"x\": 1.5, \"n\": null, \"m\": [[1, 2], [3, 4]], \"words\": "
-                                            "[\"u\", \"\"], \"list\": [], \"big\": 18446744073709551615}"));
+  auto const s =
+      open_source(support::write(dir / "a.jsonl",
+                                 "{\"n\": 1, \"x\": 2, \"yes\": true, \"t\": \"a \\u00e9 \\n\", "
+                                 "\"list\": [1, 2.5], \"o\": {\"a\": {\"b\": 7}, \"c\": 8}}\r\n"
+                                 "\n"
+                                 "  {\"x\": 1.5, \"n\": null, \"m\": [[1, 2], [3, 4]], \"words\": "
+                                 "[\"u\", \"\"], \"list\": [], \"big\": [18446744073709551615, 0.5]}"));
   REQUIRE(s->shards() == std::vector<shard>{{"a.jsonl", 2}});
   auto const in = s->open();
   example e;
@@ -50,7 +51,7 @@ TEST_CASE("members are features: numbers, truths, texts, lists, and what stands 
   CHECK(e.bytes("words", 0) == "u");
   CHECK(e.bytes("words", 1) == "");
   CHECK(e.count("list") == 0);
-  CHECK(e.floating("big") == 18446744073709551615.0f);
+  CHECK(e.float_values("big")[0] == 18446744073709551615.0f);
   CHECK(has(failure([&] { in->read(0, 2, e); }), "there is no line 2, it has 2"));
 }
 
@@ -166,6 +167,19 @@ TEST_CASE("JSON lines damaged at random are errors or other records") {
   }
   CHECK(read > 1500);
   CHECK(refused > 1000);
+}
+
+TEST_CASE(
+    "a whole number that no integer holds is refused among whole numbers, and is a float among others") {
+  support::scratch const dir;
+  auto const opened = [&](std::string const& lines) {
+    return failure([&] { json_lines_source{support::write_anew(dir / "a.jsonl", lines)}; });
+  };
+  CHECK(has(opened("{\"id\": 1}\n{\"id\": 9223372036854775808}\n"),
+            "a.jsonl:2: feature 'id' has whole numbers, and one does not fit 64 bits with a sign; write ids "
+            "as texts"));
+  CHECK(has(opened("{\"id\": 99999999999999999999}\n"), "a.jsonl:1: feature 'id'"));
+  CHECK(opened("{\"x\": 99999999999999999999}\n{\"x\": 0.5}\n{\"x\": 1e30}\n") == "");
 }
 
 }  // namespace json_lines_test

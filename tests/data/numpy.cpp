@@ -103,6 +103,8 @@ TEST_CASE("all numbers of the processor are read, and others are refused with a 
   CHECK(e.floating("a") == 2.5f);
   CHECK(read(npy("|i1", "1,", bytes<std::int8_t>({-3}))) == "");
   CHECK(e.integer("a") == -3);
+  CHECK(read(npy("|u1", "1, 2, 2", bytes<std::uint8_t>({0, 9, 200, 255}))) == "");
+  CHECK(e.floats("a")(2) == 200);  // a picture
   CHECK(read(npy("<i2", "1,", bytes<std::int16_t>({-300}))) == "");
   CHECK(e.integer("a") == -300);
   CHECK(read(npy("<u2", "1,", bytes<std::uint16_t>({65535}))) == "");
@@ -118,8 +120,13 @@ TEST_CASE("all numbers of the processor are read, and others are refused with a 
   CHECK(has(read(npy("<u8", "1,", bytes<std::uint64_t>({~0ull}))), "record 0 has a number above"));
   CHECK(has(read(npy(">f4", "1,", "1234")), "a.npy: has its numbers big end first"));
   CHECK(has(read(npy("<f2", "1,", "12")), "has values of type '<f2'; save a.astype('float32')"));
-  CHECK(has(read(npy("|O", "1,", "12345678")), "has values of type '|O'"));
-  CHECK(has(read(npy("<c8", "1,", "12345678")), "has values of type '<c8'"));
+  CHECK(has(read(npy("|O", "1,", "12345678")),
+            "has values of type '|O'; save texts as a column of a CSV file"));
+  CHECK(has(read(npy("<c8", "1,", "12345678")), "has values of type '<c8'; save a.real and a.imag"));
+  CHECK(has(read(npy("<U1", "1,", "1234")), "save texts as a column of a CSV file or as JSON lines"));
+  CHECK(
+      has(read(npy("<M8[D]", "1,", "12345678")), "save seconds: (a - a.min()) / numpy.timedelta64(1, 's')"));
+  CHECK(has(read(npy("<f16", "1,", "12345678")), "a.astype('float64')"));
   CHECK(has(read(npy("<f4", "1, 1", "1234", "True")), "numpy.ascontiguousarray"));
   CHECK(has(read(npy("<f4", "", "1234")), "is a single number"));
 }

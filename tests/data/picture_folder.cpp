@@ -135,4 +135,37 @@ TEST_CASE("folders of folders, and folders of something else, are refused with a
   CHECK(failure([&] { open_source(dir / "other"); }) == (dir / "other") + ": holds no data files");
 }
 
+TEST_CASE("a folder whose name says that it is no data is no class, nor is a link back, and a note says so") {
+  support::scratch const dir;
+  fill(dir, 1);
+  for (char const* other : {"__MACOSX/x.png", "_old/y.png", "README.assets/z.png", ".ipynb_checkpoints/a.png",
+                            "Thumbs.db", "desktop.ini", "DONE"})
+    support::write(dir / other, "");
+  std::filesystem::create_directory_symlink(".", dir / "again");
+  std::filesystem::create_directory_symlink("..", dir / "cat/up");
+  std::filesystem::create_directory_symlink("bird", dir / "robin");  // leads nowhere back
+  auto const s = open_source(dir.path());
+  CHECK(std::ranges::equal(s->classes(), std::vector<std::string>{"bird", "cat", "robin"}));
+  CHECK(records(*s) == 3);
+  REQUIRE(s->notes().size() == 2);
+  CHECK(has(s->notes()[0], dir.path() + ": README.assets, __MACOSX, _old and 1 more are no classes"));
+  CHECK(has(s->notes()[1], dir.path() + ": 1 entry is left out: cat/up/"));
+}
+
+TEST_CASE("what a class's folder has beside pictures is told, and pictures have several endings") {
+  support::scratch const dir;
+  fill(dir, 1);
+  for (char const* name : {"cat/a.jfif", "cat/b.JPE"})
+    support::write(dir / name, support::encode_jpeg(support::plain({8, 8, 3}, 10)));
+  CHECK(open_source(dir.path())->notes().empty());
+  CHECK(records(*open_source(dir.path())) == 4);
+  for (char const* name :
+       {"cat/c.bmp", "cat/d.gif", "cat/e.tiff", "cat/more/f.png", "cat/notes.txt", "cat/Thumbs.db"})
+    support::write(dir / name, "x");
+  auto const s = open_source(dir.path());
+  CHECK(records(*s) == 4);
+  REQUIRE(s->notes().size() == 1);
+  CHECK(has(s->notes()[0], ": 4 entries are left out: cat/c.bmp, cat/d.gif, cat/e.tiff and 1 more; .png, "));
+}
+
 }  // namespace picture_folder_test

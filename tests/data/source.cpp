@@ -203,4 +203,39 @@ TEST_CASE("whoever opens paths of its own is asked first, for each path of a lis
   CHECK(has(failure([&] { open_source("other:z?n=1", {.skip_damaged = true}, own); }), "no path matches"));
 }
 
+TEST_CASE("an ending in capitals is the same, and one that is not known says what is read") {
+  support::scratch const dir;
+  support::write(dir / "T.CSV", "label\n4\n");
+  support::write(dir / "T.JsonL", "{\"label\": 5}\n");
+  CHECK(first_label(*open_source(dir / "T.CSV")) == 4);
+  CHECK(first_label(*open_source(dir / "T.JsonL")) == 5);
+  for (char const* name : {"t.parquet", "t.json", "t.csv.bz2", "t.csv.bak"}) {
+    auto const why = refused(support::write(dir / name, "label\n4\n"));
+    CHECK(has(why, std::string(name) + ": '." + (std::string(name).substr(std::string(name).rfind('.') + 1)) +
+                       "' files are not read"));
+    CHECK(has(why, ".csv, .tsv, .jsonl"));
+  }
+  // The first bytes come before the name.
+  convert(synthetic_source({.records = 5}), dir / "set");
+  std::filesystem::rename(dir / "set/data-00000", dir / "digits.train");
+  CHECK(records(*open_source(dir / "digits.train")) == 5);
+}
+
+TEST_CASE("UTF-16 is told by its name") {
+  support::scratch const dir;
+  std::string const text(
+      "\xFF\xFE"
+      "x\0,\0y\0",
+      10);
+  for (char const* name : {"a.csv", "a.tsv", "a.jsonl"})
+    CHECK(refused(support::write(dir / name, text)) ==
+          (dir / name) + ": is in UTF-16; save it as UTF-8: iconv -f UTF-16 -t UTF-8 " + (dir / name));
+}
+
+TEST_CASE("a file whose name is not UTF-8 is refused, because no checkpoint can name it") {
+  support::scratch const dir;
+  support::write(dir / "caf\xe9.csv", "label\n4\n");
+  CHECK(has(refused(dir / "*.csv"), "the name of the file caf?.csv is not UTF-8; rename it"));
+}
+
 }  // namespace source_test

@@ -138,7 +138,7 @@ TEST_CASE("an error names the record's place in its file") {
   for (std::uint64_t i = 0; i < 3; ++i) said += failure([&] { in->read(0, i, e); });
   split_source const held(whole, 0.25, 1, split_part::validation);
   said += failure([&] { held.open()->read(0, 0, e); });
-  CHECK(said == (dir / "a.csv") + ":3: expected 1 fields as in the header, found 2");
+  CHECK(said == (dir / "a.csv") + ":3: expected 1 field as in the header, found 2");
 }
 
 }  // namespace split_test

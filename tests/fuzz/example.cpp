@@ -14,9 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   }
   for (std::string_view const name : record.names()) {
     std::size_t const count = record.count(name);
-    std::size_t read = 0;
+    std::size_t read = 0, integers = 0;
     fuzz::takes([&] { read += record.float_values(name).size(); });
-    fuzz::takes([&] { read += record.integer_values(name).size(); });
+    fuzz::takes([&] { integers += record.integer_values(name).size(); });
+    fuzz::require(integers == 0 || integers == read, "integers can be read as floats, too");
     for (std::size_t i = 0; i < count; ++i)
       if (!fuzz::takes([&] { read += record.bytes(name, i).size() < size; })) break;
     fuzz::require(read == count || count == 0, "all values of a feature can be read, in one way");

@@ -136,4 +136,28 @@ TEST_CASE("a cell that makes a column a text is told once, in the log") {
   CHECK(count(j.log(), "a.csv:32: '?' makes column 'x' a text; 49 of its cells are numbers, 1 are not") == 1);
 }
 
+TEST_CASE("records that are sorted by a feature are told, where tasks are smaller and are to be shuffled") {
+  job::scratch const dir;
+  for (int part : {0, 1})  // each file has one label
+    job::write_shard(dir / ("data/part-" + std::to_string(part)), 512, 1,
+                     [&](std::uint64_t, edl::example& e) {
+                       auto const x = e.float_values("x");
+                       std::vector<float> const copy(x.begin(), x.end());
+                       edl::example_builder b(e);
+                       b.floats("x", copy);
+                       b.integer("label", part);
+                     });
+  lines const flags{"--training_data=" + dir / "data"};
+  auto const told = [&](lines more) {
+    more.push_back(flags[0]);
+    job::run j(train(more));
+    CHECK(j.wait() == 0);
+    return count(j.log(), "/data is sorted by 'label', and --shuffle mixes records within tasks of ");
+  };
+  CHECK(told({"--num_minibatches_per_task=2"}) == 1);
+  CHECK(told({"--num_minibatches_per_task=2", "--num_workers=2", "--num_ps_pods=1"}) == 1);
+  CHECK(told({"--num_minibatches_per_task=1000"}) == 0);
+  CHECK(told({"--num_minibatches_per_task=2", "--shuffle=false"}) == 0);
+}
+
 }  // namespace records_test

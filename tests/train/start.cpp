@@ -139,6 +139,19 @@ TEST_CASE("a shard that was rewritten with as many records is noticed and named"
   CHECK(has(j.log(), "going on from " + checkpoint));
 }
 
+TEST_CASE(
+    "a job does not go on in another order, in which it would train some records twice and others never") {
+  for (lines const& processes : {lines{}, several}) {
+    job::scratch const dir;
+    lines const flags = with({"--checkpoint_dir=" + dir / "c"}, processes);
+    CHECK(job::run(train(with(flags, {"--shuffle=false"}))).wait() == 0);
+    job::run j(train(with(flags, {"--num_epochs=2"})));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "holds checkpoints of --shuffle=false, and this command has true"));
+  }
+}
+
 TEST_CASE("a model is read from whatever a program prints, and its version is told") {
   trained const& m = model();
   auto const evaluate = [&](std::string const& from, lines const& processes = {}) {
@@ -164,6 +177,20 @@ TEST_CASE("a model is read from whatever a program prints, and its version is to
   job::run none({"audit", m.output});
   CHECK(none.wait() == 1);
   CHECK(has(none.log(), "holds a model but no account of records; name its job's --checkpoint_dir"));
+}
+
+TEST_CASE("a model in which a bit has flipped is neither evaluated nor begun with") {
+  job::scratch const dir;
+  std::string const path = dir / "model.safetensors";
+  std::string bytes = slurp(model().output + "/model.safetensors");
+  bytes.back() = char(bytes.back() ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+  for (lines const& command : {lines{"evaluate", "--validation_data=synthetic:test"}, train({})}) {
+    job::run j(with(command, {"--checkpoint_dir_for_init=" + path}));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), path + " is damaged: its CRC-32 is "));
+  }
 }
 
 TEST_CASE("what is no model says what it is") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data.hpp"
 
+#include <sys/wait.h>
+
 #include "commands.hpp"
 #include "data/support.hpp"
 #include "edl/data/recordio.hpp"
@@ -55,6 +57,50 @@ TEST_CASE("inspect --columns shows what a file of columns makes of the first rec
   CHECK(wrong.code == 1);
   CHECK(support::has(wrong.err, "record 0"));
   CHECK(support::has(wrong.err, "'height'"));
+}
+
+TEST_CASE("numbers of seven digits and more are told with all of them") {
+  support::scratch const dir;
+  std::string const path =
+      support::write(dir / "ids.csv", "id,price\n1234567,1234567.25\n1234569,0.1\n9007199254740993,0.5\n");
+  auto const told = tool_test::run({"data", "inspect", path, "--first=3"});
+  CAPTURE(told.out);
+  CHECK(lines_with(told.out, "1234567 ") > 0);
+  CHECK(lines_with(told.out, "id     1234569\n") == 1);
+  CHECK(lines_with(told.out, "9007199254740993") == 2);
+  CHECK(lines_with(told.out, "price  1234567.2\n") == 1);
+  auto const statistics = tool_test::run({"data", "analyze", path});
+  CAPTURE(statistics.out);
+  CHECK(lines_with(statistics.out, "9007199254740993") == 1);
+  CHECK(lines_with(statistics.out, "1234567 ") == 1);
+}
+
+TEST_CASE("a table of results that cannot be printed is an error") {
+  support::scratch const dir;
+  std::string const path = support::write(dir / "a.csv", "x,y\n1,2\n");
+  for (char const* command : {"inspect", "analyze"}) {
+    std::fflush(stdout);
+    pid_t const child = ::fork();
+    if (child == 0) {
+      ::dup2(::open("/dev/full", O_WRONLY), 1);
+      ::dup2(::open("/dev/null", O_WRONLY), 2);
+      ::_exit(edl::tool::run({"data", command, path}));
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WEXITSTATUS(status) == 1);
+  }
+}
+
+TEST_CASE("names of columns that are not UTF-8 do no harm to what is said") {
+  support::scratch const dir;
+  std::string const path = support::write(dir / "a.csv", "caf\xe9,y\n1,2\n");
+  for (char const* command : {"inspect", "analyze"})
+    for (char const* form : {"table", "json", "yaml"}) {
+      auto const told = tool_test::run({"data", command, path, "-o", form});
+      CHECK(told.code == 0);
+      CHECK(support::has(told.out, "caf?"));
+    }
 }
 
 }  // namespace data_test

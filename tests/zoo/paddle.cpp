@@ -108,6 +108,8 @@ TEST_CASE("what PaddlePaddle's resource has no field for is refused, with what w
   CHECK(has(refused({{"spec", {{"trainer", nullptr}}}}), "spec.trainer: is not there"));
   CHECK(has(refused({{"spec", {{"trainer", {{"resources", {{"limits", {{"cpu", "two"}}}}}}}}}}),
             "spec.trainer.resources.limits.cpu: 'two' is no amount"));
+  CHECK(has(refused({{"spec", {{"trainer", {{"resources", {{"limits", {{"memory", "512m"}}}}}}}}}}),
+            "spec.trainer.resources.limits.memory: '512m' is 1 byte, too little"));
   CHECK(has(refused({{"spec", {{"fault_tolerant", "yes"}}}}), "expected true or false"));
   CHECK(has(refused({{"spec", {{"Image", "x"}}}}), "different cases"));
   CHECK(has(refused({{"metadata", {{"name", nullptr}}}}), "metadata.name"));

@@ -453,7 +453,7 @@ TEST_CASE("flags may stand in a file; the command line wins") {
                  "use_async: true\n"
                  "worker_resource_request: {cpu: 2, memory: 1Gi}\n"
                  "volume: ['claim_name=c,mount_path=/c', {host_path: /h, mount_path: /h}]\n"
-                 "envs: {A: 1, B: two}\n"
+                 "envs: {A: 1, B: two, C: 1.10, D: 0755, E: 1e3}\n"
                  "cluster_spec_json: {pod_spec: {labels: {team: x}}}\n");
   auto const s = read_submission("train", {"-f", file, "--num_workers=5"}, "now");
   CHECK(s.spec.name == "from-file");
@@ -462,7 +462,8 @@ TEST_CASE("flags may stand in a file; the command line wins") {
   CHECK(commanded(s, "--training_data=/d"));
   CHECK(s.spec.worker.request == k8s::resources{{"cpu", "2"}, {"memory", "1Gi"}});
   CHECK(s.spec.volumes.size() == 2);
-  CHECK(s.spec.variables == edl::platform::environment{{"A", "1"}, {"B", "two"}});
+  CHECK(s.spec.variables ==
+        edl::platform::environment{{"A", "1"}, {"B", "two"}, {"C", "1.10"}, {"D", "0755"}, {"E", "1e3"}});
   CHECK(has(s.spec.cluster_spec, "team"));
 
   auto const bad = [&](std::string const& content) {

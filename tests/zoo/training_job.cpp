@@ -162,6 +162,9 @@ TEST_CASE("a manifest is checked before a cluster sees it") {
           "f: spec.workers.template.spec.containers[0].resources.requests.cpu: 1500m is above its limit, 1"));
   job["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much";
   CHECK(has(refusal([&] { check_training_job(job, "f"); }), "resources.requests.cpu: \"much\": expected"));
+  job = made({});
+  job["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "512m";
+  CHECK(has(refusal([&] { check_training_job(job, "f"); }), "requests.memory: '512m' is 1 byte, too little"));
 }
 
 }  // namespace training_job_test

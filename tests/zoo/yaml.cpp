@@ -39,6 +39,14 @@ TEST_CASE("what is written as YAML is read as what it was") {
   CHECK(has(to_yaml({{"on", 1}}), "\"on\""));
 }
 
+TEST_CASE("numbers are those of the cluster's tools, and keep their spelling where a text is wanted") {
+  std::string const text = "[0400, 0644, 0o400, 0x1f, -010, 0b11, 256, 1.10, 1e3, 089, \"0400\", 00, 0xg]";
+  CHECK(from_yaml(text, "f") == json{256, 420, 256, 31, -8, 3, 256, 1.1, 1000.0, 89, "0400", 0, "0xg"});
+  CHECK(from_yaml(text, "f", edl::tool::numbers::as_written) == json{"0400", "0644", "0o400", "0x1f", "-010",
+                                                                     "0b11", 256, "1.10", "1e3", "089",
+                                                                     "0400", "00", "0xg"});
+}
+
 TEST_CASE("JSON is read, too") {
   CHECK(from_yaml(R"({"a": [1, "2"]})", "test") == json{{"a", {1, "2"}}});
   CHECK(from_yaml("", "test").is_null());

@@ -41,6 +41,7 @@ struct column {
   example::kind what = example::kind::none;
   std::uint64_t records = 0, values = 0, not_finite = 0;
   double min = std::numeric_limits<double>::infinity(), max = -min;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = -least - 1;  // of integers
   double mean = 0, squares = 0;  // of the values, and of what they differ from it
   std::vector<double> sampled;
   std::unordered_map<std::string, std::uint64_t> words;  // texts and whole numbers, and how often they stand
@@ -100,13 +101,14 @@ columns read_columns(data::source const& from, std::size_t most_words) {
         column& c = it->second;
         if (record.kind_of(f) != c.what && record.kind_of(f) != example::kind::none)
           throw data_error(fmt::format("{}: record {}: feature '{}' is of another kind than before",
-                                       from.shards()[s].name, i, name));
+                                       from.shards()[s].name, i, printable(name, 64)));
         ++c.records;
         if (c.what == example::kind::floats) {
           for (float const x : record.float_values(name)) c.take(x, random);
         } else if (c.what == example::kind::integers) {
           for (std::int64_t const x : record.integer_values(name)) {
             c.take(double(x), random);
+            c.least = std::min(c.least, x), c.most = std::max(c.most, x);
             c.count(fmt::format_int(x).str(), most_words);
           }
         } else if (c.what == example::kind::strings) {
@@ -150,8 +152,9 @@ json describe(column const& c, std::size_t buckets) {
                                                   : "empty";
   if (c.not_finite > 0) j["not_finite"] = c.not_finite;
   if (c.is_number()) {
-    j["min"] = c.min;
-    j["max"] = c.max;
+    bool const whole = c.what == example::kind::integers;
+    j["min"] = whole ? json(c.least) : json(c.min);
+    j["max"] = whole ? json(c.most) : json(c.max);
     j["mean"] = c.mean;
     j["stddev"] = c.deviation();
     j["boundaries"] = boundaries_of(c, buckets);
@@ -160,7 +163,10 @@ json describe(column const& c, std::size_t buckets) {
   return j;
 }
 
-std::string number(double x) { return fmt::format("{:.9g}", x); }
+/// Floats have 9 digits at most; whole numbers keep theirs.
+std::string number(double x) {
+  return x == std::trunc(x) && std::abs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{:.9g}", x);
+}
 
 /// Writes statistics.env and the vocabularies.
 void write(columns const& all, std::size_t buckets, std::string const& directory) {
@@ -190,8 +196,9 @@ void write(columns const& all, std::size_t buckets, std::string const& directory
       lines += fmt::format("_{}_{}={}\n", plain, what, value);
     };
     if (c.is_number()) {
-      line("min", number(c.min));
-      line("max", number(c.max));
+      bool const whole = c.what == example::kind::integers;
+      line("min", whole ? std::to_string(c.least) : number(c.min));
+      line("max", whole ? std::to_string(c.most) : number(c.max));
       line("avg", number(c.mean));
       line("stddev", number(c.deviation()));
       std::vector<std::string> texts;
@@ -238,14 +245,16 @@ int analyze(words const& line) {
   json list = json::array();
   for (auto const& [name, c] : all) {
     list.push_back(describe(c, buckets));
-    list.back()["name"] = name;
+    list.back()["name"] = printable(name, 64);
   }
   if (l.text("output") != "table") {
     fmt::print("{}", to_text({{"path", path}, {"features", list}}, l.text("output")));
   } else {
     std::vector<words> rows{{"FEATURE", "KIND", "RECORDS", "MIN", "MAX", "MEAN", "STDDEV", "DISTINCT"}};
     auto const of = [](json const& f, char const* key) {
-      return f.contains(key) ? fmt::format("{:.6g}", f[key].get<double>()) : std::string("-");
+      return !f.contains(key)             ? std::string("-")
+             : f[key].is_number_integer() ? f[key].dump()
+                                          : fmt::format("{:.9g}", f[key].get<double>());
     };
     for (json const& f : list)
       rows.push_back({text_at(f, "/name"), text_at(f, "/kind"), text_at(f, "/records"), of(f, "min"),

@@ -19,6 +19,7 @@
 #include "data.hpp"
 #include "doctor.hpp"
 #include "edl/cli/nearest.hpp"
+#include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
 #include "edl/version.hpp"
 #include "explain.hpp"
@@ -336,9 +337,10 @@ std::string help(command const& c) {
 
 int run(words const& line) {
   auto const say = [](char const* what) { fmt::print(stderr, "edl: {}\n", what); };
+  cli::hold_standard_streams();
   try {
     int const code = dispatch(line);
-    if (std::fflush(stdout) != 0) throw error("standard output cannot be written");
+    cli::flush_output();
     return code;
   } catch (usage_error const& bad) {
     say(bad.what());

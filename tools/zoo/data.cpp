@@ -296,6 +296,7 @@ int inspect(words const& line) {
   }
   if (!l.text("to").empty()) write_sheet(*source, l.text("to"));
   if (l.truth("verify")) all["readable"] = verify(*source, damage);
+  for (std::string& what : damage) what = printable(what);  // names of files may be any bytes
   all["damage"] = damage;
   if (l.text("output") != "table") {
     fmt::print("{}", to_text(all, l.text("output")));
@@ -308,9 +309,7 @@ int inspect(words const& line) {
   fmt::print("{}\n", to_table(rows));
   rows = {{"FEATURE", "KIND", "VALUES", "MISSING", "MIN", "MAX", "DISTINCT"}};
   for (json const& f : all["features"]) {
-    auto const of = [&](char const* key) {
-      return f.contains(key) ? fmt::format("{:.6g}", f[key].get<double>()) : std::string("-");
-    };
+    auto const of = [&](char const* key) { return f.contains(key) ? number_text(f[key]) : std::string("-"); };
     std::string const values = text_at(f, "/values");
     rows.push_back({text_at(f, "/name"), text_at(f, "/kind"),
                     f.contains("most_values") ? values + " to " + text_at(f, "/most_values") : values,

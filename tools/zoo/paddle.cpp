@@ -128,6 +128,7 @@ amounts read_amounts(json const& list, std::string const& place, reader const& f
     std::string const quantity = value.is_string() ? value.get<std::string>() : value.dump();
     std::string amount;
     try {
+      check_amount(name, quantity);
       std::uint64_t const thousandths = thousandths_of(quantity);
       if (name == "cpu")
         amount =

@@ -41,7 +41,7 @@ std::string flag_text(std::string const& where, json const& v, bool in_list = fa
 words of_file(std::vector<flag> const& known, std::string const& text, command_line const& given,
               reason_of_flag const& why_unknown = {}) {
   std::string const origin = "--file=" + given.text("file");
-  json const content = from_yaml(text, origin);
+  json const content = from_yaml(text, origin, numbers::as_written), typed = from_yaml(text, origin);
   if (!content.is_object())
     throw usage_error(
         fmt::format("{}: expected lines of `name: value`, names as the flags' without dashes", origin));
@@ -53,7 +53,7 @@ words of_file(std::vector<flag> const& known, std::string const& text, command_l
                          });
     words one;
     for (json const& v : several ? value : json::array({value}))
-      one.push_back("--" + name + "=" + (whole ? v.dump() : flag_text(origin + ": " + name, v)));
+      one.push_back("--" + name + "=" + (whole ? typed[name].dump() : flag_text(origin + ": " + name, v)));
     if (one.empty()) continue;
     try {
       command_line const read(given.command(), known, one, 0, 0, {}, why_unknown);

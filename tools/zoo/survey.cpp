@@ -56,7 +56,10 @@ void see(seen_feature& f, example const& record, std::size_t feature) {
   if (what == example::kind::floats)
     for (float const x : record.float_values(name)) number(double(x));
   if (what == example::kind::integers)
-    for (std::int64_t const x : record.integer_values(name)) number(double(x));
+    for (std::int64_t const x : record.integer_values(name)) {
+      number(double(x));
+      f.least = std::min(f.least, x), f.most = std::max(f.most, x);
+    }
   if (values != 1) return;
   if (what == example::kind::integers) count(f, fmt::format("{}", record.integer(name)));
   if (what == example::kind::strings) count(f, std::string(record.bytes(name)));
@@ -67,8 +70,6 @@ char const* name_of(example::kind k) {
   return names[std::size_t(k)];
 }
 
-std::string number(double x) { return fmt::format("{:.6g}", x); }
-
 /// A list of numbers: all of a short one, the beginning and the range of a long one.
 template <class Values>
 std::string described(Values const& values, char const* kind) {
@@ -76,10 +77,10 @@ std::string described(Values const& values, char const* kind) {
   std::string text;
   if (values.size() > shown) {
     auto const [least, most] = std::ranges::minmax(values);
-    text = fmt::format("{} {}, {} to {}: ", values.size(), kind, number(double(least)), number(double(most)));
+    text = fmt::format("{} {}, {} to {}: ", values.size(), kind, least, most);
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(values.size(), shown); ++i)
-    text += fmt::format("{}{}", i > 0 ? ", " : "", number(double(values[i])));
+    text += fmt::format("{}{}", i > 0 ? ", " : "", values[i]);
   return text + (values.size() > shown ? ", …" : values.empty() ? "no values" : "");
 }
 
@@ -115,6 +116,10 @@ survey survey_records(data::source const& of, std::uint64_t limit) {
   return s;
 }
 
+std::string number_text(nlohmann::json const& number) {
+  return number.is_number_integer() ? number.dump() : fmt::format("{}", float(number.get<double>()));
+}
+
 nlohmann::json describe(survey const& s) {
   auto list = nlohmann::json::array();
   for (auto const& [name, f] : s.features) {
@@ -123,7 +128,10 @@ nlohmann::json describe(survey const& s) {
                      {"missing", s.records - f.records}};
     j["values"] = f.least_values;
     if (f.most_values > f.least_values) j["most_values"] = f.most_values;
-    if (f.min <= f.max) j["min"] = f.min, j["max"] = f.max;
+    if (f.what == example::kind::integers && !f.mixed && f.least <= f.most)
+      j["min"] = f.least, j["max"] = f.most;
+    else if (f.min <= f.max)
+      j["min"] = f.min, j["max"] = f.max;
     if (f.not_finite > 0) j["not_finite"] = f.not_finite;
     if (!f.distinct.empty()) j["distinct"] = f.distinct.size();
     if (f.many) j["distinct"] = fmt::format("more than {}", most_distinct);

@@ -21,7 +21,8 @@ struct seen_feature {
   bool mixed = false;  ///< it is of several kinds
   std::uint64_t records = 0;
   std::size_t least_values = std::numeric_limits<std::size_t>::max(), most_values = 0;
-  double min = std::numeric_limits<double>::infinity(), max = -min;  ///< of finite numbers
+  double min = std::numeric_limits<double>::infinity(), max = -min;                  ///< of finite numbers
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = -least - 1;  ///< of integers
   std::uint64_t not_finite = 0;
   std::unordered_map<std::string, std::uint64_t> distinct;  ///< single whole numbers and texts, and how often
   bool many = false;                                        ///< more than are counted
@@ -37,6 +38,9 @@ struct survey {
 inline constexpr std::size_t most_distinct = 10'000;
 
 survey survey_records(data::source const& of, std::uint64_t limit);
+
+/// A float, or a whole number with all of its digits, in the fewest digits that tell it from others.
+std::string number_text(nlohmann::json const& number);
 
 /// {name, kind, missing, and what else is known}, sorted by name.
 nlohmann::json describe(survey const& s);

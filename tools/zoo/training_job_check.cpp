@@ -90,7 +90,7 @@ class rules {
         try {
           std::string const amount = text_of(list, name),
                             limit = most.contains(name) ? text_of(most, name) : amount;
-          bytes_of(amount);
+          check_amount(name, amount);
           if (thousandths_of(amount) > thousandths_of(limit))
             refuse(at, fmt::format("{} is above its limit, {}", amount, limit));
         } catch (usage_error const&) {

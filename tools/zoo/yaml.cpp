@@ -14,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -27,11 +28,27 @@ using nlohmann::json;
 
 constexpr std::size_t most_documents = 1000;
 
+/// 0400, 0o400, 0x1f, 0b11, as YAML 1.1 has them.
+std::optional<std::int64_t> with_base(std::string_view t) {
+  bool const less = t.starts_with('-');
+  if (less || t.starts_with('+')) t.remove_prefix(1);
+  if (t.size() < 2 || t[0] != '0') return std::nullopt;
+  int const base = t[1] == 'x' ? 16 : t[1] == 'o' || (t[1] >= '0' && t[1] <= '9') ? 8 : t[1] == 'b' ? 2 : 0;
+  if (base == 0) return std::nullopt;
+  t.remove_prefix(t[1] >= '0' && t[1] <= '9' ? 1 : 2);
+  std::uint64_t value = 0;
+  auto const r = std::from_chars(t.data(), t.data() + t.size(), value, base);
+  if (r.ec != std::errc{} || r.ptr != t.data() + t.size() || value > std::uint64_t(INT64_MAX))
+    return std::nullopt;
+  return less ? -std::int64_t(value) : std::int64_t(value);
+}
+
 /// What an unquoted word means.
 json plain(std::string const& t) {
   if (t.empty() || t == "~" || t == "null" || t == "Null" || t == "NULL") return nullptr;
   if (t == "true" || t == "True" || t == "TRUE") return true;
   if (t == "false" || t == "False" || t == "FALSE") return false;
+  if (auto const based = with_base(t)) return *based;
   std::int64_t whole = 0;
   char const* const end = t.data() + t.size();
   char const* const begin = t.data() + (t[0] == '+' ? 1 : 0);
@@ -45,14 +62,17 @@ json plain(std::string const& t) {
 }
 
 /// `left`: values that there may still be; a few lines of anchors can ask for any number of them.
-json convert(YAML::Node const& n, std::string const& origin, int depth, int& left) {
+json convert(YAML::Node const& n, std::string const& origin, numbers how, int depth, int& left) {
   if (depth > 100 || --left < 0) throw usage_error(fmt::format("{}: nested too deeply, or too much", origin));
   switch (n.Type()) {
-    case YAML::NodeType::Scalar:
-      return n.Tag() == "!" ? json(n.Scalar()) : plain(n.Scalar());
+    case YAML::NodeType::Scalar: {
+      json const meant = n.Tag() == "!" ? json(n.Scalar()) : plain(n.Scalar());
+      bool const other = how == numbers::as_written && meant.is_number() && meant.dump() != n.Scalar();
+      return other ? json(n.Scalar()) : meant;
+    }
     case YAML::NodeType::Sequence: {
       json list = json::array();
-      for (YAML::Node const& element : n) list.push_back(convert(element, origin, depth + 1, left));
+      for (YAML::Node const& element : n) list.push_back(convert(element, origin, how, depth + 1, left));
       return list;
     }
     case YAML::NodeType::Map: {
@@ -63,7 +83,7 @@ json convert(YAML::Node const& n, std::string const& origin, int depth, int& lef
           throw usage_error(
               fmt::format("{}: line {}: {}", origin, entry.first.Mark().line + 1,
                           key.empty() ? "a name is missing" : "'" + key + "' stands there twice"));
-        object[key] = convert(entry.second, origin, depth + 1, left);
+        object[key] = convert(entry.second, origin, how, depth + 1, left);
       }
       return object;
     }
@@ -194,7 +214,7 @@ std::string to_yaml(json const& value) {
   return std::string(to.c_str()) + "\n";
 }
 
-json from_yaml(std::string const& text, std::string const& origin) {
+json from_yaml(std::string const& text, std::string const& origin, numbers how) {
   check_encoding(text, origin);
   auto const first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') {
@@ -205,7 +225,7 @@ json from_yaml(std::string const& text, std::string const& origin) {
   try {
     check_one_document(text, origin);
     int left = 100'000;
-    return convert(YAML::Load(text), origin, 0, left);
+    return convert(YAML::Load(text), origin, how, 0, left);
   } catch (YAML::Exception const& bad) {
     throw usage_error(fmt::format("{}: line {}: {}", origin, bad.mark.line + 1, bad.msg));
   }

@@ -35,6 +35,7 @@
 #include "edl/app/running.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/app/sweep.hpp"
+#include "edl/cli/program.hpp"
 #include "edl/cli/screen.hpp"
 #include "edl/cli/status_line.hpp"
 #include "edl/core/counted.hpp"
@@ -229,10 +230,13 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
 EDL_INLINE int run(train::program& p, int argc, char** argv) {
   std::string name = argc > 0 ? argv[0] : "edl";
   name = name.substr(name.find_last_of('/') + 1);
+  cli::hold_standard_streams();
   try {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
       throw error("this program needs a processor with AVX2 and FMA (x86-64-v3)");
-    return detail::run_role(p, name, {argv + 1, argv + argc});
+    int const code = detail::run_role(p, name, {argv + 1, argv + argc});
+    cli::flush_output();
+    return code;
   } catch (std::bad_alloc const&) {
     fmt::print(stderr,
                "{}: memory is not enough; lower --minibatch_size, use fewer processes, or give this one more "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ struct manifest {
   std::uint64_t minibatch_size = 0;
   std::uint64_t records_per_task = 0;
   std::uint64_t seed = 0;
+  std::optional<bool> shuffle;  ///< none: written by a version of edl that did not keep it
   std::uint64_t epochs = 0;
   std::string hyperparameters;  ///< names and values, as `--set` takes them
   std::vector<shard> shards;

@@ -51,6 +51,12 @@ class manifest_fields {
     return value.get<std::string>();
   }
 
+  bool truth(char const* name) const {
+    auto const& value = at(name);
+    if (!value.is_boolean()) fail(name, "is neither true nor false");
+    return value.get<bool>();
+  }
+
   nlohmann::json const& list(char const* name) const {
     auto const& value = at(name);
     if (!value.is_array()) fail(name, "is not a list");
@@ -88,17 +94,18 @@ EDL_INLINE std::string to_json(manifest const& from) {
                      {"crc32", f.crc32},
                      {"version", f.version},
                      {"ledger", json::parse(wire::to_json(f.ledger))}});
-  json const content{{"format", detail::manifest_format},
-                     {"job", from.job},
-                     {"version", from.version},
-                     {"layout", from.layout},
-                     {"minibatch_size", from.minibatch_size},
-                     {"records_per_task", from.records_per_task},
-                     {"seed", from.seed},
-                     {"epochs", from.epochs},
-                     {"hyperparameters", from.hyperparameters},
-                     {"shards", std::move(shards)},
-                     {"files", std::move(files)}};
+  json content{{"format", detail::manifest_format},
+               {"job", from.job},
+               {"version", from.version},
+               {"layout", from.layout},
+               {"minibatch_size", from.minibatch_size},
+               {"records_per_task", from.records_per_task},
+               {"seed", from.seed},
+               {"epochs", from.epochs},
+               {"hyperparameters", from.hyperparameters},
+               {"shards", std::move(shards)},
+               {"files", std::move(files)}};
+  if (from.shuffle) content["shuffle"] = *from.shuffle;
   try {
     return json{{"checkpoint", content}, {"crc32", detail::text_crc32(content.dump())}}.dump(1) + "\n";
   } catch (json::type_error const&) {
@@ -131,6 +138,7 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
              .minibatch_size = fields.number("minibatch_size"),
              .records_per_task = fields.number("records_per_task"),
              .seed = fields.number("seed"),
+             .shuffle = content.contains("shuffle") ? std::optional(fields.truth("shuffle")) : std::nullopt,
              .epochs = fields.number("epochs"),
              .hyperparameters = content.contains("hyperparameters") ? fields.text("hyperparameters") : "",
              .shards = {},

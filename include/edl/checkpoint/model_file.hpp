@@ -41,8 +41,13 @@ struct model_origin {
 /// becomes `tables/<name>/ids` (rows) and `tables/<name>/embeddings` (rows, width), a part of it at a time.
 /// Sources give rows by hash slot, and by id within one. The metadata have the model's version as
 /// `version`, its job's seed as `seed` (rows that a table lacks follow from it), and `hyperparameters`.
+/// First stands `crc32`: zlib's of the file, in 8 hexadecimal digits, as if these were zeros.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
                   std::span<row_source const> tables, std::uint64_t version, model_origin const& from = {});
+
+/// Reads all of a model's file and compares it with its checksum; an error if it is damaged. A file without
+/// one, of others or of older versions of edl, is not read.
+void check_model(std::string const& path);
 
 /// Gives the rows of the tables of such a file, some at a time. Errors name the table.
 void import_rows(

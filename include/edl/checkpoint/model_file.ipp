@@ -2,7 +2,9 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -14,12 +16,18 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
 #include "edl/sparse/row_bytes.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
 
 inline constexpr std::size_t rows_at_once = 4096;
+
+/// How a file with a checksum begins, behind the header's length.
+inline constexpr std::string_view before_checksum = "{\"__metadata__\":{\"crc32\":\"";
+inline constexpr std::string_view no_checksum = "00000000";
+inline constexpr std::size_t checksum_place = sizeof(std::uint64_t) + before_checksum.size();
 
 inline std::string ids_tensor(std::string_view table) { return fmt::format("tables/{}/ids", table); }
 inline std::string embeddings_tensor(std::string_view table) {
@@ -78,6 +86,7 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
                        }});
   }
   std::map<std::string, std::string> metadata{
+      {"crc32", std::string(detail::no_checksum)},
       {"edl", "model 1"},
       {"version", std::to_string(version)},
       {"layout_digest", fmt::format("{:016x}", layout_digest(layout))}};
@@ -86,7 +95,33 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
   if (!from.hyperparameters.empty()) metadata["hyperparameters"] = from.hyperparameters;
   durable_file file(path);
   write_safetensors(file, tensors, metadata);
+  file.overwrite(detail::checksum_place, fmt::format("{:08x}", file.crc32()));
   file.commit();
+}
+
+EDL_INLINE void check_model(std::string const& path) {
+  input_file const file(path);
+  constexpr std::size_t digits = detail::no_checksum.size(), first = detail::checksum_place + digits;
+  if (file.size() < first) return;
+  std::string chunk(first, '\0');
+  file.read(0, std::as_writable_bytes(std::span(chunk)));
+  if (chunk.compare(sizeof(std::uint64_t), detail::before_checksum.size(), detail::before_checksum) != 0)
+    return;
+  std::string const says = chunk.substr(detail::checksum_place);
+  chunk.replace(detail::checksum_place, digits, detail::no_checksum);
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0;;) {
+    crc = std::uint32_t(crc32_z(crc, reinterpret_cast<Bytef const*>(chunk.data()), chunk.size()));
+    at += chunk.size();
+    if (at == file.size()) break;
+    chunk.resize(std::size_t(std::min<std::uint64_t>(file.size() - at, 1u << 20)));
+    file.read(at, std::as_writable_bytes(std::span(chunk)));
+  }
+  if (says != fmt::format("{:08x}", crc))
+    throw error(
+        fmt::format("{} is damaged: its CRC-32 is {:08x}, its metadata say {}; export it anew, or leave "
+                    "'crc32' out of the metadata if it was changed on purpose",
+                    path, crc, detail::shown(says)));
 }
 
 EDL_INLINE void import_rows(

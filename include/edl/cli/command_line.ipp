@@ -11,6 +11,7 @@
 #include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::cli {
 namespace detail {
@@ -61,6 +62,10 @@ EDL_INLINE command_line::command_line(grammar g, words const& line) {
     return usage_error(fmt::format("unknown flag {}{}; `{} --help` lists all", s.spelling,
                                    near.empty() ? "" : ": did you mean --" + near + "?", g.command));
   };
+  for (std::string const& word : line)
+    if (!is_utf8(word))
+      throw usage_error(fmt::format("'{}' is not UTF-8; rename what it names, or name a link to it (ln -s)",
+                                    printable(word, 256)));
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (line[i] == "--") {
       arguments_.insert(arguments_.end(), line.begin() + std::ptrdiff_t(i) + 1, line.end());

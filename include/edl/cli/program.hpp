@@ -14,6 +14,13 @@ namespace edl::cli {
 int run_program(grammar g, std::string const& purpose, words const& line,
                 std::function<int(command_line const&)> const& run);
 
+/// Keeps the places of standard input, output and error where they are closed, so that no file which is
+/// opened later gets what is printed. What is printed cannot be written then, as before.
+void hold_standard_streams();
+
+/// Throws error if anything that was printed to standard output could not be written.
+void flush_output();
+
 }  // namespace edl::cli
 
 #ifdef EDL_HEADER_ONLY

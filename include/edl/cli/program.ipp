@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -17,16 +21,21 @@ namespace edl::cli {
 EDL_INLINE int run_program(grammar g, std::string const& purpose, words const& line,
                            std::function<int(command_line const&)> const& run) {
   std::string const name = g.command;
+  hold_standard_streams();
   try {
     if (asks_for_help(line)) {
       fmt::print("{}\n\nusage: {} [flags]\n\n{}", purpose, name, describe(g.flags));
+      flush_output();
       return 0;
     }
     if (line == words{"--version"}) {
       fmt::print("{} {}\n", name, package_version);
+      flush_output();
       return 0;
     }
-    return run(command_line(std::move(g), line));
+    int const code = run(command_line(std::move(g), line));
+    flush_output();
+    return code;
   } catch (usage_error const& e) {
     fmt::print(stderr, "{}: {}\n", name, e.what());
     return 2;
@@ -34,6 +43,21 @@ EDL_INLINE int run_program(grammar g, std::string const& purpose, words const& l
     fmt::print(stderr, "{}: {}\n", name, e.what());
     return 1;
   }
+}
+
+EDL_INLINE void hold_standard_streams() {
+  for (int fd : {0, 1, 2})
+    if (::fcntl(fd, F_GETFD) < 0)  // the lowest one that is free is taken
+      static_cast<void>(::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY));
+}
+
+EDL_INLINE void flush_output() {
+  errno = 0;
+  bool const failed = std::fflush(stdout) != 0;
+  int const code = errno;
+  if (failed || std::ferror(stdout) != 0)
+    throw error(fmt::format("standard output cannot be written{}{}", code != 0 ? ": " : "",
+                            code != 0 ? std::strerror(code) : ""));
 }
 
 }  // namespace edl::cli

@@ -25,6 +25,9 @@ class durable_file {
   void write(bytes data);
   void write(std::string_view text);
 
+  /// Puts other bytes in the place of some that were written; `crc32` does not hear of it.
+  void overwrite(std::uint64_t at, std::string_view text);
+
   /// Makes what was written be the file `path`, also after the power fails. With `forced` false it may be
   /// lost or cut off then: for what can be made again.
   void commit(bool forced = true);

@@ -110,6 +110,21 @@ EDL_INLINE void durable_file::write(bytes data) {
   }
 }
 
+EDL_INLINE void durable_file::overwrite(std::uint64_t at, std::string_view text) {
+  while (!text.empty()) {
+    auto const n = ::pwrite(fd_, text.data(), text.size(), off_t(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      int const code = n < 0 ? errno : ENOSPC;
+      discard();
+      throw storage_error(
+          code, fmt::format("cannot write {} at byte {}: {}", path_, at, detail::file_reason(code)));
+    }
+    at += std::uint64_t(n);
+    text.remove_prefix(std::size_t(n));
+  }
+}
+
 EDL_INLINE void durable_file::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
 EDL_INLINE void durable_file::commit(bool forced) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -36,7 +37,8 @@ struct log_target {
 };
 
 /// Writes lines a person can grep, `[2026-11-20 13:00:00,123] [INFO] [file.ipp:12:function] text`, to a
-/// stream (standard error, unless told otherwise). A copy writes to the same place. Thread safety: distinct
+/// stream (standard error, unless told otherwise). A copy writes to the same place. Where a line cannot be
+/// written to the second place, the first one says so, once. Thread safety: distinct
 /// and shared objects: safe; a line is written whole.
 class logger {
  public:
@@ -78,6 +80,8 @@ class logger {
   severity least_;
   std::string name_;
   log_target where_;
+  std::shared_ptr<std::atomic<bool>> lost_ =
+      std::make_shared<std::atomic<bool>>(false);  // of the second place
 };
 
 }  // namespace edl

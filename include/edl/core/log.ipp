@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "edl/core/inline.hpp"
@@ -58,7 +60,13 @@ EDL_INLINE void logger::put(std::string_view line) const {
   for (int fd : {where_.to ? -1 : where_.fd, where_.also})
     for (std::size_t done = 0; fd >= 0 && done < line.size();) {
       auto const n = ::write(fd, line.data() + done, line.size() - done);
-      if (n <= 0) break;
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        int const code = errno;
+        if (fd == where_.also && !lost_->exchange(true))
+          warning(fmt::format("lines are missing in the log file: {}", std::strerror(code)));
+        break;
+      }
       done += std::size_t(n);
     }
 }

@@ -15,6 +15,9 @@ std::string shortened(std::string_view text, std::size_t most);
 /// most `most` bytes, with '?' for each byte that is none, and a blank for each control character.
 std::string printable(std::string_view text, std::size_t most = 8192);
 
+/// Whether a text is UTF-8: what neither JSON nor a protobuf string takes otherwise.
+bool is_utf8(std::string_view text);
+
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY

@@ -4,11 +4,38 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 
 namespace edl {
+
+namespace detail {
+
+/// The character that begins at `i`: its code, and its bytes; 0 of them where there is none of UTF-8.
+inline std::pair<std::uint32_t, std::size_t> character_at(std::string_view text, std::size_t i) {
+  auto const at = [text](std::size_t j) {
+    return j < text.size() ? static_cast<unsigned char>(text[j]) : 0u;
+  };
+  static constexpr std::array<std::uint32_t, 4> least{0, 0x80, 0x800, 0x10000};
+  std::uint32_t code = at(i);
+  std::size_t const more = code < 0x80       ? 0
+                           : code >> 5 == 6  ? 1
+                           : code >> 4 == 14 ? 2
+                           : code >> 3 == 30 ? 3
+                                             : 4;
+  bool good = more < 4;
+  if (more > 0 && good) code &= 0x3fu >> more;
+  for (std::size_t j = 1; good && j <= more; ++j) {
+    good = at(i + j) >> 6 == 2;
+    code = code << 6 | (at(i + j) & 0x3f);
+  }
+  if (good) good = code >= least[more] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  return {code, good ? more + 1 : 0};
+}
+
+}  // namespace detail
 
 EDL_INLINE std::string shortened(std::string_view text, std::size_t most) {
   std::size_t end = std::min(most, text.size());
@@ -17,37 +44,30 @@ EDL_INLINE std::string shortened(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end));
 }
 
+EDL_INLINE bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t const size = detail::character_at(text, i).second;
+    if (size == 0) return false;
+    i += size;
+  }
+  return true;
+}
+
 EDL_INLINE std::string printable(std::string_view given, std::size_t most) {
   std::string const text = shortened(given, most);
-  auto const at = [&text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  static constexpr std::array<std::uint32_t, 4> least{0, 0x80, 0x800, 0x10000};
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
-    std::uint32_t code = at(i);
-    std::size_t const more = code < 0x80       ? 0
-                             : code >> 5 == 6  ? 1
-                             : code >> 4 == 14 ? 2
-                             : code >> 3 == 30 ? 3
-                                               : 4;
-    bool good = more < 4;
-    if (more > 0 && good) code &= 0x3fu >> more;
-    for (std::size_t j = 1; good && j <= more; ++j) {
-      good = at(i + j) >> 6 == 2;
-      code = code << 6 | (at(i + j) & 0x3f);
-    }
-    if (good) good = code >= least[more] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    auto const [code, size] = detail::character_at(text, i);
     // Those from 80 to 9f drive terminals as those below 20 do.
     bool const control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-    if (!good)
+    if (size == 0)
       out += '?';
     else if (control)
       out += ' ';
     else
-      out.append(text, i, more + 1);
-    i += good ? more + 1 : 1;
+      out.append(text, i, size);
+    i += std::max<std::size_t>(size, 1);
   }
   return out;
 }

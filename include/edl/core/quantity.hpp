@@ -20,6 +20,10 @@ std::uint64_t bytes_of(std::string const& amount);
 /// fit is 2^64 - 1.
 std::uint64_t thousandths_of(std::string const& amount);
 
+/// Throws error when it is no amount of that resource. Of memory and of disks less than a mebibyte is none:
+/// 512m (half a byte) and 4096 without a unit are slips.
+void check_amount(std::string const& resource, std::string const& amount);
+
 /// The shortest exact spelling in powers of 1024: "1536Mi".
 std::string to_quantity(std::uint64_t bytes);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
@@ -90,6 +91,16 @@ EDL_INLINE std::uint64_t bytes_of(std::string const& amount) { return detail::am
 
 EDL_INLINE std::uint64_t thousandths_of(std::string const& amount) {
   return detail::amounts::count(amount, 1000);
+}
+
+EDL_INLINE void check_amount(std::string const& resource, std::string const& amount) {
+  thousandths_of(amount);
+  std::uint64_t const bytes = bytes_of(amount);
+  if ((resource == "memory" || resource == "ephemeral-storage") && bytes > 0 && bytes < (1u << 20))
+    throw error(
+        fmt::format("'{}' is {}, too little for a pod: units are Mi and Gi, or M and G, and m is a "
+                    "thousandth",
+                    printable(amount, 64), counted(bytes, "byte")));
 }
 
 EDL_INLINE std::string to_quantity(std::uint64_t bytes) {

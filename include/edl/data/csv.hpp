@@ -29,21 +29,23 @@ struct csv_options {
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record, unless the options name them; empty lines are none either.
 /// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. Where
-/// a field of a column of numbers is empty, the record lacks the feature. The whole file is scanned once, for
-/// the rows' offsets and the columns' kinds. A file is one shard. It may be packed (data/text_file.hpp).
+/// a field of a column of numbers is empty, the record lacks the feature. It does so, too, where no row of
+/// the file has a value. The whole file is scanned once, for the rows' offsets and the columns' kinds. A file
+/// is one shard. It may be packed (data/text_file.hpp).
 class csv_source : public table {
  public:
   using column = table_column;
 
   /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
-  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A row with
-  /// too few or too many fields is an error when it is read.
+  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. Likewise if
+  /// a whole number of a column of whole numbers is too large for 64 bits, where a float would be another
+  /// one. A row with too few or too many fields is an error when it is read.
   explicit csv_source(std::string const& path, csv_options options = {});
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
   std::uint64_t digest(std::size_t shard) const override;
-  /// A column without any value has no kind, and gives empty texts.
+  /// A column without any value has no kind.
   std::vector<column> const& columns() const override { return columns_; }
 
   /// A data_error if the file lacks one of them.

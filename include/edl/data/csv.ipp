@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
@@ -100,6 +101,8 @@ inline example::kind kind_of(std::string_view text) {
 struct csv_cells {
   std::uint64_t numbers = 0, texts = 0, line = 0;  // `line` is that of the first text
   std::string first;                               // text
+  std::uint64_t fractions = 0, long_line = 0;      // of the first whole number that is too large
+  std::string too_long;
 
   /// Takes one more, and gives the column's kind with it.
   example::kind add(example::kind so_far, std::string_view field, std::uint64_t at) {
@@ -108,6 +111,12 @@ struct csv_cells {
     auto const now = kind_of(text);
     if (now != example::kind::strings) {
       ++numbers;
+      if (now == example::kind::floats) {
+        if (text.find_first_not_of("-0123456789") != text.npos)
+          ++fractions;
+        else if (long_line == 0)
+          long_line = at, too_long = edl::printable(text, 64);
+      }
     } else if (texts++ == 0) {
       line = at;
       first = edl::printable(text, 64);
@@ -138,15 +147,15 @@ class csv_reader final : public reader {
     if (!fields_.split(row_, from_.options_.delimiter)) throw refuse("characters follow a closing quote");
     auto const& columns = from_.columns_;
     if (fields_.size() != columns.size())
-      throw refuse(fmt::format("expected {} fields{}, found {}", columns.size(),
+      throw refuse(fmt::format("expected {}{}, found {}", counted(columns.size(), "field"),
                                from_.options_.columns.empty() ? " as in the header" : "", fields_.size()));
     example_builder build{into};
     for (std::size_t i = 0; i < columns.size(); ++i) {
       auto const& [name, what] = columns[i];
       auto const text = trimmed(fields_[i]);
-      if (what == example::kind::strings || what == example::kind::none) {
+      if (what == example::kind::strings) {
         build.bytes(name, stripped(fields_[i], from_.options_.blanks));
-      } else if (text.empty()) {
+      } else if (text.empty() || what == example::kind::none) {
         continue;
       } else if (what == example::kind::integers) {
         auto const value = number<std::int64_t>(text);
@@ -201,12 +210,19 @@ EDL_INLINE void csv_source::scan() {
                                  detail::csv_columns));
       for (std::size_t i = 0; i < fields.size(); ++i) {
         std::string name{detail::trimmed(fields[i])};
-        if (name.empty()) throw refuse(fmt::format("column {} has no name in the header", i));
+        if (name.empty()) throw refuse(fmt::format("column {} has no name in the header", i + 1));
         for (auto const& earlier : columns_)
           if (earlier.name == name)
-            throw refuse(fmt::format("two columns of the header have one name, column {} again", i));
+            throw refuse(fmt::format("two columns of the header have the name '{}', the second is column {}",
+                                     edl::printable(name, 64), i + 1));
         columns_.push_back({std::move(name), example::kind::none});
       }
+      if (auto const& name = columns_.front().name;
+          columns_.size() == 1 && options_.delimiter == ',' && name.find_first_of(";\t") != name.npos)
+        throw refuse(
+            fmt::format("the header '{}' has no commas; separate fields by commas, or by tabs in a "
+                        ".tsv file",
+                        edl::printable(name, 64)));
       return;
     }
     if (rows_.size() % detail::csv_lines_kept == 0) lines_.push_back(line);
@@ -251,6 +267,15 @@ EDL_INLINE void csv_source::scan() {
   if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
   file_.check_unchanged();
   rows_.push_back(file_.size());
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (auto const& c = cells[i];
+        columns_[i].what == example::kind::floats && c.long_line > 0 && c.fractions == 0) {
+      line = c.long_line;
+      throw refuse(
+          fmt::format("column '{}' has whole numbers, and {} does not fit 64 bits with a sign; write ids as "
+                      "texts, such as x{}, or numbers with a point",
+                      edl::printable(columns_[i].name, 64), c.too_long, c.too_long));
+    }
   for (std::size_t i = 0; i < cells.size() && notes_.size() < 20; ++i)
     if (auto const& c = cells[i]; columns_[i].what == example::kind::strings && c.nearly_numbers())
       notes_.push_back(fmt::format(

@@ -17,8 +17,11 @@ struct listing {
 /// An error names the directory if it cannot be listed.
 listing list_directory(std::string const& directory);
 
+/// Whether a name ends so, in small or capital letters. `ending` is small.
+bool ends_as(std::string_view name, std::string_view ending);
+
 /// Whether a name says that the file is no data. It begins with `_`, README or LICENSE then, or ends as
-/// texts, checksums and unfinished files do.
+/// texts, checksums, unfinished files and what Windows puts into folders do.
 bool clearly_no_data(std::string_view name);
 
 /// The paths that a pattern of the shell matches (`*`, `?`, `[…]`), in byte order. Empty: there are none.

@@ -31,12 +31,18 @@ EDL_INLINE listing list_directory(std::string const& directory) {
   return all;
 }
 
+EDL_INLINE bool ends_as(std::string_view name, std::string_view ending) {
+  auto const same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? char(a + 32) : a) == b; };
+  return name.size() >= ending.size() &&
+         std::ranges::equal(name.substr(name.size() - ending.size()), ending, same);
+}
+
 EDL_INLINE bool clearly_no_data(std::string_view name) {
-  static constexpr std::array<std::string_view, 12> endings{".md",     ".txt",  ".json", ".yaml",
-                                                            ".yml",    ".html", ".log",  ".md5",
-                                                            ".sha256", ".crc",  ".tmp",  ".partial"};
+  static constexpr std::array<std::string_view, 14> endings{
+      ".md",  ".txt",    ".json", ".yaml", ".yml",     ".html",     ".log",
+      ".md5", ".sha256", ".crc",  ".tmp",  ".partial", "thumbs.db", "desktop.ini"};
   return name.starts_with('_') || name.starts_with("README") || name.starts_with("LICENSE") ||
-         std::ranges::any_of(endings, [&](auto e) { return name.ends_with(e); });
+         std::ranges::any_of(endings, [&](auto e) { return ends_as(name, e); });
 }
 
 EDL_INLINE std::vector<std::string> matching_paths(std::string const& pattern) {

@@ -117,8 +117,8 @@ class example {
  public:
   enum class kind : std::uint8_t { none, strings, floats, integers };
 
-  /// A list of floats as a read-only xtensor view of this shape, without a copy: `floats("image", {28, 28,
-  /// 1})`. A data_error where the record has another number of them.
+  /// A list of numbers as a read-only xtensor view of this shape, without a copy: `floats("image", {28, 28,
+  /// 1})`. Integers of the record are converted. A data_error where the record has another number of them.
   template <std::size_t Rank>
   auto floats(std::string_view name, std::size_t const (&extents)[Rank]) const {
     return value_view(float_values(name), std::to_array(extents));
@@ -174,10 +174,12 @@ class example {
  private:
   friend class example_builder;
   friend class example_parser;
+  static constexpr std::size_t none = std::size_t(-1);
   struct entry {
     std::size_t name = 0, name_size = 0;  // in text_
     kind what = kind::none;
     std::size_t first = 0, count = 0;  // in the pool of its kind
+    std::size_t as_floats = none;      // where integers stand among the floats, once they are all there
   };
   struct slice {
     std::size_t first = 0, size = 0;  // in text_
@@ -190,6 +192,7 @@ class example {
   entry const& need(std::string_view name, kind what) const;
   [[noreturn]] void refuse(std::string_view name, std::string_view wanted) const;
   entry& add(std::string_view name);
+  void add_floats();
 
   // Pools, so that a record allocates nothing once they have grown.
   std::vector<entry> features_;

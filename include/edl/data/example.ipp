@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <limits>
 #include <unordered_map>
 
@@ -75,6 +77,8 @@ EDL_INLINE example::entry const& example::need(std::string_view name, kind what)
 }
 
 EDL_INLINE value_list<float> example::float_values(std::string_view name) const {
+  if (auto const* const f = find(name); f && f->as_floats != none)
+    return {{floats_.data() + f->as_floats, f->count}, text_of(*f)};
   auto const& f = need(name, kind::floats);
   return {{floats_.data() + f.first, f.count}, text_of(f)};
 }
@@ -126,6 +130,16 @@ EDL_INLINE example::entry& example::add(std::string_view name) {
   f.name_size = name.size();
   text_.append(name);
   return features_.emplace_back(f);
+}
+
+EDL_INLINE void example::add_floats() {
+  for (entry& f : features_) {
+    if (f.what != kind::integers) continue;
+    f.as_floats = floats_.size();
+    auto const from = integers_.begin() + std::ptrdiff_t(f.first);
+    std::transform(from, from + std::ptrdiff_t(f.count), std::back_inserter(floats_),
+                   [](std::int64_t i) { return float(i); });
+  }
 }
 
 /// Reads protobuf's wire format with its own low-level stream, without generated classes. Every function is
@@ -316,7 +330,7 @@ EDL_INLINE void example::parse(std::string_view serialised) {
     throw data_error(
         fmt::format("a tf.train.Example of {} bytes is more than the format allows", serialised.size()));
   example_parser parser{*this, serialised};
-  if (parser.record()) return;
+  if (parser.record()) return add_floats();
   clear();
   throw data_error(fmt::format("is no tf.train.Example: malformed at byte {} of {}", parser.position(),
                                serialised.size()));

@@ -19,6 +19,8 @@ class example_builder {
  public:
   /// Empties `into`, then fills it.
   explicit example_builder(example& into);
+  example_builder(example_builder const&) = delete;
+  ~example_builder() { into_.add_floats(); }  // of integers, which are written by now
 
   /// Room for `count` values, to be written before the next call.
   std::span<float> floats(std::string_view name, std::size_t count);

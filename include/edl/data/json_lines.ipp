@@ -27,6 +27,7 @@ struct json_values {
   std::vector<std::int64_t> integers;
   std::vector<double> floats;  // as many, where they are integers
   std::vector<std::string> texts;
+  bool too_long = false, fraction = false;  // has a whole number that no integer holds; has another float
 };
 
 /// The members of a line, by the events of the library's parser, which does not recurse.
@@ -62,10 +63,12 @@ class json_row {
   bool boolean(bool value) { return integer(value ? 1 : 0); }
   bool number_integer(number_integer_t value) { return integer(value); }
   bool number_unsigned(number_unsigned_t value) {
-    if (value > std::uint64_t(std::numeric_limits<std::int64_t>::max())) return floating(double(value));
+    if (value > std::uint64_t(std::numeric_limits<std::int64_t>::max())) return floating(double(value), true);
     return integer(std::int64_t(value));
   }
-  bool number_float(number_float_t value, string_t const&) { return floating(value); }
+  bool number_float(number_float_t value, string_t const& text) {
+    return floating(value, text.find_first_of(".eE") == text.npos);
+  }
   bool string(string_t& value) {
     if (!take(example::kind::strings)) return false;
     now().texts.push_back(value);
@@ -160,6 +163,7 @@ class json_row {
     v.integers.clear();
     v.floats.clear();
     v.texts.clear();
+    v.too_long = v.fraction = false;
     return true;
   }
 
@@ -179,8 +183,9 @@ class json_row {
     now().floats.push_back(double(value));
     return finish();
   }
-  bool floating(double value) {
+  bool floating(double value, bool whole) {
     if (!take(example::kind::floats)) return false;
+    (whole ? now().too_long : now().fraction) = true;
     now().floats.push_back(value);
     return finish();
   }
@@ -252,6 +257,11 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   detail::json_row row;
   std::string block, text;
   std::uint64_t begin = 0, number = 0;
+  struct seen {
+    std::uint64_t long_line = 0;  // the first with a whole number that is too large
+    bool fraction = false;
+  };
+  std::vector<seen> of;  // each column
   auto const finish = [&] {
     ++number;
     if (text.size() > detail::json_line_limit)
@@ -263,6 +273,10 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
       for (std::size_t i = 0, n = row.parse(text) ? row.size() : 0; i < n; ++i) {
         auto const [known, fresh] = places_.try_emplace(row[i].name, columns_.size());
         if (fresh) columns_.push_back({row[i].name, example::kind::none});
+        if (fresh) of.emplace_back();
+        auto& s = of[known->second];
+        if (row[i].too_long && s.long_line == 0) s.long_line = number;
+        s.fraction = s.fraction || row[i].fraction;
         auto& what = columns_[known->second].what;
         bool const both = what != example::kind::none && row[i].what != example::kind::none &&
                           (what == example::kind::strings) != (row[i].what == example::kind::strings);
@@ -288,6 +302,12 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   }
   if (!text.empty()) finish();
   file_.check_unchanged();
+  for (std::size_t i = 0; i < of.size(); ++i)
+    if (of[i].long_line > 0 && !of[i].fraction)
+      throw data_error(fmt::format(
+          "{}:{}: feature '{}' has whole numbers, and one does not fit 64 bits with a sign; write "
+          "ids as texts, or numbers with a point",
+          path, of[i].long_line, edl::printable(columns_[i].name, 64)));
   shards_.push_back({path.substr(path.find_last_of('/') + 1), lines_.size()});
 }
 

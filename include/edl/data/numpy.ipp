@@ -15,6 +15,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/data/directory.hpp"
 #include "edl/data/example_builder.hpp"
 #include "edl/data/numpy.hpp"
 
@@ -97,8 +98,16 @@ class npy_dictionary {
       if (known && type[0] == '>')
         throw data_error("has its numbers big end first; save a.astype(a.dtype.newbyteorder('<'))");
     }
-    throw data_error(fmt::format("has values of type '{}'; save a.astype('float32') or a.astype('int64')",
-                                 edl::printable(type, 64)));
+    auto const shown = edl::printable(type, 64);
+    char const what = type.size() > 1 ? type[1] : '?';
+    throw data_error(fmt::format("has values of type '{}'; {}", shown,
+                                 what == 'c'   ? "save a.real and a.imag, each as an array"
+                                 : what == 'M' ? "save seconds: (a - a.min()) / numpy.timedelta64(1, 's')"
+                                 : what == 'm' ? "save seconds: a / numpy.timedelta64(1, 's')"
+                                 : what == 'U' || what == 'S' || what == 'O' || what == 'V'
+                                     ? "save texts as a column of a CSV file or as JSON lines"
+                                 : what == 'f' ? "save a.astype('float32') or a.astype('float64')"
+                                               : "save a.astype('float32') or a.astype('int64')"));
   }
 
   void read_shape(npy_header& into) {
@@ -238,14 +247,14 @@ struct zip_member {
 inline std::string last_part(std::string const& path) { return path.substr(path.find_last_of('/') + 1); }
 inline std::string array_name(std::string const& file) {
   auto const name = last_part(file);
-  return name.ends_with(".npy") ? name.substr(0, name.size() - 4) : name;
+  return ends_as(name, ".npy") ? name.substr(0, name.size() - 4) : name;
 }
 
 }  // namespace detail
 
 EDL_INLINE numpy_source::numpy_source(std::vector<std::string> const& paths) {
   for (auto const& path : paths) {
-    if (path.ends_with(".npz")) {
+    if (detail::ends_as(path, ".npz")) {
       open_npz(path);
       continue;
     }

@@ -21,7 +21,7 @@ struct pixels {
 /// A file with more places than this, or a side of more than 65,535, is refused before its pixels get memory.
 inline constexpr std::size_t most_places = 1u << 25;
 
-/// Whether a file's name ends as those of pictures do: .png, .jpg, .jpeg or .webp, in any case.
+/// Whether a file's name ends as those of pictures do, in any case: .png, .jpg, .jpeg, .jpe, .jfif or .webp.
 bool names_picture(std::string_view name);
 
 /// Decodes a PNG, JPEG or WebP file, whatever its name is. The result has 1 channel if the file is grey, and

@@ -17,6 +17,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/data/directory.hpp"
 #include "edl/data/picture_file.hpp"
 
 namespace edl::data {
@@ -214,11 +215,9 @@ inline void decode_webp(std::string_view file, pixels& into) {
 }  // namespace detail
 
 EDL_INLINE bool names_picture(std::string_view name) {
-  auto const same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? char(a + 32) : a) == b; };
-  static constexpr std::array<std::string_view, 4> endings{".png", ".jpg", ".jpeg", ".webp"};
-  return std::ranges::any_of(endings, [&](std::string_view e) {
-    return name.size() > e.size() && std::ranges::equal(name.substr(name.size() - e.size()), e, same);
-  });
+  static constexpr std::array<std::string_view, 6> endings{".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp"};
+  return std::ranges::any_of(
+      endings, [&](std::string_view e) { return name.size() > e.size() && detail::ends_as(name, e); });
 }
 
 EDL_INLINE void decode_picture(std::string_view file, pixels& into) {

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <tuple>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/random.hpp"
 #include "edl/data/directory.hpp"
 #include "edl/data/example_builder.hpp"
@@ -48,6 +51,23 @@ class picture_reader final : public reader {
   pixels pixels_;
 };
 
+/// Whether a folder within another is that one itself or holds it, which only links make so.
+inline bool leads_back(std::string const& directory, std::string const& folder) {
+  std::error_code failure;
+  auto const within = std::filesystem::canonical(directory, failure),
+             to = std::filesystem::canonical(directory + "/" + folder, failure);
+  return !failure && std::ranges::mismatch(to, within).in1 == to.end();
+}
+
+/// "a, b and 3 more".
+inline std::string few_of(std::vector<std::string> const& names) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += (i > 0 ? ", " : "") + edl::printable(names[i], 64);
+  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+}
+
 }  // namespace detail
 
 EDL_INLINE picture_folder::picture_folder(std::string const& directory) : directory_(directory) {
@@ -55,12 +75,31 @@ EDL_INLINE picture_folder::picture_folder(std::string const& directory) : direct
   for (auto const& name : top.files)
     if (names_picture(name)) files_.push_back({0, name});
   bool const loose = !files_.empty();
+  std::vector<std::string> no_classes, left_out;
   for (auto const& folder : top.folders) {
+    if (detail::clearly_no_data(folder) || detail::leads_back(directory, folder)) {
+      no_classes.push_back(folder);
+      continue;
+    }
     auto const inside = detail::list_directory(directory + "/" + folder);
     for (auto const& name : inside.files)
-      if (names_picture(name)) files_.push_back({std::uint32_t(classes_.size()), folder + "/" + name});
+      if (names_picture(name))
+        files_.push_back({std::uint32_t(classes_.size()), folder + "/" + name});
+      else if (!detail::clearly_no_data(name))
+        left_out.push_back(folder + "/" + name);
+    for (auto const& name : inside.folders) left_out.push_back(folder + "/" + name + "/");
     classes_.push_back(folder);
   }
+  if (!no_classes.empty())
+    notes_.push_back(
+        fmt::format("{}: {} {}: names that begin with _ or README are no data, nor are links back", directory,
+                    detail::few_of(no_classes), no_classes.size() == 1 ? "is no class" : "are no classes"));
+  if (!left_out.empty())
+    notes_.push_back(fmt::format(
+        "{}: {} left out: {}; .png, .jpg, .jpeg, .jpe, .jfif and .webp files of a class's folder "
+        "are read, and no folders in it",
+        directory, left_out.size() == 1 ? "1 entry is" : fmt::format("{} entries are", left_out.size()),
+        detail::few_of(left_out)));
   if (loose && !classes_.empty())
     throw data_error(
         fmt::format("{}: has the picture {} beside folders of pictures; put it into the folder of its class",

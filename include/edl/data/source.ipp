@@ -12,6 +12,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/data/cifar10.hpp"
 #include "edl/data/csv.hpp"
 #include "edl/data/directory.hpp"
@@ -79,12 +80,12 @@ enum class file_kind { recordio, tfrecord, numpy, archive, csv, tsv, json_lines,
 
 EDL_INLINE file_kind kind_of_file(std::string const& path) {
   auto const plain = without_packing(path);
-  if (plain.ends_with(".csv")) return file_kind::csv;
-  if (plain.ends_with(".tsv")) return file_kind::tsv;
-  if (plain.ends_with(".jsonl") || plain.ends_with(".ndjson")) return file_kind::json_lines;
-  if (path.ends_with(".libfm") || path.ends_with(".libsvm")) return file_kind::libfm;
-  if (path.ends_with(".npy")) return file_kind::numpy;
-  if (path.ends_with(".npz")) return file_kind::archive;
+  if (ends_as(plain, ".csv")) return file_kind::csv;
+  if (ends_as(plain, ".tsv")) return file_kind::tsv;
+  if (ends_as(plain, ".jsonl") || ends_as(plain, ".ndjson")) return file_kind::json_lines;
+  if (ends_as(path, ".libfm") || ends_as(path, ".libsvm")) return file_kind::libfm;
+  if (ends_as(path, ".npy")) return file_kind::numpy;
+  if (ends_as(path, ".npz")) return file_kind::archive;
   if (names_picture(path)) return file_kind::picture;
   if (path.find(".tfrecord", path.find_last_of('/') + 1) != path.npos) return file_kind::tfrecord;
   std::error_code unknown;
@@ -112,11 +113,30 @@ EDL_INLINE void refuse_published(std::string const& path) {
                                                      : "/test"));
 }
 
+/// Where a name's ending says nothing to us, the first bytes have to be RecordIO's. A file without an ending
+/// may be a damaged one.
+EDL_INLINE void refuse_unknown(std::string const& path) {
+  auto const name = taken_apart(path).second;
+  auto const point = name.find_last_of('.');
+  if (point == name.npos || point == 0) return;
+  for (std::string_view const own : {".recordio", ".rio", ".rec"})
+    if (ends_as(name, own)) return;
+  input_file const file{path};
+  char first[4] = {};
+  if (file.size() >= sizeof first) file.read(0, first, sizeof first);
+  if (file.size() == 0 || std::string_view(first, sizeof first) == "\4\3\2\1") return;
+  throw error(
+      fmt::format("{}: '{}' files are not read, and it does not begin as RecordIO or TFRecord do; read are "
+                  ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .npy, .npz, .libfm and .libsvm",
+                  path, edl::printable(name.substr(point), 32)));
+}
+
 /// Files of one kind that are one source; null where each is one of its own.
 EDL_INLINE std::unique_ptr<source> open_together(std::vector<std::string> const& paths, file_kind kind,
                                                  source_options const& options) {
   if (kind == file_kind::recordio) {
     std::ranges::for_each(paths, refuse_published);
+    std::ranges::for_each(paths, refuse_unknown);
     return std::make_unique<recordio_source>(paths, options);
   }
   if (kind == file_kind::tfrecord) return std::make_unique<tfrecord_source>(paths, options);
@@ -151,6 +171,7 @@ EDL_INLINE std::unique_ptr<source> open_file(std::string const& path, source_opt
 EDL_INLINE std::unique_ptr<source> open_folders(std::string const& directory, listing const& of) {
   std::string deeper;
   for (auto const& folder : of.folders) {
+    if (clearly_no_data(folder)) continue;
     auto const inside = list_directory(directory + "/" + folder);
     if (std::ranges::any_of(inside.files, [](auto const& name) { return names_picture(name); }))
       return std::make_unique<picture_folder>(directory);
@@ -171,16 +192,16 @@ EDL_INLINE std::unique_ptr<source> open_directory(std::string const& directory,
   std::vector<std::string> paths;
   for (auto const& name : all.files)
     if (!clearly_no_data(name)) paths.push_back(directory + "/" + name);
-  if (paths.empty())
-    if (auto pictures = open_folders(directory, all)) return pictures;
-  if (paths.empty()) throw error(fmt::format("{}: holds no data files", directory));
-  if (std::ranges::all_of(paths, [](auto const& path) { return names_picture(path); }))
-    return std::make_unique<picture_folder>(directory);
   // An empty file says nothing of the others.
   auto const telling = std::ranges::find_if(paths, [](auto const& path) {
     std::error_code unknown;
     return std::filesystem::file_size(path, unknown) != 0;
   });
+  if (telling == paths.end())
+    if (auto pictures = open_folders(directory, all)) return pictures;
+  if (paths.empty()) throw error(fmt::format("{}: holds no data files", directory));
+  if (std::ranges::all_of(paths, [](auto const& path) { return names_picture(path); }))
+    return std::make_unique<picture_folder>(directory);
   auto const kind = kind_of_file(telling == paths.end() ? paths.front() : *telling);
   bool const same = std::ranges::all_of(paths, [&](auto const& path) {
     return kind == file_kind::recordio || kind == file_kind::tfrecord || kind_of_file(path) == kind;
@@ -297,6 +318,10 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& path, source_o
                                                opener const& own) {
   if (path.empty()) throw error("the path of a data set is empty");
   auto opened = detail::open_path(path, options, own, true);
+  for (shard const& s : opened->shards())
+    if (!is_utf8(s.name))
+      throw error(fmt::format("{}: the name of the file {} is not UTF-8; rename it", path,
+                              edl::printable(s.name, 256)));
   if (records(*opened) == 0) {
     auto const damage = opened->damage();
     auto const end = path.find_last_not_of('/');

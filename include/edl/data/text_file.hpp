@@ -14,11 +14,11 @@ namespace edl::data::detail {
 /// Unpacked bytes of one packed text; what is longer is to be unpacked before.
 inline constexpr std::uint64_t most_unpacked = 1ull << 30;
 
-/// A file of text that is read by offset, where it lies. One whose name ends in `.gz` or `.zst` is unpacked
-/// into memory instead, and may have 1 GiB then. Thread safety: safe, once open.
+/// A file of text that is read by offset, where it lies. One whose name ends in `.gz` or `.zst`, in any case,
+/// is unpacked into memory instead, and may have 1 GiB then. Thread safety: safe, once open.
 class text_file {
  public:
-  /// A data_error names the file if it cannot be unpacked, or not into so much memory.
+  /// A data_error names the file if it cannot be unpacked, or not into so much memory, or is in UTF-16.
   explicit text_file(std::string const& path);
 
   std::string const& path() const { return file_.path(); }
@@ -34,6 +34,8 @@ class text_file {
   std::uint64_t digest() const { return digest_of(file_); }
 
  private:
+  void unpack();
+
   input_file file_;
   bool packed_ = false;
   std::string unpacked_;

@@ -8,22 +8,31 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/data/compression.hpp"
+#include "edl/data/directory.hpp"
 #include "edl/data/text_file.hpp"
 
 namespace edl::data::detail {
 
 EDL_INLINE std::string_view without_packing(std::string_view name) {
   for (std::string_view const ending : {".gz", ".zst"})
-    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+    if (ends_as(name, ending)) return name.substr(0, name.size() - ending.size());
   return name;
 }
 
 EDL_INLINE text_file::text_file(std::string const& path)
     : file_(path), packed_(without_packing(path).size() < path.size()) {
-  if (!packed_) return;
+  if (packed_) unpack();
+  char mark[2] = {};
+  if (size() >= sizeof mark) read(0, mark, sizeof mark);
+  if (std::string_view const first(mark, sizeof mark); first == "\xFF\xFE" || first == "\xFE\xFF")
+    throw data_error(fmt::format("{0}: is in UTF-16; save it as UTF-8: iconv -f UTF-16 -t UTF-8 {0}", path));
+}
+
+EDL_INLINE void text_file::unpack() {
+  auto const& path = file_.path();
   auto const packed = read_all(path, most_unpacked);
   try {
-    if (path.ends_with(".gz"))
+    if (ends_as(path, ".gz"))
       unpack_gzip(packed, most_unpacked, unpacked_);
     else
       unpack_zstd(packed, most_unpacked, unpacked_);

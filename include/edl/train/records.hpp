@@ -23,7 +23,8 @@ struct records {
 records open_records(job const& j, data::opener const& own, logger const& log);
 
 /// Logs what a person should know of them, for one process of a job. That is which cells make a column a
-/// text, which classes folders have, and how many records are held out.
+/// text, which classes folders have, and how many records are held out. Training data that are sorted by a
+/// feature are told, too.
 void tell_of(records const& r, job const& j, logger const& log);
 
 /// The records that are trained alone.

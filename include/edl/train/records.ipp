@@ -13,6 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/data/first_records.hpp"
+#include "edl/data/sorted_by.hpp"
 #include "edl/data/split.hpp"
 #include "edl/train/records.hpp"
 
@@ -88,6 +89,14 @@ EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
       for (std::string const& line : of->notes()) log.warning(line);
   };
   notes(r.training);
+  if (auto const tasks = j.records_per_task();
+      r.training && j.what == command::train && j.shuffle && data::records(*r.training) > tasks)
+    if (auto const by = data::sorted_by(*r.training); !by.empty())
+      log.warning(
+          fmt::format("--training_data={} is sorted by '{}', and --shuffle mixes records within tasks of {} "
+                      "only: mix the "
+                      "records before, or make tasks larger (--num_minibatches_per_task)",
+                      j.training_data, printable(by, 64), tasks));
   if (!r.training || j.validation_split <= 0) notes(r.evaluation);
   notes(r.prediction);
   if (r.training && !r.training->classes().empty())

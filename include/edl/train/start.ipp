@@ -59,6 +59,7 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
   };
   std::string what = differs("--job_name", theirs.job, ours.job);
   if (what.empty()) what = differs("--seed", theirs.seed, ours.seed);
+  if (what.empty() && theirs.shuffle) what = differs("--shuffle", *theirs.shuffle, *ours.shuffle);
   if (what.empty()) what = differs("--minibatch_size", theirs.minibatch_size, ours.minibatch_size);
   if (what.empty()) what = differs("--records_per_task", theirs.records_per_task, ours.records_per_task);
   if (what.empty() && !same_shards) what = other_shards(theirs.shards, ours.shards);
@@ -197,6 +198,7 @@ inline std::string model_at(std::string const& given, checkpoint::check how, log
     if (checkpoint::is_part(fs::path(path).filename().native()))
       refuse("is one server's part of a checkpoint; name the directory that it lies in");
     if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors");
+    if (how == checkpoint::check::checksums) checkpoint::check_model(path);
     return path;
   }
   if (fs::exists(path + "/manifest.json", code)) return path;
@@ -208,7 +210,10 @@ inline std::string model_at(std::string const& given, checkpoint::check how, log
     log.info(fmt::format("{} is the newest checkpoint in {}", *found.newest, path));
     return *found.newest;
   }
-  if (fs::exists(model, code)) return model;
+  if (fs::exists(model, code)) {
+    if (how == checkpoint::check::checksums) checkpoint::check_model(model);
+    return model;
+  }
   refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
   return {};
 }
@@ -232,6 +237,7 @@ EDL_INLINE checkpoint::manifest describe(job const& j, records const& r) {
   m.minibatch_size = std::uint64_t(j.minibatch_size);
   m.records_per_task = j.records_per_task();
   m.seed = j.seed;
+  m.shuffle = j.shuffle;
   m.epochs = std::uint64_t(std::max(0, j.num_epochs));
   m.hyperparameters = j.hyperparameters;
   if (r.training)

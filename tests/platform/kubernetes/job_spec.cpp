@@ -60,8 +60,11 @@ TEST_CASE("resources are read by name") {
       {"cpu=.5", {{"cpu", ".5"}}},
       {"cpu=1e1", {{"cpu", "1e1"}}},
       {"memory=7E", {{"memory", "7E"}}},
-      {"memory=100K", {{"memory", "100k"}}},
-      {"memory=100Ki", {{"memory", "100Ki"}}}};
+      {"memory=100000k", {{"memory", "100000k"}}},
+      {"memory=1.5Gi", {{"memory", "1.5Gi"}}},
+      {"memory=1e9", {{"memory", "1e9"}}},
+      {"memory=1073741824", {{"memory", "1073741824"}}},
+      {"memory=10000Ki", {{"memory", "10000Ki"}}}};
   for (auto const& [text, expected] : all) {
     CAPTURE(text);
     CHECK(parse_resources("--worker_resource_request", text) == expected);
@@ -85,16 +88,16 @@ TEST_CASE("a resource that is none is quoted with what is expected") {
                    {"cpu=nan", "cpu=nan: expected processors"},
                    {"cpu=0x1", "cpu=0x1: expected processors"},
                    {"cpu=1e30", "cpu=1e30: '1e30' is more than any machine has"},
-                   {"memory=4096", "memory=4096: expected a size with its unit"},
-                   {"memory=Mi", "memory=Mi: expected a size"},
+                   {"memory=4096", "memory=4096: '4096' is 4096 bytes, too little for a pod"},
+                   {"memory=512m", "memory=512m: '512m' is 1 byte"},
+                   {"memory=4096K", "memory=4096K: '4096K' is no amount"},
+                   {"memory=Mi", "memory=Mi: 'Mi' is no amount"},
                    {"memory=0Mi", "memory=0Mi: expected a size"},
-                   {"memory=01Mi", "memory=01Mi: expected a size"},
-                   {"memory=1.5Gi", "memory=1.5Gi: expected a size"},
-                   {"memory=-1Mi", "memory=-1Mi: expected a size"},
-                   {"memory=1024mb", "memory=1024mb: expected a size"},
+                   {"memory=-1Mi", "memory=-1Mi: '-1Mi' is no amount"},
+                   {"memory=1024mb", "memory=1024mb: '1024mb' is no amount"},
                    {"memory=8Ei", "memory=8Ei: '8Ei' is more than any machine has"},
-                   {"disk=64", "disk=64: expected a size"},
-                   {"ephemeral-storage=x", "ephemeral-storage=x: expected a size"},
+                   {"disk=64", "disk=64: '64' is 64 bytes, too little"},
+                   {"ephemeral-storage=x", "ephemeral-storage=x: 'x' is no amount"},
                    {"gpu=0.5", "gpu=0.5: expected a whole number"},
                    {"gpu=1@#", "gpu=1@#: expected a whole number"},
                    {"gpu=99999999999999999999", "gpu=99999999999999999999: expected a whole number"},

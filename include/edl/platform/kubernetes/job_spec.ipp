@@ -52,15 +52,6 @@ inline bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// [1-9][0-9]* and a unit, without which "1024" could be a slip for "1024Mi". Kubernetes calls K k.
-inline std::string size_of(std::string const& text) {
-  static std::set<std::string, std::less<>> const units{"E",  "P",  "T",  "G",  "M",  "K",
-                                                        "Ei", "Pi", "Ti", "Gi", "Mi", "Ki"};
-  auto const digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (!digits || text[0] == '0' || !units.contains(std::string_view(text).substr(digits))) return {};
-  return text.ends_with('K') ? text.substr(0, digits) + 'k' : text;
-}
-
 /// A number, or [1-9][0-9]*m.
 inline bool is_cpu(std::string const& text) {
   if (text.ends_with('m'))
@@ -155,16 +146,17 @@ EDL_INLINE resources parse_resources(std::string const& flag, std::string const&
       refuse("is given twice");
     if (name == "cpu") {
       if (!is_cpu(value)) refuse("expected processors, as 2, 0.5 or 500m");
-    } else if (name == "memory" || name == "ephemeral-storage") {
-      value = size_of(value);
-      if (value.empty()) refuse("expected a size with its unit, as 4096Mi or 4Gi");
-    } else if (!is_number(value)) {
+    } else if (name != "memory" && name != "ephemeral-storage" && !is_number(value)) {
       refuse("expected a whole number");
     }
     try {
+      check_amount(name, value);
+      if (name != "cpu" && name.find('/') == std::string::npos && bytes_of(value) == 0)
+        refuse("expected a size, as 4096Mi or 4Gi");
       if (auto const old = all.find(name); old != all.end() && bytes_of(old->second) > bytes_of(value))
         continue;
-      bytes_of(value);
+    } catch (usage_error const&) {
+      throw;
     } catch (error const& e) {
       refuse(e.what());
     }

@@ -102,7 +102,7 @@ inline resources amounts(json const& of) {
 
 inline void check_amounts(std::string const& field, resources const& all) {
   for (auto const& [name, amount] : all) try {
-      thousandths_of(amount);
+      check_amount(name, amount);
     } catch (error const& e) {
       throw usage_error(fmt::format("{}: resources: {}={}: {}", field, name, amount, e.what()));
     }
