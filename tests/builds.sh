@@ -10,10 +10,10 @@ ways='
 2  ON  Release        clang++-19 shared no-oneDNN no-CUDA compiled
 3  OFF Debug          clang++-19 static no-oneDNN CUDA    compiled
 4  ON  Debug          g++        shared oneDNN   CUDA    compiled
-5  OFF RelWithDebInfo clang++-14 shared oneDNN   no-CUDA compiled
+5  OFF RelWithDebInfo clang++-13 shared oneDNN   no-CUDA compiled
 6  ON  RelWithDebInfo g++        static no-oneDNN CUDA    compiled
-7  ON  Debug          clang++-14 static no-oneDNN no-CUDA compiled
-8  OFF Release        clang++-14 shared no-oneDNN CUDA    compiled
+7  ON  Debug          clang++-13 static no-oneDNN no-CUDA compiled
+8  OFF Release        clang++-13 shared no-oneDNN CUDA    compiled
 9  ON  RelWithDebInfo clang++-19 static oneDNN   no-CUDA compiled
 10 OFF Debug          g++        shared no-oneDNN no-CUDA compiled
 11 ON  Release        g++        static oneDNN   no-CUDA header-only
