@@ -35,8 +35,10 @@ inline std::string processor_name() {
   std::string line, name, flags;
   while (std::getline(in, line) && (name.empty() || flags.empty())) {
     if (name.empty() && line.starts_with("model name")) name = line.substr(line.find(':') + 1);
-    if (flags.empty() && line.starts_with("flags"))
+    if (flags.empty() && line.starts_with("flags")) {
       flags = line.find(" avx512f") != std::string::npos ? " avx512" : " ";
+      if (line.find(" amx_bf16") != std::string::npos) flags += " amx";
+    }
   }
   return name + flags;
 }

@@ -13,6 +13,7 @@
 #include "edl/device/cpu/int8.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
+#include "edl/device/cpu/tiled_conv2d.hpp"
 #include "edl/device/cpu/winograd.hpp"
 
 namespace edl {
@@ -203,17 +204,21 @@ template <class Run>
 conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
   bool const narrow = g.narrow.any();
-  if (narrow && (!cpu.rounds() || !winograd::fits(g))) return conv_way::direct;
-  bool const tiled = narrow && winograd::faster(g, pass == weights_pass);
-  conv_way const rule = cpu.kernels() == kernels::direct ? conv_way::direct
-                        : tiled                          ? conv_way::winograd_narrow
-                        : cpu.rounds()                   ? conv_way::direct
-                                                         : onednn_conv2d_rule(g, batch, cpu.threads());
+  bool const unit = narrow && tiled::fits(g), by_winograd = narrow && winograd::fits(g);
+  if (narrow && (!cpu.rounds() || (!unit && !by_winograd))) return conv_way::direct;
+  bool const of_kernel = pass == weights_pass;
+  conv_way const rule = cpu.kernels() == kernels::direct                         ? conv_way::direct
+                        : unit && tiled::faster(g, batch, of_kernel)             ? conv_way::tiled
+                        : !unit && by_winograd && winograd::faster(g, of_kernel) ? conv_way::winograd_narrow
+                        : cpu.rounds()                                           ? conv_way::direct
+                                       : onednn_conv2d_rule(g, batch, cpu.threads());
   // Not worth trying: our own loops, in float32, against Winograd's algorithm or products of bfloat16, and to
   // cut the channels of large maps.
   auto const hopeless = [&](conv_way way) {
-    if (narrow) return way != conv_way::direct && way != conv_way::winograd_narrow;
-    return way == conv_way::winograd_narrow ||
+    if (narrow)
+      return way != conv_way::direct && !(way == conv_way::tiled && unit) &&
+             !(way == conv_way::winograd_narrow && by_winograd);
+    return way == conv_way::winograd_narrow || way == conv_way::tiled ||
            (way == conv_way::own && (rule != conv_way::direct || cpu.rounds())) ||
            (way == conv_way::winograd_by_channels && g.positions() > 64);
   };
@@ -226,6 +231,7 @@ inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int b
   return way_of(cpu, "conv2d-forward", g, batch, [&](conv_way way) {
     if (way == conv_way::winograd_narrow)
       return winograd::forward(cpu, g, batch, f, x, kernel, bias, y), true;
+    if (way == conv_way::tiled) return tiled::forward(cpu, g, batch, f, x, kernel, bias, y), true;
     if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y, way);
     own_conv2d_forward<float>(cpu, g, batch, f, x, kernel, bias, y);
     return true;
@@ -237,6 +243,7 @@ inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int b
   return way_of(cpu, weights_pass, g, batch, [&](conv_way way) {
     if (way == conv_way::winograd_narrow)
       return winograd::to_kernel(cpu, g, batch, x, dy, dkernel, dbias), true;
+    if (way == conv_way::tiled) return tiled::to_kernel(cpu, g, batch, x, dy, dkernel, dbias), true;
     if (way != conv_way::own)
       return onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias, way, way);
     own_conv2d_backward<float>(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias);
@@ -247,6 +254,7 @@ inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batc
                          view<float> kernel, view<float> dy, std::span<float> dx) {
   return way_of(cpu, "conv2d-data", g, batch, [&](conv_way way) {
     if (way == conv_way::winograd_narrow) return winograd::to_input(cpu, g, batch, kernel, dy, dx), true;
+    if (way == conv_way::tiled) return tiled::to_input(cpu, g, batch, kernel, dy, dx), true;
     return way != conv_way::own && onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, {}, {}, way, way);
   });
 }
@@ -264,6 +272,7 @@ void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation 
       if (way == conv_way::own) break;
       if (way == conv_way::winograd_narrow)
         return detail::winograd::forward(*this, g, batch, f, x, kernel, bias, y);
+      if (way == conv_way::tiled) return detail::tiled::forward(*this, g, batch, f, x, kernel, bias, y);
       if (detail::onednn_conv2d_forward(*this, g, batch, f, x, kernel, bias, y, way)) return;
     }
   detail::own_conv2d_forward_narrow<T>(*this, g, batch, f, x, kernel, bias, y);
@@ -286,12 +295,14 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
     conv_way const weights =
         dkernel.empty() ? conv_way::own : detail::weights_way(*this, g, batch, x, kernel, dy, dkernel, dbias);
     conv_way const data = dx.empty() ? weights : detail::data_way(*this, g, batch, x, kernel, dy, dx);
-    if (weights == conv_way::winograd_narrow) {
-      detail::winograd::to_kernel(*this, g, batch, x, dy, dkernel, dbias);
+    if (weights == conv_way::winograd_narrow || weights == conv_way::tiled) {
+      (weights == conv_way::tiled ? detail::tiled::to_kernel : detail::winograd::to_kernel)(
+          *this, g, batch, x, dy, dkernel, dbias);
       dkernel = dbias = {};
     }
-    if (data == conv_way::winograd_narrow && !dx.empty()) {
-      detail::winograd::to_input(*this, g, batch, kernel, dy, dx);
+    if (!dx.empty() && (data == conv_way::winograd_narrow || data == conv_way::tiled)) {
+      (data == conv_way::tiled ? detail::tiled::to_input : detail::winograd::to_input)(*this, g, batch,
+                                                                                       kernel, dy, dx);
       dx = {};
     }
     if (dkernel.empty() && dx.empty()) return;
@@ -321,6 +332,7 @@ std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
     auto const name = [&](conv_way way) {
       bool const rounded = rounds() && (way == conv_way::own || way == conv_way::direct);
       if (way == conv_way::winograd_narrow) return std::string("Winograd's products, bfloat16");
+      if (way == conv_way::tiled) return std::string("matrix unit, bfloat16");
       return (way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)])) +
              (rounded ? ", bfloat16" : "");
     };

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/device/cpu/bfloat16.hpp"
+#include "edl/device/cpu/rows.hpp"
+#include "edl/device/cpu/tile_product.hpp"
+
+/// The passes of convolutions (tiled_conv2d.hpp), whatever multiplies tiles: `Unit` is as tiled::unit.
+namespace edl::detail::tiled {
+
+/// Samples that go together: those of two left tiles, or as many as a product sums at once.
+constexpr std::size_t together = 32;
+/// Places of a kernel.
+constexpr std::size_t most_taps = 64;
+
+/// Of a thread's rooms: packed samples on both sides, sums. The packed kernel is in a room of the first one.
+enum room_number : std::size_t { source_room, target_room, sums_room, kernel_room };
+
+inline half* halves(basic_cpu<float>& cpu, int thread, room_number room, std::size_t n) {
+  return reinterpret_cast<half*>(cpu.room(thread, room, (n + 1) / 2).data());
+}
+
+constexpr std::size_t blocks(std::size_t n, std::size_t of) { return (n + of - 1) / of; }
+
+/// One direction of a convolution, or of its transpose: which place of the source a tap of the kernel takes
+/// to a place of the target.
+struct axis {
+  int source, target, kernel, stride, before;
+  bool turned;
+
+  /// -1: none.
+  int operator()(int to, int tap) const {
+    int at = to * stride - before + tap;
+    if (turned) {
+      at = to + before - tap;
+      if (at % stride != 0) return -1;
+      at /= stride;
+    }
+    return at >= 0 && at < source ? at : -1;
+  }
+  bool reads(int at) const { return turned || (at + before) % stride < kernel; }
+  /// Places of the source that a part of the target takes lie in [first, last).
+  struct range {
+    int first, last;
+  };
+  range of(int begin, int end) const {
+    range r{source, 0};
+    for (int to = begin; to < end; ++to)
+      for (int tap = 0; tap < kernel; ++tap)
+        if (int const at = (*this)(to, tap); at >= 0) r = {std::min(r.first, at), std::max(r.last, at + 1)};
+    return r;
+  }
+  /// The most of them for a part of some places.
+  int most(int some) const {
+    int const reach = turned ? (some + kernel - 2) / stride + 1 : (some - 1) * stride + kernel;
+    return std::min(source, reach);
+  }
+};
+
+/// A convolution from one batch of maps to another.
+struct mapping {
+  mapping(conv_geometry const& g, bool turned)
+      : source(turned ? g.out : g.in),
+        target(turned ? g.in : g.out),
+        down{source.height, target.height, g.kernel.height, g.stride.height, g.before.height, turned},
+        across{source.width, target.width, g.kernel.width, g.stride.width, g.before.width, turned} {}
+
+  std::size_t taps() const { return std::size_t(down.kernel) * std::size_t(across.kernel); }
+
+  shape source, target;
+  axis down, across;
+};
+
+/// Rows of packed maps, of which the last few are kept.
+struct kept_rows {
+  half* at;
+  std::size_t size;  // of a row
+  int slots;
+  int packed = 0;  // rows before this one have been
+
+  half* operator[](int row) const { return at + std::size_t(row % slots) * size; }
+
+  template <class Pack>
+  void fetch(axis::range rows, axis const& down, Pack&& pack) {
+    for (packed = std::max(packed, rows.first); packed < rows.last; ++packed)
+      if (down.reads(packed)) pack(packed, (*this)[packed]);
+  }
+};
+
+/// A part of a thread's share: rows [first, last) of the target maps of some samples.
+struct band {
+  std::size_t sample, samples;
+  int first, last;
+  bool fresh;  // other samples than before
+};
+
+/// work(band) for a thread's rows [begin, end) of all groups of samples, at most so many rows at a time.
+template <class Work>
+void by_bands(std::size_t begin, std::size_t end, int height, std::size_t batch, int most, Work&& work) {
+  auto const h = std::size_t(height);
+  bool fresh = true;
+  while (begin < end) {
+    std::size_t const sample = begin / h * together, row = begin % h,
+                      some = std::min({h - row, end - begin, std::size_t(most)});
+    work(band{sample, std::min(together, batch - sample), int(row), int(row + some), fresh});
+    begin += some;
+    fresh = begin % h == 0;
+  }
+}
+
+/// 32 rows of 32 numbers: those of `count` rows and some columns, and zeros.
+class padded_block {
+ public:
+  /// Where they are, `stride` numbers apart: in place, or in this block.
+  half const* of(half const* from, std::size_t& stride, std::size_t count, std::size_t columns) {
+    if (count == together && columns >= depth) return from;
+    std::memset(room_, 0, sizeof room_);
+    for (std::size_t i = 0; i < count; ++i)
+      std::memcpy(room_[i], from + i * stride, std::min(columns, depth) * sizeof(half));
+    stride = depth;
+    return room_[0];
+  }
+
+ private:
+  alignas(64) half room_[together][depth];
+};
+
+/// The weights as right tiles, of which the rows are what is summed over: for each one or two blocks of 16
+/// targets, tap by tap.
+template <class Unit>
+void pack_kernel(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, float const* kernel, half* to) {
+  auto const inputs = std::size_t(g.in.channels), outputs = std::size_t(g.out.channels),
+             taps = std::size_t(g.kernel.height) * std::size_t(g.kernel.width);
+  std::size_t const across = turned ? inputs : outputs, deep = blocks(turned ? outputs : inputs, depth);
+  std::size_t const panels = blocks(across, depth);
+  cpu.share(panels * taps, cpu.parts(panels * taps * deep, 8), [&](std::size_t begin, std::size_t end, int) {
+    alignas(64) half block[depth][depth];
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::size_t k = 0; k < deep; ++k) {
+        std::size_t const panel = i / taps, tap = i % taps, first = panel * depth, second = k * depth,
+                          wide = across - first > rows ? 2 : 1;
+        std::size_t const c = turned ? first : second, o = turned ? second : first,
+                          n = std::min(depth, outputs - o);
+        std::memset(block, 0, sizeof block);
+        for (std::size_t r = 0; r < std::min(depth, inputs - c); ++r)
+          round_here(n, kernel + (tap * inputs + c + r) * outputs + o, block[r]);
+        half* const at = to + (panel * 2 * taps + tap * wide) * deep * tile + k * wide * tile;
+        if (turned) {
+          Unit::turn_pairs(block[0], depth, at);
+          if (wide > 1) Unit::turn_pairs(block[rows], depth, at + tile);
+        } else {
+          alignas(64) half both[2][tile];
+          Unit::pair_rows(block[0], depth, both[0], tile);
+          std::memcpy(at, both[0], wide * sizeof both[0]);
+        }
+      }
+  });
+}
+
+/// y = f(x ∗ kernel + bias), or its transpose, of a kernel that is packed.
+template <class Unit>
+void map_samples(basic_cpu<float>& cpu, mapping const& m, int batch, activation f, half const* x,
+                 half const* kernel, float const* bias, half* y) {
+  auto const inputs = std::size_t(m.source.channels), outputs = std::size_t(m.target.channels),
+             width = std::size_t(m.source.width), height = std::size_t(m.target.height),
+             n = std::size_t(batch);
+  std::size_t const deep = blocks(inputs, depth), row_size = width * deep * 2 * tile;
+  constexpr std::size_t held = 768 << 10;
+  int most = 1;
+  while (most < m.target.height && std::size_t(m.down.most(2 * most)) * row_size * sizeof(half) <= held)
+    most *= 2;
+  int const slots = m.down.most(most);
+  std::size_t const units = blocks(n, together) * height;
+  cpu.share(units, cpu.parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
+    typename Unit::session const tiles;
+    kept_rows source{halves(cpu, t, source_room, std::size_t(slots) * row_size), row_size, slots};
+    alignas(64) float sums[2 * rows][2 * rows];
+    std::array<run_of_tiles, most_taps> runs;
+    by_bands(begin, end, m.target.height, n, most, [&](band const& b) {
+      std::size_t const left = b.samples > rows ? 2 : 1;
+      if (b.fresh) source.packed = 0;
+      source.fetch(m.down.of(b.first, b.last), m.down, [&](int row, half* to) {
+        for (std::size_t s = 0; s < left * rows; ++s) {
+          half const* const from = x + (b.sample + s) * m.source.size() + std::size_t(row) * width * inputs;
+          for (std::size_t j = 0; j < width; ++j) {
+            if (!m.across.reads(int(j))) continue;
+            half* at = to + ((j * deep * left + s / rows) * rows + s % rows) * depth;
+            for (std::size_t c = 0; c < inputs; c += depth, at += left * tile) {
+              std::size_t const some = s < b.samples ? std::min(depth, inputs - c) : 0;
+              if (some == depth) {
+                std::memcpy(at, from + j * inputs + c, depth * sizeof(half));
+                continue;
+              }
+              std::memcpy(at, from + j * inputs + c, some * sizeof(half));
+              std::fill_n(at + some, depth - some, half(0));
+            }
+          }
+        }
+      });
+      for (std::size_t o = 0; o < outputs; o += depth) {
+        std::size_t const right = outputs - o > rows ? 2 : 1;
+        half const* const panel = kernel + o / rows * m.taps() * deep * tile;
+        for (int i = b.first; i < b.last; ++i)
+          for (int j = 0; j < m.target.width; ++j) {
+            std::size_t count = 0;
+            for (int p = 0; p < m.down.kernel; ++p) {
+              int const row = m.down(i, p);
+              if (row < 0) continue;
+              for (int q = 0; q < m.across.kernel; ++q)
+                if (int const column = m.across(j, q); column >= 0)
+                  runs[count++] = {source[row] + std::size_t(column) * deep * left * tile,
+                                   panel + std::size_t(p * m.across.kernel + q) * deep * right * tile, deep};
+            }
+            tile_product const product{
+                {runs.data(), count}, left * tile, tile, right * tile, tile, sums[0], 2 * rows, false};
+            left > 1
+                ? right > 1 ? Unit::template multiply<2, 2>(product) : Unit::template multiply<2, 1>(product)
+            : right > 1 ? Unit::template multiply<1, 2>(product)
+                        : Unit::template multiply<1, 1>(product);
+            std::size_t const place = std::size_t(i) * std::size_t(m.target.width) + std::size_t(j);
+            Unit::finish(sums[0], 2 * rows, b.samples, right * rows, bias ? bias + o : nullptr,
+                         f == activation::relu, y + b.sample * m.target.size() + place * outputs + o,
+                         m.target.size());
+          }
+      }
+    });
+  });
+}
+
+/// Whether these functions compute it.
+inline bool can_map(conv_geometry const& g) {
+  constexpr std::size_t most = 1 << 23;  // weights
+  auto const whole = [](int channels) { return channels % int(rows) == 0; };
+  return g.narrow.in && g.narrow.out && g.groups == 1 && whole(g.in.channels) && whole(g.out.channels) &&
+         std::size_t(g.kernel.height) * std::size_t(g.kernel.width) <= most_taps &&
+         g.patch() * std::size_t(g.out.channels) <= most;
+}
+
+/// Either pass between samples, with the kernel packed for it.
+template <class Unit>
+void map_with(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, int batch, activation f,
+              view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
+  mapping const m(g, turned);
+  half* const packed = halves(cpu, 0, kernel_room,
+                              m.taps() * blocks(std::size_t(m.source.channels), depth) *
+                                  blocks(std::size_t(m.target.channels), rows) * tile);
+  pack_kernel<Unit>(cpu, g, turned, kernel.data(), packed);
+  map_samples<Unit>(cpu, m, batch, f, reinterpret_cast<half const*>(x.data()), packed,
+                    bias.empty() ? nullptr : bias.data(), reinterpret_cast<half*>(y.data()));
+}
+
+/// dkernel, and dbias unless it is empty.
+template <class Unit>
+void sum_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, half const* x, half const* dy,
+                std::span<float> dkernel, std::span<float> dbias) {
+  mapping const m(g, false);
+  auto const inputs = std::size_t(g.in.channels), outputs = std::size_t(g.out.channels),
+             width = std::size_t(g.in.width), wide = std::size_t(g.out.width), n = std::size_t(batch);
+  std::size_t const c_blocks = 2 * blocks(inputs, depth), o_blocks = 2 * blocks(outputs, depth),
+                    source_size = width * c_blocks * tile, target_size = wide * o_blocks * tile;
+  constexpr std::size_t held = 768 << 10, enough = 64;
+  int most = 1;
+  while (most < g.out.height && most < int(most_taps) / 2 &&
+         (std::size_t(m.down.most(2 * most)) * source_size + 2 * std::size_t(most) * target_size) *
+                 sizeof(half) <=
+             (std::size_t(most) * wide < enough ? 2 : 1) * held)
+    most *= 2;
+  int const slots = m.down.most(most);
+  std::size_t const units = blocks(n, together) * std::size_t(g.out.height);
+  int const parts = cpu.parts(units, 1);
+  auto const sums = [&](int t) {
+    return t == 0 ? dkernel.data() : cpu.room(t, sums_room, dkernel.size() + outputs).data();
+  };
+  auto const bias_sums = [&](int t) { return t == 0 ? dbias.data() : sums(t) + dkernel.size(); };
+  cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
+    typename Unit::session const tiles;
+    kept_rows source{halves(cpu, t, source_room, std::size_t(slots) * source_size), source_size, slots};
+    half* const target = halves(cpu, t, target_room, std::size_t(most) * target_size);
+    float *const all = sums(t), *const biases = bias_sums(t);
+    std::fill_n(biases, dbias.size(), 0.0f);
+    std::array<run_of_tiles, most_taps> runs;
+    padded_block padded;
+    bool add = false;
+    // Blocks of channels of a row one after the other, as pairs of samples or of channels.
+    auto const pack = [&](band const& b, half const* from, shape s, int row, half* to, axis const& of,
+                          std::size_t width_of, bool turned) {
+      auto const channels = std::size_t(s.channels);
+      from += b.sample * s.size() + std::size_t(row) * width_of * channels;
+      for (std::size_t j = 0; j < width_of; ++j) {
+        if (turned && !of.reads(int(j))) continue;
+        for (std::size_t c = 0; c < channels; c += depth) {
+          std::size_t stride = s.size();
+          half const* const block = padded.of(from + j * channels + c, stride, b.samples, channels - c);
+          half* const at = to + (c / rows * width_of + j) * tile;
+          std::size_t const second = width_of * tile;
+          if (!turned) {
+            Unit::pair_rows(block, stride, at, second);
+          } else {
+            alignas(64) half both[2][tile];
+            Unit::pair_rows(block, stride, both[0], tile);
+            Unit::turn_pairs(both[0], depth, at);
+            Unit::turn_pairs(both[1], depth, at + second);
+          }
+        }
+      }
+    };
+    by_bands(begin, end, g.out.height, n, most, [&](band const& b) {
+      if (b.fresh) source.packed = 0;
+      source.fetch(m.down.of(b.first, b.last), m.down,
+                   [&](int row, half* to) { pack(b, x, g.in, row, to, m.across, width, true); });
+      for (int i = b.first; i < b.last; ++i)
+        pack(b, dy, g.out, i, target + std::size_t(i - b.first) * target_size, m.across, wide, false);
+      if (!dbias.empty())
+        for (std::size_t s = 0; s < b.samples; ++s) {
+          std::size_t const row = wide * outputs;
+          half const* const from = dy + (b.sample + s) * g.out.size() + std::size_t(b.first) * row;
+          for (std::size_t i = 0; i < std::size_t(b.last - b.first) * wide; ++i)
+            for (std::size_t o = 0; o < outputs; ++o)
+              biases[o] += std::bit_cast<float>(std::uint32_t(from[i * outputs + o]) << 16);
+        }
+      for (std::size_t c = 0; c < inputs; c += depth)
+        for (int p = 0; p < g.kernel.height; ++p)
+          for (int q = 0; q < g.kernel.width; ++q) {
+            // Columns of the target that this tap takes something to.
+            int from = 0, to = g.out.width;
+            while (from < to && m.across(from, q) < 0) ++from;
+            while (from < to && m.across(to - 1, q) < 0) --to;
+            for (std::size_t o = 0; o < outputs; o += depth) {
+              std::size_t count = 0;
+              for (int i = b.first; i < b.last && from < to; ++i)
+                if (int const row = m.down(i, p); row >= 0)
+                  runs[count++] = {source[row] + (c / rows * width + std::size_t(m.across(from, q))) * tile,
+                                   target + std::size_t(i - b.first) * target_size +
+                                       (o / rows * wide + std::size_t(from)) * tile,
+                                   std::size_t(to - from)};
+              auto const tap = std::size_t(p * g.kernel.width + q);
+              tile_product const product{
+                  {runs.data(), count}, std::size_t(g.stride.width) * tile,     width * tile, tile,
+                  wide * tile,          all + (tap * inputs + c) * outputs + o, outputs,      add};
+              inputs - c > rows    ? outputs - o > rows ? Unit::template multiply<2, 2>(product)
+                                                        : Unit::template multiply<2, 1>(product)
+                 : outputs - o > rows ? Unit::template multiply<1, 2>(product)
+                                   : Unit::template multiply<1, 1>(product);
+            }
+          }
+      add = true;
+    });
+  });
+  detail::add_parts(cpu, parts, dkernel.size(), sums);
+  if (!dbias.empty()) detail::add_parts(cpu, parts, outputs, bias_sums);
+}
+
+}  // namespace edl::detail::tiled
