@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
-#include <type_traits>
 
 #include "edl/device/cpu/basic_cpu.hpp"
 #include "edl/device/cpu/bfloat16.hpp"
+#include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/rows.hpp"
 #include "edl/device/cpu/tile_product.hpp"
 
@@ -21,11 +24,14 @@ constexpr std::size_t together = 32;
 /// Places of a kernel.
 constexpr std::size_t most_taps = 64;
 
-/// Of a thread's rooms: packed samples on both sides, sums. The packed kernel is in a room of the first one.
-enum room_number : std::size_t { source_room, target_room, sums_room, kernel_room };
+/// Of a thread's rooms: packed samples on both sides, sums. Of the first one: the packed kernel, factors that
+/// are rounded.
+enum room_number : std::size_t { source_room, target_room, sums_room, kernel_room, left_room, right_room };
 
+inline half const* halves(float const* x) { return reinterpret_cast<half const*>(x); }
+inline half* halves(float* x) { return reinterpret_cast<half*>(x); }
 inline half* halves(basic_cpu<float>& cpu, int thread, room_number room, std::size_t n) {
-  return reinterpret_cast<half*>(cpu.room(thread, room, (n + 1) / 2).data());
+  return halves(cpu.room(thread, room, (n + 1) / 2).data());
 }
 
 constexpr std::size_t blocks(std::size_t n, std::size_t of) { return (n + of - 1) / of; }
@@ -165,10 +171,11 @@ void pack_kernel(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, flo
   });
 }
 
-/// y = f(x ∗ kernel + bias), or its transpose, of a kernel that is packed.
-template <class Unit>
+/// y = f(x ∗ kernel + bias), or its transpose, of a kernel that is packed. Y is half, or float without f and
+/// a bias.
+template <class Unit, class Y>
 void map_samples(basic_cpu<float>& cpu, mapping const& m, int batch, activation f, half const* x,
-                 half const* kernel, float const* bias, half* y) {
+                 half const* kernel, float const* bias, Y* y) {
   auto const inputs = std::size_t(m.source.channels), outputs = std::size_t(m.target.channels),
              width = std::size_t(m.source.width), height = std::size_t(m.target.height),
              n = std::size_t(batch);
@@ -226,9 +233,13 @@ void map_samples(basic_cpu<float>& cpu, mapping const& m, int batch, activation 
             : right > 1 ? Unit::template multiply<1, 2>(product)
                         : Unit::template multiply<1, 1>(product);
             std::size_t const place = std::size_t(i) * std::size_t(m.target.width) + std::size_t(j);
-            Unit::finish(sums[0], 2 * rows, b.samples, right * rows, bias ? bias + o : nullptr,
-                         f == activation::relu, y + b.sample * m.target.size() + place * outputs + o,
-                         m.target.size());
+            Y* const to = y + b.sample * m.target.size() + place * outputs + o;
+            if constexpr (std::same_as<Y, half>)
+              Unit::finish(sums[0], 2 * rows, b.samples, right * rows, bias ? bias + o : nullptr,
+                           f == activation::relu, to, m.target.size());
+            else
+              for (std::size_t s = 0; s < b.samples; ++s)
+                std::copy_n(sums[s], right * rows, to + s * m.target.size());
           }
       }
     });
@@ -245,16 +256,15 @@ inline bool can_map(conv_geometry const& g) {
 }
 
 /// Either pass between samples, with the kernel packed for it.
-template <class Unit>
+template <class Unit, class Y>
 void map_with(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, int batch, activation f,
-              view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
+              half const* x, float const* kernel, view<float> bias, Y* y) {
   mapping const m(g, turned);
   half* const packed = halves(cpu, 0, kernel_room,
                               m.taps() * blocks(std::size_t(m.source.channels), depth) *
                                   blocks(std::size_t(m.target.channels), rows) * tile);
-  pack_kernel<Unit>(cpu, g, turned, kernel.data(), packed);
-  map_samples<Unit>(cpu, m, batch, f, reinterpret_cast<half const*>(x.data()), packed,
-                    bias.empty() ? nullptr : bias.data(), reinterpret_cast<half*>(y.data()));
+  pack_kernel<Unit>(cpu, g, turned, kernel, packed);
+  map_samples<Unit>(cpu, m, batch, f, x, packed, bias.empty() ? nullptr : bias.data(), y);
 }
 
 /// dkernel, and dbias unless it is empty.
@@ -274,31 +284,39 @@ void sum_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, half c
              (std::size_t(most) * wide < enough ? 2 : 1) * held)
     most *= 2;
   int const slots = m.down.most(most);
-  std::size_t const units = blocks(n, together) * std::size_t(g.out.height);
+  // A kernel that is larger than what it is summed of is shared itself, instead of the samples.
+  bool const by_channels = dkernel.size() > n * g.in.size();
+  std::size_t const bands = blocks(n, together) * std::size_t(g.out.height), panels = blocks(outputs, depth),
+                    units = by_channels ? panels : bands;
   int const parts = cpu.parts(units, 1);
   auto const sums = [&](int t) {
-    return t == 0 ? dkernel.data() : cpu.room(t, sums_room, dkernel.size() + outputs).data();
+    return t == 0 || by_channels ? dkernel.data() : cpu.room(t, sums_room, dkernel.size() + outputs).data();
   };
-  auto const bias_sums = [&](int t) { return t == 0 ? dbias.data() : sums(t) + dkernel.size(); };
+  auto const bias_sums = [&](int t) {
+    return t == 0 || by_channels ? dbias.data() : sums(t) + dkernel.size();
+  };
   cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
     typename Unit::session const tiles;
     kept_rows source{halves(cpu, t, source_room, std::size_t(slots) * source_size), source_size, slots};
     half* const target = halves(cpu, t, target_room, std::size_t(most) * target_size);
     float *const all = sums(t), *const biases = bias_sums(t);
-    std::fill_n(biases, dbias.size(), 0.0f);
+    std::size_t const first_output = by_channels ? begin * depth : 0,
+                      last_output = by_channels ? std::min(end * depth, outputs) : outputs;
+    if (by_channels) begin = 0, end = bands;
+    if (!dbias.empty()) std::fill(biases + first_output, biases + last_output, 0.0f);
     std::array<run_of_tiles, most_taps> runs;
     padded_block padded;
     bool add = false;
     // Blocks of channels of a row one after the other, as pairs of samples or of channels.
-    auto const pack = [&](band const& b, half const* from, shape s, int row, half* to, axis const& of,
-                          std::size_t width_of, bool turned) {
-      auto const channels = std::size_t(s.channels);
-      from += b.sample * s.size() + std::size_t(row) * width_of * channels;
+    auto const pack = [&](band const& b, half const* from, shape s, int row, half* to, std::size_t first,
+                          std::size_t channels, bool turned) {
+      auto const all_of = std::size_t(s.channels), width_of = std::size_t(s.width);
+      from += b.sample * s.size() + std::size_t(row) * width_of * all_of;
       for (std::size_t j = 0; j < width_of; ++j) {
-        if (turned && !of.reads(int(j))) continue;
-        for (std::size_t c = 0; c < channels; c += depth) {
+        if (turned && !m.across.reads(int(j))) continue;
+        for (std::size_t c = first; c < channels; c += depth) {
           std::size_t stride = s.size();
-          half const* const block = padded.of(from + j * channels + c, stride, b.samples, channels - c);
+          half const* const block = padded.of(from + j * all_of + c, stride, b.samples, channels - c);
           half* const at = to + (c / rows * width_of + j) * tile;
           std::size_t const second = width_of * tile;
           if (!turned) {
@@ -315,15 +333,16 @@ void sum_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, half c
     by_bands(begin, end, g.out.height, n, most, [&](band const& b) {
       if (b.fresh) source.packed = 0;
       source.fetch(m.down.of(b.first, b.last), m.down,
-                   [&](int row, half* to) { pack(b, x, g.in, row, to, m.across, width, true); });
+                   [&](int row, half* to) { pack(b, x, g.in, row, to, 0, inputs, true); });
       for (int i = b.first; i < b.last; ++i)
-        pack(b, dy, g.out, i, target + std::size_t(i - b.first) * target_size, m.across, wide, false);
+        pack(b, dy, g.out, i, target + std::size_t(i - b.first) * target_size, first_output, last_output,
+             false);
       if (!dbias.empty())
         for (std::size_t s = 0; s < b.samples; ++s) {
           std::size_t const row = wide * outputs;
           half const* const from = dy + (b.sample + s) * g.out.size() + std::size_t(b.first) * row;
           for (std::size_t i = 0; i < std::size_t(b.last - b.first) * wide; ++i)
-            for (std::size_t o = 0; o < outputs; ++o)
+            for (std::size_t o = first_output; o < last_output; ++o)
               biases[o] += std::bit_cast<float>(std::uint32_t(from[i * outputs + o]) << 16);
         }
       for (std::size_t c = 0; c < inputs; c += depth)
@@ -333,7 +352,7 @@ void sum_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, half c
             int from = 0, to = g.out.width;
             while (from < to && m.across(from, q) < 0) ++from;
             while (from < to && m.across(to - 1, q) < 0) --to;
-            for (std::size_t o = 0; o < outputs; o += depth) {
+            for (std::size_t o = first_output; o < last_output; o += depth) {
               std::size_t count = 0;
               for (int i = b.first; i < b.last && from < to; ++i)
                 if (int const row = m.down(i, p); row >= 0)
@@ -354,8 +373,42 @@ void sum_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, half c
       add = true;
     });
   });
+  if (by_channels) return;
   detail::add_parts(cpu, parts, dkernel.size(), sums);
   if (!dbias.empty()) detail::add_parts(cpu, parts, outputs, bias_sums);
+}
+
+/// c = a · b (tiled_gemm.hpp).
+template <class Unit>
+bool multiply_with(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k, edl::matrix<float> a,
+                   edl::matrix<float> b, float* c, std::size_t c_stride, bool narrow) {
+  bool const of_kernel = a.transposed;
+  std::size_t const all = of_kernel ? k : m,
+                    inputs = of_kernel      ? m
+                             : b.transposed ? n
+                                            : k,
+                    outputs = !of_kernel && b.transposed ? k : n;
+  std::size_t apart = std::max<std::size_t>(blocks(all, together), 1);
+  while (apart < all && all % apart != 0) ++apart;
+  conv_geometry const g{
+      {int(apart), 1, int(inputs)}, {int(apart), 1, int(outputs)}, 1, 1, 0, 1, {true, true}};
+  bool const gaps = a.stride != (of_kernel ? m : k) || b.stride != (b.transposed ? k : n) || c_stride != n;
+  if (gaps || !can_map(g) || (of_kernel ? b.transposed || narrow : b.narrow)) return false;
+  auto const rounded = [&](room_number room, edl::matrix<float> const& x, std::size_t size) -> half const* {
+    if (x.narrow) return halves(x.data);
+    auto* const to = halves(cpu, 0, room, size);
+    round_matrix(cpu, 1, size, x.data, size, to);
+    return to;
+  };
+  half const* const left = rounded(left_room, a, m * k);
+  int const batch = int(all / apart);
+  if (of_kernel)
+    sum_kernel<Unit>(cpu, g, batch, left, rounded(right_room, b, k * n), {c, m * n}, {});
+  else if (narrow)
+    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, b.data, {}, halves(c));
+  else
+    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, b.data, {}, c);
+  return true;
 }
 
 }  // namespace edl::detail::tiled
