@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/device/cpu/tile_product.hpp, edl/device/cpu/tile_unit.hpp, edl/device/cpu/tiled_gemm.hpp
-// and edl/device/cpu/tiled_passes.hpp.
+// Covers also edl/device/cpu/tile_product.hpp, edl/device/cpu/tile_unit.hpp, edl/device/cpu/tiled_gemm.hpp,
+// edl/device/cpu/tiled_maps.hpp and edl/device/cpu/tiled_passes.hpp.
 #include "edl/device/cpu/tiled_conv2d.hpp"
 
 #include <doctest/doctest.h>
@@ -120,10 +120,10 @@ results computed(problem const& p, int threads, edl::activation f = edl::activat
   auto const x = as_narrow(p.x), dy = as_narrow(p.dy);
   std::vector<float> y(dy.size(), 1e9f), dx(x.size(), 1e9f);
   results r{{}, {}, std::vector<float>(p.w.size(), 1e9f), std::vector<float>(bias ? p.bias.size() : 0, 1e9f)};
-  tiled::map_with<Unit>(cpu, p.g, false, p.batch, f, tiled::halves(x.data()), p.w.data(),
+  tiled::map_with<Unit>(cpu, p.g, false, p.batch, f, tiled::halves(x.data()), p.w,
                         bias ? edl::view<float>(p.bias) : edl::view<float>(), tiled::halves(y.data()));
-  tiled::map_with<Unit>(cpu, p.g, true, p.batch, edl::activation::none, tiled::halves(dy.data()), p.w.data(),
-                        {}, tiled::halves(dx.data()));
+  tiled::map_with<Unit>(cpu, p.g, true, p.batch, edl::activation::none, tiled::halves(dy.data()), p.w, {},
+                        tiled::halves(dx.data()));
   tiled::sum_kernel<Unit>(cpu, p.g, p.batch, tiled::halves(x.data()), tiled::halves(dy.data()), r.dw, r.db);
   r.y = as_wide(y, p.y.size()), r.dx = as_wide(dx, p.dx.size());
   return r;

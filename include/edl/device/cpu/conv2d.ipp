@@ -11,6 +11,7 @@
 #include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/int8.hpp"
+#include "edl/device/cpu/kernel_trial.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
 #include "edl/device/cpu/tiled_conv2d.hpp"
@@ -199,9 +200,11 @@ inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batc
 
 constexpr std::string_view weights_pass = "conv2d-weights";
 
-/// The way of a pass that is told, or found out: run(way) is false where it cannot be gone.
-template <class Run>
-conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
+/// The way of a pass that is told, or found out: run(way) is false where it cannot be gone, and right(way)
+/// where it leads astray.
+template <class Run, class Right>
+conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run,
+                Right&& right) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
   bool const narrow = g.narrow.any();
   bool const unit = narrow && tiled::fits(g), by_winograd = narrow && winograd::fits(g);
@@ -222,41 +225,65 @@ conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry cons
            (way == conv_way::own && (rule != conv_way::direct || cpu.rounds())) ||
            (way == conv_way::winograd_by_channels && g.positions() > 64);
   };
-  return conv_way(cpu.pick(key_of(pass, g, batch), conv_ways, int(rule),
-                           [&](int way) -> bool { return !hopeless(conv_way(way)) && run(conv_way(way)); }));
+  return conv_way(cpu.pick(
+      key_of(pass, g, batch), conv_ways, int(rule),
+      [&](int way) -> bool { return !hopeless(conv_way(way)) && run(conv_way(way)); },
+      [&](int way) -> bool { return right(conv_way(way)); }));
 }
 
 inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
                             view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
-  return way_of(cpu, "conv2d-forward", g, batch, [&](conv_way way) {
+  auto const run = [&](conv_way way, activation then, view<float> in, view<float> weights, view<float> b) {
     if (way == conv_way::winograd_narrow)
-      return winograd::forward(cpu, g, batch, f, x, kernel, bias, y), true;
-    if (way == conv_way::tiled) return tiled::forward(cpu, g, batch, f, x, kernel, bias, y), true;
-    if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y, way);
-    own_conv2d_forward<float>(cpu, g, batch, f, x, kernel, bias, y);
+      return winograd::forward(cpu, g, batch, then, in, weights, b, y), true;
+    if (way == conv_way::tiled) return tiled::forward(cpu, g, batch, then, in, weights, b, y), true;
+    if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, then, in, weights, b, y, way);
+    own_conv2d_forward<float>(cpu, g, batch, then, in, weights, b, y);
     return true;
-  });
+  };
+  return way_of(
+      cpu, "conv2d-forward", g, batch, [&](conv_way way) { return run(way, f, x, kernel, bias); },
+      [&](conv_way way) {
+        conv_trial const t(g, batch);
+        poison(y);
+        return run(way, activation::none, t.x.taken(), t.kernel.taken(), {}) && t.right_forward(y);
+      });
 }
 inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                             view<float> kernel, view<float> dy, std::span<float> dkernel,
                             std::span<float> dbias) {
-  return way_of(cpu, weights_pass, g, batch, [&](conv_way way) {
+  auto const run = [&](conv_way way, view<float> in, view<float> weights, view<float> out) {
     if (way == conv_way::winograd_narrow)
-      return winograd::to_kernel(cpu, g, batch, x, dy, dkernel, dbias), true;
-    if (way == conv_way::tiled) return tiled::to_kernel(cpu, g, batch, x, dy, dkernel, dbias), true;
+      return winograd::to_kernel(cpu, g, batch, in, out, dkernel, dbias), true;
+    if (way == conv_way::tiled) return tiled::to_kernel(cpu, g, batch, in, out, dkernel, dbias), true;
     if (way != conv_way::own)
-      return onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias, way, way);
-    own_conv2d_backward<float>(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias);
+      return onednn_conv2d_backward(cpu, g, batch, in, weights, out, {}, dkernel, dbias, way, way);
+    own_conv2d_backward<float>(cpu, g, batch, in, weights, out, {}, dkernel, dbias);
     return true;
-  });
+  };
+  return way_of(
+      cpu, weights_pass, g, batch, [&](conv_way way) { return run(way, x, kernel, dy); },
+      [&](conv_way way) {
+        conv_trial const t(g, batch);
+        poison(dkernel);
+        return run(way, t.x.taken(), t.kernel.taken(), t.dy.taken()) && t.right_weights(dkernel);
+      });
 }
 inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                          view<float> kernel, view<float> dy, std::span<float> dx) {
-  return way_of(cpu, "conv2d-data", g, batch, [&](conv_way way) {
-    if (way == conv_way::winograd_narrow) return winograd::to_input(cpu, g, batch, kernel, dy, dx), true;
-    if (way == conv_way::tiled) return tiled::to_input(cpu, g, batch, kernel, dy, dx), true;
-    return way != conv_way::own && onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, {}, {}, way, way);
-  });
+  auto const run = [&](conv_way way, view<float> in, view<float> weights, view<float> out) {
+    if (way == conv_way::winograd_narrow) return winograd::to_input(cpu, g, batch, weights, out, dx), true;
+    if (way == conv_way::tiled) return tiled::to_input(cpu, g, batch, weights, out, dx), true;
+    return way != conv_way::own &&
+           onednn_conv2d_backward(cpu, g, batch, in, weights, out, dx, {}, {}, way, way);
+  };
+  return way_of(
+      cpu, "conv2d-data", g, batch, [&](conv_way way) { return run(way, x, kernel, dy); },
+      [&](conv_way way) {
+        conv_trial const t(g, batch);
+        poison(dx);
+        return run(way, t.x.taken(), t.kernel.taken(), t.dy.taken()) && t.right_data(dx);
+      });
 }
 
 }  // namespace detail
@@ -310,8 +337,13 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
       return detail::onednn_conv2d_backward(*this, g, batch, x, kernel, dy, in, w, b, first, second);
     };
     if (!dkernel.empty() && weights != conv_way::own) {
-      if (by(dx, dkernel, dbias, weights, data)) return;
-      if (by(dx, dkernel, dbias, conv_way::direct, conv_way::direct)) return;
+      bool const both = data != conv_way::own;
+      if (by(both ? dx : std::span<T>(), dkernel, dbias, weights, both ? data : weights)) {
+        if (both) return;
+        dkernel = dbias = {};
+      } else if (by(dx, dkernel, dbias, conv_way::direct, conv_way::direct)) {
+        return;
+      }
     } else if (data != conv_way::own && by(dx, {}, {}, data, data)) {
       if (dkernel.empty()) return;
       dx = {};

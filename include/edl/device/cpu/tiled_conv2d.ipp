@@ -21,12 +21,11 @@ EDL_INLINE bool faster(conv_geometry const& g, int batch, bool of_kernel) {
 
 EDL_INLINE void forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
                         view<float> kernel, view<float> bias, std::span<float> y) {
-  map_with<unit>(cpu, g, false, batch, f, halves(x.data()), kernel.data(), bias, halves(y.data()));
+  map_with<unit>(cpu, g, false, batch, f, halves(x.data()), kernel, bias, halves(y.data()));
 }
 EDL_INLINE void to_input(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> kernel,
                          view<float> dy, std::span<float> dx) {
-  map_with<unit>(cpu, g, true, batch, activation::none, halves(dy.data()), kernel.data(), {},
-                 halves(dx.data()));
+  map_with<unit>(cpu, g, true, batch, activation::none, halves(dy.data()), kernel, {}, halves(dx.data()));
 }
 EDL_INLINE void to_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                           view<float> dy, std::span<float> dkernel, std::span<float> dbias) {

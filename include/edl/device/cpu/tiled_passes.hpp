@@ -15,14 +15,10 @@
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/rows.hpp"
 #include "edl/device/cpu/tile_product.hpp"
+#include "edl/device/cpu/tiled_maps.hpp"
 
 /// The passes of convolutions (tiled_conv2d.hpp), whatever multiplies tiles: `Unit` is as tiled::unit.
 namespace edl::detail::tiled {
-
-/// Samples that go together: those of two left tiles, or as many as a product sums at once.
-constexpr std::size_t together = 32;
-/// Places of a kernel.
-constexpr std::size_t most_taps = 64;
 
 /// Of a thread's rooms: packed samples on both sides, sums. Of the first one: the packed kernel, factors that
 /// are rounded.
@@ -32,94 +28,6 @@ inline half const* halves(float const* x) { return reinterpret_cast<half const*>
 inline half* halves(float* x) { return reinterpret_cast<half*>(x); }
 inline half* halves(basic_cpu<float>& cpu, int thread, room_number room, std::size_t n) {
   return halves(cpu.room(thread, room, (n + 1) / 2).data());
-}
-
-constexpr std::size_t blocks(std::size_t n, std::size_t of) { return (n + of - 1) / of; }
-
-/// One direction of a convolution, or of its transpose: which place of the source a tap of the kernel takes
-/// to a place of the target.
-struct axis {
-  int source, target, kernel, stride, before;
-  bool turned;
-
-  /// -1: none.
-  int operator()(int to, int tap) const {
-    int at = to * stride - before + tap;
-    if (turned) {
-      at = to + before - tap;
-      if (at % stride != 0) return -1;
-      at /= stride;
-    }
-    return at >= 0 && at < source ? at : -1;
-  }
-  bool reads(int at) const { return turned || (at + before) % stride < kernel; }
-  /// Places of the source that a part of the target takes lie in [first, last).
-  struct range {
-    int first, last;
-  };
-  range of(int begin, int end) const {
-    range r{source, 0};
-    for (int to = begin; to < end; ++to)
-      for (int tap = 0; tap < kernel; ++tap)
-        if (int const at = (*this)(to, tap); at >= 0) r = {std::min(r.first, at), std::max(r.last, at + 1)};
-    return r;
-  }
-  /// The most of them for a part of some places.
-  int most(int some) const {
-    int const reach = turned ? (some + kernel - 2) / stride + 1 : (some - 1) * stride + kernel;
-    return std::min(source, reach);
-  }
-};
-
-/// A convolution from one batch of maps to another.
-struct mapping {
-  mapping(conv_geometry const& g, bool turned)
-      : source(turned ? g.out : g.in),
-        target(turned ? g.in : g.out),
-        down{source.height, target.height, g.kernel.height, g.stride.height, g.before.height, turned},
-        across{source.width, target.width, g.kernel.width, g.stride.width, g.before.width, turned} {}
-
-  std::size_t taps() const { return std::size_t(down.kernel) * std::size_t(across.kernel); }
-
-  shape source, target;
-  axis down, across;
-};
-
-/// Rows of packed maps, of which the last few are kept.
-struct kept_rows {
-  half* at;
-  std::size_t size;  // of a row
-  int slots;
-  int packed = 0;  // rows before this one have been
-
-  half* operator[](int row) const { return at + std::size_t(row % slots) * size; }
-
-  template <class Pack>
-  void fetch(axis::range rows, axis const& down, Pack&& pack) {
-    for (packed = std::max(packed, rows.first); packed < rows.last; ++packed)
-      if (down.reads(packed)) pack(packed, (*this)[packed]);
-  }
-};
-
-/// A part of a thread's share: rows [first, last) of the target maps of some samples.
-struct band {
-  std::size_t sample, samples;
-  int first, last;
-  bool fresh;  // other samples than before
-};
-
-/// work(band) for a thread's rows [begin, end) of all groups of samples, at most so many rows at a time.
-template <class Work>
-void by_bands(std::size_t begin, std::size_t end, int height, std::size_t batch, int most, Work&& work) {
-  auto const h = std::size_t(height);
-  bool fresh = true;
-  while (begin < end) {
-    std::size_t const sample = begin / h * together, row = begin % h,
-                      some = std::min({h - row, end - begin, std::size_t(most)});
-    work(band{sample, std::min(together, batch - sample), int(row), int(row + some), fresh});
-    begin += some;
-    fresh = begin % h == 0;
-  }
 }
 
 /// 32 rows of 32 numbers: those of `count` rows and some columns, and zeros.
@@ -142,28 +50,27 @@ class padded_block {
 /// The weights as right tiles, of which the rows are what is summed over: for each one or two blocks of 16
 /// targets, tap by tap.
 template <class Unit>
-void pack_kernel(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, float const* kernel, half* to) {
+void pack_kernel(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, view<float> kernel, half* to) {
   auto const inputs = std::size_t(g.in.channels), outputs = std::size_t(g.out.channels),
              taps = std::size_t(g.kernel.height) * std::size_t(g.kernel.width);
-  std::size_t const across = turned ? inputs : outputs, deep = blocks(turned ? outputs : inputs, depth);
-  std::size_t const panels = blocks(across, depth);
-  cpu.share(panels * taps, cpu.parts(panels * taps * deep, 8), [&](std::size_t begin, std::size_t end, int) {
-    alignas(64) half block[depth][depth];
+  std::size_t const across = turned ? inputs : outputs, deep = blocks(turned ? outputs : inputs, depth),
+                    down = blocks(inputs, depth);
+  // Along the rows of 32 inputs, as memory likes it.
+  cpu.share(taps * down, cpu.parts(kernel.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    alignas(64) half block[depth][depth], both[2][tile];
     for (std::size_t i = begin; i < end; ++i)
-      for (std::size_t k = 0; k < deep; ++k) {
-        std::size_t const panel = i / taps, tap = i % taps, first = panel * depth, second = k * depth,
-                          wide = across - first > rows ? 2 : 1;
-        std::size_t const c = turned ? first : second, o = turned ? second : first,
-                          n = std::min(depth, outputs - o);
-        std::memset(block, 0, sizeof block);
-        for (std::size_t r = 0; r < std::min(depth, inputs - c); ++r)
-          round_here(n, kernel + (tap * inputs + c + r) * outputs + o, block[r]);
+      for (std::size_t o = 0; o < outputs; o += depth) {
+        std::size_t const tap = i / down, c = i % down * depth, panel = (turned ? c : o) / depth,
+                          k = (turned ? o : c) / depth, n = std::min(depth, outputs - o),
+                          some = std::min(depth, inputs - c), wide = across - panel * depth > rows ? 2 : 1;
+        if (n < depth || some < depth) std::memset(block, 0, sizeof block);
+        for (std::size_t r = 0; r < some; ++r)
+          round_here(n, kernel.data() + (tap * inputs + c + r) * outputs + o, block[r]);
         half* const at = to + (panel * 2 * taps + tap * wide) * deep * tile + k * wide * tile;
         if (turned) {
           Unit::turn_pairs(block[0], depth, at);
           if (wide > 1) Unit::turn_pairs(block[rows], depth, at + tile);
         } else {
-          alignas(64) half both[2][tile];
           Unit::pair_rows(block[0], depth, both[0], tile);
           std::memcpy(at, both[0], wide * sizeof both[0]);
         }
@@ -258,7 +165,7 @@ inline bool can_map(conv_geometry const& g) {
 /// Either pass between samples, with the kernel packed for it.
 template <class Unit, class Y>
 void map_with(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, int batch, activation f,
-              half const* x, float const* kernel, view<float> bias, Y* y) {
+              half const* x, view<float> kernel, view<float> bias, Y* y) {
   mapping const m(g, turned);
   half* const packed = halves(cpu, 0, kernel_room,
                               m.taps() * blocks(std::size_t(m.source.channels), depth) *
@@ -405,9 +312,9 @@ bool multiply_with(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::siz
   if (of_kernel)
     sum_kernel<Unit>(cpu, g, batch, left, rounded(right_room, b, k * n), {c, m * n}, {});
   else if (narrow)
-    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, b.data, {}, halves(c));
+    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, {b.data, k * n}, {}, halves(c));
   else
-    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, b.data, {}, c);
+    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, {b.data, k * n}, {}, c);
   return true;
 }
 
