@@ -19,8 +19,8 @@ struct run_of_tiles {
   std::size_t steps;
 };
 
-/// Up to 2 x 2 tiles of sums: where the factors' tiles lie, in numbers from one step to the next and from a
-/// step's first tile to its second.
+/// Up to 2 x 2 tiles of sums. Where the factors' tiles lie is told in numbers, from one step to the next and
+/// from a step's first tile to its second.
 struct tile_product {
   std::span<run_of_tiles const> runs;
   std::size_t left_step, left_second, right_step, right_second;

@@ -122,8 +122,8 @@ struct unit {
     for (std::size_t c = 0; c < rows; ++c) _mm512_storeu_si512(to + c * depth, x[c]);
   }
 
-  /// y = sums + bias, where there is one, and with `relu` no less than 0, rounded: 16 or 32 columns of some
-  /// rows, which are `stride` apart.
+  /// y = sums + bias, where there is one, and with `relu` no less than 0, rounded. These are 16 or 32 columns
+  /// of some rows, which are `stride` apart.
   [[gnu::target("avx512f,avx512bw,avx512vl,avx512bf16")]] static void finish(
       float const* sums, std::size_t of_sums, std::size_t count, std::size_t columns, float const* bias,
       bool relu, half* y, std::size_t stride) {

@@ -17,8 +17,8 @@ constexpr std::size_t most_taps = 64;
 
 constexpr std::size_t blocks(std::size_t n, std::size_t of) { return (n + of - 1) / of; }
 
-/// One direction of a convolution, or of its transpose: which place of the source a tap of the kernel takes
-/// to a place of the target.
+/// One direction of a convolution, or of its transpose. It knows which place of the source a tap of the
+/// kernel takes to a place of the target.
 struct axis {
   int source, target, kernel, stride, before;
   bool turned;

@@ -47,8 +47,8 @@ class padded_block {
   alignas(64) half room_[together][depth];
 };
 
-/// The weights as right tiles, of which the rows are what is summed over: for each one or two blocks of 16
-/// targets, tap by tap.
+/// The weights as right tiles, whose rows are what is summed over. They stand tap by tap, for one or two
+/// blocks of 16 targets after the other.
 template <class Unit>
 void pack_kernel(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, view<float> kernel, half* to) {
   auto const inputs = std::size_t(g.in.channels), outputs = std::size_t(g.out.channels),
@@ -300,7 +300,8 @@ bool multiply_with(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::siz
   conv_geometry const g{
       {int(apart), 1, int(inputs)}, {int(apart), 1, int(outputs)}, 1, 1, 0, 1, {true, true}};
   bool const gaps = a.stride != (of_kernel ? m : k) || b.stride != (b.transposed ? k : n) || c_stride != n;
-  if (gaps || !can_map(g) || (of_kernel ? b.transposed || narrow : b.narrow)) return false;
+  std::size_t const batch = all / apart;  // with few, tiles stay empty
+  if (gaps || batch < rows || !can_map(g) || (of_kernel ? b.transposed || narrow : b.narrow)) return false;
   auto const rounded = [&](room_number room, edl::matrix<float> const& x, std::size_t size) -> half const* {
     if (x.narrow) return halves(x.data);
     auto* const to = halves(cpu, 0, room, size);
@@ -308,13 +309,12 @@ bool multiply_with(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::siz
     return to;
   };
   half const* const left = rounded(left_room, a, m * k);
-  int const batch = int(all / apart);
   if (of_kernel)
-    sum_kernel<Unit>(cpu, g, batch, left, rounded(right_room, b, k * n), {c, m * n}, {});
+    sum_kernel<Unit>(cpu, g, int(batch), left, rounded(right_room, b, k * n), {c, m * n}, {});
   else if (narrow)
-    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, {b.data, k * n}, {}, halves(c));
+    map_with<Unit>(cpu, g, b.transposed, int(batch), activation::none, left, {b.data, k * n}, {}, halves(c));
   else
-    map_with<Unit>(cpu, g, b.transposed, batch, activation::none, left, {b.data, k * n}, {}, c);
+    map_with<Unit>(cpu, g, b.transposed, int(batch), activation::none, left, {b.data, k * n}, {}, c);
   return true;
 }
 
