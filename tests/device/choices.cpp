@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -26,15 +27,39 @@ struct folder {
   std::string file() const { return (path / "deep" / "kernels").string(); }
 };
 
+/// What is written to standard error while it lives.
+class captured_stderr {
+ public:
+  captured_stderr() { ::dup2(::fileno(file_), 2); }
+  ~captured_stderr() {
+    ::dup2(before_, 2);
+    ::close(before_);
+    std::fclose(file_);
+  }
+  std::string text() {
+    std::string all(4096, ' ');
+    std::rewind(file_);
+    all.resize(std::fread(all.data(), 1, all.size(), file_));
+    return all;
+  }
+
+ private:
+  int before_ = ::dup(2);
+  std::FILE* file_ = std::tmpfile();
+};
+
 /// Which way is chosen, and how often anything was tried.
 struct chosen {
-  int way, runs = 0;
-  chosen(kernel_choices& c, kernel_key const& key, int rule) {
-    way = c.pick(key, ways, rule, [&](int w) {
-      ++runs;
-      if (w == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      return w != 2;
-    });
+  int way, runs = 0, checks = 0;
+  chosen(kernel_choices& c, kernel_key const& key, int rule, int wrong = -1) {
+    way = c.pick(
+        key, ways, rule,
+        [&](int w) {
+          ++runs;
+          if (w == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+          return w != 2;
+        },
+        [&](int w) { return ++checks, w != wrong; });
   }
 };
 
@@ -54,6 +79,22 @@ TEST_CASE("the fastest way is found out once, and holds for every batch") {
     CHECK(last_of_an_epoch.runs == 0);
   }
   CHECK(c.measurements() == 3);
+}
+
+TEST_CASE("a way with wrong results is left out and logged once, also where it is the rule") {
+  kernel_choices c(edl::kernels::measured, 1, "");
+  for (int rule : {0, 1}) {
+    kernel_key const key{"wrong", {rule}, 64};
+    captured_stderr captured;
+    chosen const first(c, key, rule, 1), again(c, key, rule, 1);
+    CHECK(first.way == 0);
+    CHECK(first.checks == 2);
+    CHECK(again.way == 0);
+    CHECK(again.checks == 0);
+    auto const text = captured.text();
+    CHECK(text.find("'quick' of wrong") != std::string::npos);
+    CHECK(text.find("quick") == text.rfind("quick"));
+  }
 }
 
 TEST_CASE("without measuring, the rule holds and nothing is tried") {

@@ -77,11 +77,12 @@ class basic_cpu final : public basic_backend<T> {
   }
 
   /// See detail::kernel_choices. Called by operations that hold no room.
-  template <class Run>
-  int pick(detail::kernel_key key, std::span<std::string_view const> ways, int rule, Run&& run) {
+  template <class Run, class Right>
+  int pick(detail::kernel_key key, std::span<std::string_view const> ways, int rule, Run&& run,
+           Right&& right) {
     key.bfloat16 = rounds();
     std::size_t const before = choices_.measurements();
-    int const way = choices_.pick(key, ways, rule, run);
+    int const way = choices_.pick(key, ways, rule, run, right);
     if (choices_.measurements() != before)  // what was tried and not chosen needs no memory any more
       for (auto& t : threads_) t.memory = {};
     return way;

@@ -41,18 +41,30 @@ class kernel_choices {
   /// The way for `key`: number `rule`, unless choices are measured and another is clearly faster. `run(way)`
   /// does the work, repeatedly and with the same result, or returns false where it cannot. A shape that has
   /// been seen with another batch is computed as it was then. So the last minibatch of an epoch has the
-  /// kernels of all others.
-  template <std::invocable<int> Run>
-  int pick(kernel_key const& key, std::span<std::string_view const> ways, int rule, Run&& run) {
+  /// kernels of all others. A way of which right(way) is false is not taken, which is logged once. If no
+  /// other is left, the first is.
+  template <std::invocable<int> Run, std::invocable<int> Right>
+  int pick(kernel_key const& key, std::span<std::string_view const> ways, int rule, Run&& run,
+           Right&& right) {
     if (policy_ != kernels::measured) return rule;
-    return chosen(
-        key, ways, rule,
-        [](void* r, int way) -> bool { return (*static_cast<std::remove_cvref_t<Run>*>(r))(way); }, &run);
+    return chosen(key, ways, rule, question(run), question(right));
   }
 
  private:
-  int chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule, bool (*run)(void*, int),
-             void* context);
+  /// What is asked of a way.
+  struct question {
+    template <class Answer>
+    explicit question(Answer& a)
+        : context(&a), answer([](void* c, int way) -> bool { return (*static_cast<Answer*>(c))(way); }) {}
+    bool operator()(int way) const { return answer(context, way); }
+
+    void* context;
+    bool (*answer)(void*, int);
+  };
+
+  static double time_of(int way, question const& run, double best);
+  int chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule, question const& run,
+             question const& right);
   void load();
   void save();
 

@@ -12,6 +12,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/log.hpp"
 #include "edl/device/cpu/choices.hpp"
 #include "edl/version.hpp"
 
@@ -35,8 +36,10 @@ inline std::string processor_name() {
   std::string line, name, flags;
   while (std::getline(in, line) && (name.empty() || flags.empty())) {
     if (name.empty() && line.starts_with("model name")) name = line.substr(line.find(':') + 1);
-    if (flags.empty() && line.starts_with("flags"))
+    if (flags.empty() && line.starts_with("flags")) {
       flags = line.find(" avx512f") != std::string::npos ? " avx512" : " ";
+      if (line.find(" amx_bf16") != std::string::npos) flags += " amx";
+    }
   }
   return name + flags;
 }
@@ -47,11 +50,11 @@ inline std::string text_of(kernel_key const& key, int threads) {
 }
 
 /// Milliseconds that a way takes, the least of some tries; infinite where it cannot be gone.
-inline double time_of(int way, bool (*run)(void*, int), void* context, double best) {
+EDL_INLINE double kernel_choices::time_of(int way, question const& run, double best) {
   using clock = std::chrono::steady_clock;
   auto const once = [&] {
     auto const start = clock::now();
-    bool const done = run(context, way);
+    bool const done = run(way);
     double const ms = std::chrono::duration<double, std::milli>(clock::now() - start).count();
     return done ? ms : std::numeric_limits<double>::infinity();
   };
@@ -70,7 +73,7 @@ EDL_INLINE kernel_choices::kernel_choices(kernels policy, int threads, std::stri
 }
 
 EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule,
-                                      bool (*run)(void*, int), void* context) {
+                                      question const& run, question const& right) {
   kernel_key shape = key;
   shape.batch = 0;
   if (auto const seen = used_.find(shape); seen != used_.end()) return seen->second;
@@ -81,11 +84,22 @@ EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::stri
   ++measurements_;
   // Alone, with warm caches, is not how it will run: a few per cent prove nothing against the rule.
   constexpr double clearly = 0.93;
-  int fastest = rule;
-  double least = time_of(rule, run, context, std::numeric_limits<double>::infinity()) * clearly;
+  constexpr double never = std::numeric_limits<double>::infinity();
+  int fastest = 0;
+  double least = never;
+  auto const attempt = [&](int way, double handicap) {
+    double const ms = time_of(way, run, least) * handicap;
+    if (ms >= least) return;
+    if (right(way)) {
+      least = ms, fastest = way;
+    } else {
+      logger().warning(fmt::format("the kernel '{}' of {} is wrong on this processor, and left out",
+                                   ways[std::size_t(way)], text));
+    }
+  };
+  attempt(rule, clearly);
   for (int i = 0; i < int(ways.size()); ++i)
-    if (i != rule)
-      if (double const ms = time_of(i, run, context, least); ms < least) least = ms, fastest = i;
+    if (i != rule) attempt(i, 1);
   learned_[text] = ways[std::size_t(fastest)];
   save();
   return used_[shape] = fastest;

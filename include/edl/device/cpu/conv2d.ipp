@@ -11,8 +11,10 @@
 #include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/gemm.hpp"
 #include "edl/device/cpu/int8.hpp"
+#include "edl/device/cpu/kernel_trial.hpp"
 #include "edl/device/cpu/onednn_conv2d.hpp"
 #include "edl/device/cpu/rows.hpp"
+#include "edl/device/cpu/tiled_conv2d.hpp"
 #include "edl/device/cpu/winograd.hpp"
 
 namespace edl {
@@ -198,57 +200,90 @@ inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batc
 
 constexpr std::string_view weights_pass = "conv2d-weights";
 
-/// The way of a pass that is told, or found out: run(way) is false where it cannot be gone.
-template <class Run>
-conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run) {
+/// The way of a pass that is told, or found out: run(way) is false where it cannot be gone, and right(way)
+/// where it leads astray.
+template <class Run, class Right>
+conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry const& g, int batch, Run&& run,
+                Right&& right) {
   if (!cpu.libraries() || !has_onednn()) return conv_way::own;
   bool const narrow = g.narrow.any();
-  if (narrow && (!cpu.rounds() || !winograd::fits(g))) return conv_way::direct;
-  bool const tiled = narrow && winograd::faster(g, pass == weights_pass);
-  conv_way const rule = cpu.kernels() == kernels::direct ? conv_way::direct
-                        : tiled                          ? conv_way::winograd_narrow
-                        : cpu.rounds()                   ? conv_way::direct
-                                                         : onednn_conv2d_rule(g, batch, cpu.threads());
+  bool const unit = narrow && tiled::fits(g), by_winograd = narrow && winograd::fits(g);
+  if (narrow && (!cpu.rounds() || (!unit && !by_winograd))) return conv_way::direct;
+  bool const of_kernel = pass == weights_pass;
+  conv_way const rule = cpu.kernels() == kernels::direct                         ? conv_way::direct
+                        : unit && tiled::faster(g, batch, of_kernel)             ? conv_way::tiled
+                        : !unit && by_winograd && winograd::faster(g, of_kernel) ? conv_way::winograd_narrow
+                        : cpu.rounds()                                           ? conv_way::direct
+                                       : onednn_conv2d_rule(g, batch, cpu.threads());
   // Not worth trying: our own loops, in float32, against Winograd's algorithm or products of bfloat16, and to
   // cut the channels of large maps.
   auto const hopeless = [&](conv_way way) {
-    if (narrow) return way != conv_way::direct && way != conv_way::winograd_narrow;
-    return way == conv_way::winograd_narrow ||
+    if (narrow)
+      return way != conv_way::direct && !(way == conv_way::tiled && unit) &&
+             !(way == conv_way::winograd_narrow && by_winograd);
+    return way == conv_way::winograd_narrow || way == conv_way::tiled ||
            (way == conv_way::own && (rule != conv_way::direct || cpu.rounds())) ||
            (way == conv_way::winograd_by_channels && g.positions() > 64);
   };
-  return conv_way(cpu.pick(key_of(pass, g, batch), conv_ways, int(rule),
-                           [&](int way) -> bool { return !hopeless(conv_way(way)) && run(conv_way(way)); }));
+  return conv_way(cpu.pick(
+      key_of(pass, g, batch), conv_ways, int(rule),
+      [&](int way) -> bool { return !hopeless(conv_way(way)) && run(conv_way(way)); },
+      [&](int way) -> bool { return right(conv_way(way)); }));
 }
 
 inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
                             view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
-  return way_of(cpu, "conv2d-forward", g, batch, [&](conv_way way) {
+  auto const run = [&](conv_way way, activation then, view<float> in, view<float> weights, view<float> b) {
     if (way == conv_way::winograd_narrow)
-      return winograd::forward(cpu, g, batch, f, x, kernel, bias, y), true;
-    if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, f, x, kernel, bias, y, way);
-    own_conv2d_forward<float>(cpu, g, batch, f, x, kernel, bias, y);
+      return winograd::forward(cpu, g, batch, then, in, weights, b, y), true;
+    if (way == conv_way::tiled) return tiled::forward(cpu, g, batch, then, in, weights, b, y), true;
+    if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, then, in, weights, b, y, way);
+    own_conv2d_forward<float>(cpu, g, batch, then, in, weights, b, y);
     return true;
-  });
+  };
+  return way_of(
+      cpu, "conv2d-forward", g, batch, [&](conv_way way) { return run(way, f, x, kernel, bias); },
+      [&](conv_way way) {
+        conv_trial const t(g, batch);
+        poison(y);
+        return run(way, activation::none, t.x.taken(), t.kernel.taken(), {}) && t.right_forward(y);
+      });
 }
 inline conv_way weights_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                             view<float> kernel, view<float> dy, std::span<float> dkernel,
                             std::span<float> dbias) {
-  return way_of(cpu, weights_pass, g, batch, [&](conv_way way) {
+  auto const run = [&](conv_way way, view<float> in, view<float> weights, view<float> out) {
     if (way == conv_way::winograd_narrow)
-      return winograd::to_kernel(cpu, g, batch, x, dy, dkernel, dbias), true;
+      return winograd::to_kernel(cpu, g, batch, in, out, dkernel, dbias), true;
+    if (way == conv_way::tiled) return tiled::to_kernel(cpu, g, batch, in, out, dkernel, dbias), true;
     if (way != conv_way::own)
-      return onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias, way, way);
-    own_conv2d_backward<float>(cpu, g, batch, x, kernel, dy, {}, dkernel, dbias);
+      return onednn_conv2d_backward(cpu, g, batch, in, weights, out, {}, dkernel, dbias, way, way);
+    own_conv2d_backward<float>(cpu, g, batch, in, weights, out, {}, dkernel, dbias);
     return true;
-  });
+  };
+  return way_of(
+      cpu, weights_pass, g, batch, [&](conv_way way) { return run(way, x, kernel, dy); },
+      [&](conv_way way) {
+        conv_trial const t(g, batch);
+        poison(dkernel);
+        return run(way, t.x.taken(), t.kernel.taken(), t.dy.taken()) && t.right_weights(dkernel);
+      });
 }
 inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                          view<float> kernel, view<float> dy, std::span<float> dx) {
-  return way_of(cpu, "conv2d-data", g, batch, [&](conv_way way) {
-    if (way == conv_way::winograd_narrow) return winograd::to_input(cpu, g, batch, kernel, dy, dx), true;
-    return way != conv_way::own && onednn_conv2d_backward(cpu, g, batch, x, kernel, dy, dx, {}, {}, way, way);
-  });
+  auto const run = [&](conv_way way, view<float> in, view<float> weights, view<float> out) {
+    if (way == conv_way::winograd_narrow) return winograd::to_input(cpu, g, batch, weights, out, dx), true;
+    if (way == conv_way::tiled) return tiled::to_input(cpu, g, batch, weights, out, dx), true;
+    return way != conv_way::own &&
+           onednn_conv2d_backward(cpu, g, batch, in, weights, out, dx, {}, {}, way, way);
+  };
+  return way_of(
+      cpu, "conv2d-data", g, batch, [&](conv_way way) { return run(way, x, kernel, dy); },
+      [&](conv_way way) {
+        conv_trial const t(g, batch);
+        poison(dx);
+        return run(way, t.x.taken(), t.kernel.taken(), t.dy.taken()) && t.right_data(dx);
+      });
 }
 
 }  // namespace detail
@@ -264,6 +299,7 @@ void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation 
       if (way == conv_way::own) break;
       if (way == conv_way::winograd_narrow)
         return detail::winograd::forward(*this, g, batch, f, x, kernel, bias, y);
+      if (way == conv_way::tiled) return detail::tiled::forward(*this, g, batch, f, x, kernel, bias, y);
       if (detail::onednn_conv2d_forward(*this, g, batch, f, x, kernel, bias, y, way)) return;
     }
   detail::own_conv2d_forward_narrow<T>(*this, g, batch, f, x, kernel, bias, y);
@@ -286,12 +322,14 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
     conv_way const weights =
         dkernel.empty() ? conv_way::own : detail::weights_way(*this, g, batch, x, kernel, dy, dkernel, dbias);
     conv_way const data = dx.empty() ? weights : detail::data_way(*this, g, batch, x, kernel, dy, dx);
-    if (weights == conv_way::winograd_narrow) {
-      detail::winograd::to_kernel(*this, g, batch, x, dy, dkernel, dbias);
+    if (weights == conv_way::winograd_narrow || weights == conv_way::tiled) {
+      (weights == conv_way::tiled ? detail::tiled::to_kernel : detail::winograd::to_kernel)(
+          *this, g, batch, x, dy, dkernel, dbias);
       dkernel = dbias = {};
     }
-    if (data == conv_way::winograd_narrow && !dx.empty()) {
-      detail::winograd::to_input(*this, g, batch, kernel, dy, dx);
+    if (!dx.empty() && (data == conv_way::winograd_narrow || data == conv_way::tiled)) {
+      (data == conv_way::tiled ? detail::tiled::to_input : detail::winograd::to_input)(*this, g, batch,
+                                                                                       kernel, dy, dx);
       dx = {};
     }
     if (dkernel.empty() && dx.empty()) return;
@@ -299,8 +337,13 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
       return detail::onednn_conv2d_backward(*this, g, batch, x, kernel, dy, in, w, b, first, second);
     };
     if (!dkernel.empty() && weights != conv_way::own) {
-      if (by(dx, dkernel, dbias, weights, data)) return;
-      if (by(dx, dkernel, dbias, conv_way::direct, conv_way::direct)) return;
+      bool const both = data != conv_way::own;
+      if (by(both ? dx : std::span<T>(), dkernel, dbias, weights, both ? data : weights)) {
+        if (both) return;
+        dkernel = dbias = {};
+      } else if (by(dx, dkernel, dbias, conv_way::direct, conv_way::direct)) {
+        return;
+      }
     } else if (data != conv_way::own && by(dx, {}, {}, data, data)) {
       if (dkernel.empty()) return;
       dx = {};
@@ -321,6 +364,7 @@ std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
     auto const name = [&](conv_way way) {
       bool const rounded = rounds() && (way == conv_way::own || way == conv_way::direct);
       if (way == conv_way::winograd_narrow) return std::string("Winograd's products, bfloat16");
+      if (way == conv_way::tiled) return std::string("matrix unit, bfloat16");
       return (way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)])) +
              (rounded ? ", bfloat16" : "");
     };

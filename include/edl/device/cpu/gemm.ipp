@@ -6,10 +6,13 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "edl/device/cpu/bfloat16.hpp"
 #include "edl/device/cpu/gemm.hpp"
+#include "edl/device/cpu/kernel_trial.hpp"
 #include "edl/device/cpu/onednn.hpp"
+#include "edl/device/cpu/tiled_gemm.hpp"
 
 namespace edl {
 namespace detail {
@@ -70,9 +73,10 @@ void multiply_add(basic_cpu<T>& cpu, int thread, std::size_t m, std::size_t n, s
 
 namespace detail {
 
-/// Whose kernel computes a product, and which of its sides the threads share.
-constexpr std::array<std::string_view, 4> product_ways{"own-rows", "own-columns", "library-rows",
-                                                       "library-columns"};
+/// Whose kernel computes a product, and which of its sides the threads share; or the matrix unit does.
+constexpr int tiled_way = 4;
+constexpr std::array<std::string_view, 5> product_ways{"own-rows", "own-columns", "library-rows",
+                                                       "library-columns", "tiled"};
 
 template <class T>
 void multiply_alone(basic_cpu<T>& cpu, int thread, bool library, std::size_t m, std::size_t n, std::size_t k,
@@ -103,6 +107,7 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
   bool const library = way >= 2, by_columns = way % 2;
   if constexpr (std::same_as<T, float>) {
     if (cpu.rounds()) {
+      if (way == tiled_way && tiled::multiply(cpu, m, n, k, a, b, c, c_stride, narrow)) return;
       if (library && onednn_multiply_bfloat16(cpu, by_columns, m, n, k, a, b, c, c_stride, narrow)) return;
       a = rounded(cpu, 1, a, m, k);
       b = rounded(cpu, 2, b, k, n);
@@ -125,17 +130,47 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
   if (narrow) cpu.store_bfloat16({c, m * n}, {reinterpret_cast<std::byte*>(result), 2 * m * n});
 }
 
+/// Whether run(a, b, c, stride of c) multiplies random numbers rightly, which stand as those of a and b.
+template <class T, class Run>
+bool right_product(std::size_t m, std::size_t n, std::size_t k, matrix<T> a, matrix<T> b, bool narrow,
+                   Run&& run) {
+  if constexpr (std::same_as<T, float>) {
+    trial_numbers const left((a.transposed ? k : m) * a.stride, 1, a.narrow),
+        right((b.transposed ? n : k) * b.stride, 2, b.narrow);
+    std::vector<float> c(scalars_of(m * n, narrow));
+    poison(c);
+    a.data = left.taken().data(), b.data = right.taken().data();
+    run(a, b, c.data(), n);
+    auto const at = [](matrix<T> const& x, std::size_t i, std::size_t j) {
+      return x.transposed ? j * x.stride + i : i * x.stride + j;
+    };
+    return about_right(c.data(), narrow, m * n, k, [&](std::size_t i) {
+      double sum = 0;
+      for (std::size_t l = 0; l < k; ++l) sum += left[at(a, i / n, l)] * right[at(b, l, i % n)];
+      return sum;
+    });
+  }
+  return true;
+}
+
 template <class T>
 int product_way(basic_cpu<T>& cpu, kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
                 matrix<T> a, matrix<T> b, T* c, std::size_t c_stride, bool narrow = false) {
   // The call of a library alone costs more than a small product.
   bool const library = std::same_as<T, float> && has_onednn() && cpu.libraries() && m * n * k >= 32 * 1024;
-  int const rule = 2 * library + (n >= m);
+  bool const tiles = library && cpu.rounds() && tiled::faster(m, n, k);
+  // oneDNN's products use it, too. Ours gain where the first factor is turned.
+  int const rule =
+      tiles && a.transposed && cpu.kernels() != kernels::direct ? tiled_way : 2 * library + (n >= m);
   if (!library) return rule;
-  return cpu.pick(key, product_ways, rule, [&](int way) {
-    multiply_by(cpu, way, m, n, k, a, b, c, c_stride, narrow);
+  auto const run = [&](int way, matrix<T> const& left, matrix<T> const& right, T* to, std::size_t stride) {
+    if (way == tiled_way && !tiles) return false;
+    multiply_by(cpu, way, m, n, k, left, right, to, stride, narrow);
     return true;
-  });
+  };
+  return cpu.pick(
+      key, product_ways, rule, [&](int way) { return run(way, a, b, c, c_stride); },
+      [&](int way) { return right_product(m, n, k, a, b, narrow, [&](auto... all) { run(way, all...); }); });
 }
 
 }  // namespace detail
@@ -157,6 +192,7 @@ template <class T>
 std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n,
                              std::size_t k, matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
   int const way = detail::product_way(cpu, key, m, n, k, a, b, c, c_stride);
+  if (way == detail::tiled_way) return "matrix unit, bfloat16";
   return std::string(way < 2 ? "Eigen" : "oneDNN") + ", product by " + (way % 2 ? "columns" : "rows") +
          (cpu.rounds() ? ", bfloat16" : "");
 }

@@ -16,10 +16,10 @@ namespace edl::detail {
 /// How a pass of a convolution is computed. It is by our own loops, by oneDNN directly, or by oneDNN with
 /// Winograd's algorithm and the batch or the channels cut into pieces. That algorithm has tiles of 4 x 4, and
 /// a quarter of the multiplications of 3 x 3 (Lavin and Gray, 2015). Narrow samples have one of our own, with
-/// tiles of 2 x 2 (winograd.hpp).
-enum class conv_way { own, direct, winograd, winograd_by_channels, winograd_narrow };
-constexpr std::array<std::string_view, 5> conv_ways{"own", "direct", "winograd", "winograd-by-channels",
-                                                    "winograd-narrow"};
+/// tiles of 2 x 2 (winograd.hpp), and the matrix unit of a processor that has one (tiled_conv2d.hpp).
+enum class conv_way { own, direct, winograd, winograd_by_channels, winograd_narrow, tiled };
+constexpr std::array<std::string_view, 6> conv_ways{
+    "own", "direct", "winograd", "winograd-by-channels", "winograd-narrow", "tiled"};
 
 /// The way by rule, from what was fastest on the machines tried.
 conv_way onednn_conv2d_rule(conv_geometry const& g, int batch, int threads);
