@@ -119,7 +119,7 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
     asked = *signal;
     if (train::keeps_state(a.job))
       log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
-    stop.give_back();
+    stop.give_back(SIGINT);
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any().wait(lock, over, [] { return false; });
@@ -178,7 +178,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     scale(*a.scale);
     return 0;
   }
-  if (a.sweep) return run_sweep(*a.sweep, p, signals{SIGTERM, SIGINT});
+  if (a.sweep) return run_sweep(*a.sweep, p, signals{SIGTERM, SIGINT, SIGHUP});
   if (a.audit) {
     audit const found = audit_checkpoint(*a.audit);
     write(std::cout, found);
@@ -201,8 +201,13 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
-  // A terminal's Ctrl-C reaches all its processes: what one command has started leaves it to the command.
-  signals const stop = is_of_a_command(s) ? signals{SIGTERM} : signals{SIGTERM, SIGINT};
+  // Ctrl-C, the end of a terminal, and what ends a group reach all its processes: what one command has started
+  // leaves them to the command. Its master may be stopped by itself, and keeps the state.
+  bool const starts_others = s.role.empty() && a.job.how != strategy::local;
+  signals const stop = starts_others          ? signals{SIGTERM, SIGINT, SIGHUP, wish_to_leave()}
+                       : !is_of_a_command(s)  ? signals{SIGTERM, SIGINT, SIGHUP}
+                       : s.role == "master" ? signals{SIGTERM}
+                                            : signals({SIGTERM}, signals::terminate::as_parent_says);
   ::signal(SIGPIPE, SIG_IGN);
   auto const directory = prepare_dry_run(a.job, s);
   auto const terminal = is_of_a_command(s) ? nullptr : cli::screen::open(2);

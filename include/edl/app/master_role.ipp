@@ -412,7 +412,8 @@ EDL_INLINE bool master_role::suspend_until(signals const& stop) {
   node_.post([this] {
     if (!server_.decisions().over() && !server_.decisions().suspending()) server_.suspend();
   });
-  while (!over_ && !stop.wait(50ms)) {
+  // A second one to a master of a command is the command's, and it was for all.
+  while (!over_ && !(stop.wait(50ms) && !is_of_a_command(around_))) {
   }
   return over_;
 }

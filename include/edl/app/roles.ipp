@@ -308,13 +308,19 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   std::optional<int> asked;
   std::vector<std::chrono::steady_clock::time_point> deaths;
   for (;;) {
-    if (std::optional<int> const signal = stop.wait(50ms)) {
-      if (asked) {
+    auto const came = stop.next(50ms);
+    if (came && came->signal == wish_to_leave()) {
+      // What tells every process of this job to leave tells this one, too, and the master decides.
+      launcher.let_leave(came->from, asked.has_value());
+    } else if (came && asked) {
+      // Who means a whole group may send more than one signal.
+      if (came->signal == SIGINT) {
         log.warning("every process of the job ends at once");
         launcher.stop_all(0s);
-        return 128 + *signal;
+        return 128 + SIGINT;
       }
-      asked = signal;
+    } else if (came) {
+      asked = came->signal;
       bool const keeps = train::keeps_state(a.job);
       if (keeps) log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
       // How long a checkpoint takes nobody knows, and the user can end it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -191,8 +192,7 @@ class sweep_runs {
     }
   }
 
-  /// Each run writes a checkpoint first. A second signal to it would end it at once, so that it gets one only
-  /// where this process does.
+  /// Each run writes a checkpoint first. A second Ctrl-C ends them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
     auto const ask = [&](std::chrono::milliseconds patience) {
       for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, patience);
@@ -200,7 +200,7 @@ class sweep_runs {
     ask(patience_with_stopped);
     for (auto& [i, r] : under_way)
       while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
-        if (stop.wait(std::chrono::milliseconds(5))) ask(std::chrono::milliseconds(0));
+        if (stop.wait(std::chrono::milliseconds(5)) == SIGINT) ask(std::chrono::milliseconds(0));
   }
 
   void note(std::size_t i, std::uint64_t steps, platform::ending const& e) {

@@ -78,6 +78,8 @@ EDL_INLINE void launcher::stop_master(std::chrono::milliseconds grace) {
   processes_->stop({role::master, 0}, grace);
 }
 
+EDL_INLINE void launcher::let_leave(pid_t pid, bool asked) { processes_->let_leave(pid, asked); }
+
 EDL_INLINE void launcher::stop_all(std::chrono::milliseconds grace) { processes_->stop_all(grace); }
 
 EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
