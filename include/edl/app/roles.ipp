@@ -273,11 +273,10 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   auto const lock = train::lock_outputs(a.job, checkpoint::lock_options::part::command, log);
   std::string const token = net::token::random().secret();
   job_directory const own;
-  std::string const journal = own.path() + "/journal.json";
+  std::string const journal = journal_in(own);
   net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
-  std::optional<running_job> known;
   try {
-    known.emplace(a.job.name, token, journal);
+    announce(own, a.job.name, token, a.job.checkpoint_dir);
   } catch (error const& e) {
     log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
   }
