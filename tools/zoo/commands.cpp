@@ -335,7 +335,6 @@ std::string help(command const& c) {
 }
 
 int run(words const& line) {
-  auto const say = [](char const* what) { fmt::print(stderr, "edl: {}\n", what); };
   try {
     int const code = dispatch(line);
     if (std::fflush(stdout) != 0) throw error("standard output cannot be written");

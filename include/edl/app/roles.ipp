@@ -281,6 +281,7 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
     log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
   }
   std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
+  std::atomic<bool> starved{false};
   std::optional<platform::line_reader> said;
   if (terminal)
     said.emplace([&terminal](std::string_view line) {
@@ -291,7 +292,11 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
     });
   platform::launcher launcher(
       node, own.path(), "/proc/self/exe", own_command(),
-      [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; }, said ? &*said : nullptr);
+      [&](platform::ending const& e) {
+        starved = e.memory;
+        ended = e.signal ? -e.signal : e.code + 1;
+      },
+      said ? &*said : nullptr);
   auto const start = [&] {
     launcher.start_master({{"EDL_ROLE", "master"},
                            {"EDL_PLATFORM", "process"},
@@ -335,18 +340,18 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
       launcher.stop_all(2s);
       return asked ? 128 + *asked : how - 1;
     }
+    std::string const death = platform::describe({.who = {}, .signal = -how, .memory = starved});
     auto const now = std::chrono::steady_clock::now();
     std::erase_if(deaths, [&](auto at) { return now - at > 60s; });
     deaths.push_back(now);
     if (deaths.size() > most_masters) {
       log.error(fmt::format(
-          "the master was killed by signal {}, for the {}th time within a minute; every process of "
-          "the job ends with it",
-          -how, deaths.size()));
+          "the master {}, for the {}th time within a minute; every process of the job ends with it", death,
+          deaths.size()));
       launcher.stop_all(2s);
       return 128 - how;
     }
-    log.warning(fmt::format("the master was killed by signal {}: another takes its place", -how));
+    log.warning(fmt::format("the master {}: another takes its place", death));
     start();
   }
 }

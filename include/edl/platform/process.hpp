@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -42,8 +43,8 @@ class processes {
   /// never is, and has ended as one that was asked. Unknown instances are ignored.
   void stop(instance who, std::chrono::milliseconds grace);
 
-  /// Lets the child `pid` leave, which others have told so (SIGTERM); `asked`: only if it has been asked here,
-  /// too. Its end is its own doing. Others than children are ignored.
+  /// Lets the child `pid` leave, which others have told so (SIGTERM); `asked`: only if it has been asked
+  /// here, too. Its end is its own doing. Others than children are ignored.
   void let_leave(pid_t pid, bool asked);
 
   /// Stops everything, in order of roles: workers, then servers, then, `with_master`, a master; returns when
@@ -76,6 +77,7 @@ class processes {
   void supervise();
   void spawn(start_order const& order);
   void reap(instance who, child const& c);
+  bool killed_for_memory();
   int wait_ms() const;
 
   std::string program_;
@@ -87,6 +89,7 @@ class processes {
   std::vector<instance> dropped_;  // orders that were told to stop: their ends are to be told
   std::map<instance, child> children_;
   bool closing_ = false;
+  std::uint64_t memory_kills_;  // of those that the system has made, all that are explained
   int wake_ = -1;
   std::thread supervisor_;
 };

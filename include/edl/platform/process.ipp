@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "edl/core/control_group.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/platform/process.hpp"
@@ -57,6 +58,7 @@ EDL_INLINE processes::processes(std::string program, std::vector<std::string> co
       command_(std::move(command)),
       on_end_(std::move(on_end)),
       said_(said),
+      memory_kills_(memory_kills()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
   // The kernel ties a child to the thread that forked it, so one thread that lives as long as this object
@@ -191,13 +193,18 @@ EDL_INLINE void processes::reap(instance who, child const& c) {
   ::waitpid(c.pid, &status, 0);
   ending e{who, 0, 0, c.asked};
   if (WIFSIGNALED(status))
-    e.signal = WTERMSIG(status);
+    e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.asked && killed_for_memory();
   else
     e.code = WEXITSTATUS(status);
   on_end_(e);
   ::close(c.handle);
   std::lock_guard const lock(mutex_);
   children_.erase(who);
+}
+
+// Each kill explains one end.
+EDL_INLINE bool processes::killed_for_memory() {
+  return memory_kills() > memory_kills_ && ++memory_kills_ > 0;
 }
 
 EDL_INLINE int processes::wait_ms() const {
