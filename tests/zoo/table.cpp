@@ -9,7 +9,7 @@
 // What a cluster says stands in these: reasons and messages of events, names, annotations.
 TEST_CASE("a cell of a table moves no cursor, and the columns are equal all the same") {
   CHECK(edl::tool::to_table({{"REASON", "MESSAGE"}, {"Fa\x1b[2Jiled", "a\nb\u009b1m"}, {"\xfc", "c"}}) ==
-        "REASON        MESSAGE\n"
+        "REASON       MESSAGE\n"
         "Fa [2Jiled   a b 1m\n"
         "?            c\n");
 }
