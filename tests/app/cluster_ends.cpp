@@ -45,9 +45,8 @@ TEST_CASE(
 }
 
 TEST_CASE("what ends a group or a session reaches every process, maybe twice, and keeps the state") {
-  for (lines const& how :
-       {lines{}, lines{"--num_ps_pods=2", "--num_workers=2"},
-        lines{"--distribution_strategy=AllreduceStrategy", "--num_workers=2"}})
+  for (lines const& how : {lines{}, lines{"--num_ps_pods=2", "--num_workers=2"},
+                           lines{"--distribution_strategy=AllreduceStrategy", "--num_workers=2"}})
     for (int const signal : {SIGTERM, SIGHUP}) {
       job::scratch const dir;
       lines flags{"--num_epochs=0", "--checkpoint_dir=" + dir / "checkpoints"};

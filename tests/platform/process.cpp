@@ -117,8 +117,8 @@ TEST_CASE("a child ignores what ends a terminal, and leaves when it is let") {
   // It may not have become the program yet, and ignores them already by then.
   while (slurp("/proc/" + std::to_string(p.pid(who)) + "/comm") != "sleep\n") std::this_thread::yield();
   for (int s : {SIGHUP, SIGINT}) ::kill(p.pid(who), s);
-  p.let_leave(::getpid(), false);   // no child
-  p.let_leave(p.pid(who), true);    // nobody has asked it
+  p.let_leave(::getpid(), false);  // no child
+  p.let_leave(p.pid(who), true);   // nobody has asked it
   CHECK(alive(p.pid(who)));
   p.let_leave(p.pid(who), false);
   REQUIRE(e.wait(1));

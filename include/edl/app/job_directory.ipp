@@ -51,8 +51,7 @@ inline std::vector<std::string> job_directory_bases() {
   std::string const temporary = std::filesystem::temp_directory_path(failed).string();
   std::vector<std::string> all;
   for (std::string const& base : {std::string(given ? given : ""), temporary})
-    if (base.size() <= longest_base && stands_in_address(base) && is_safe_base(base))
-      all.push_back(base);
+    if (base.size() <= longest_base && stands_in_address(base) && is_safe_base(base)) all.push_back(base);
   all.push_back("/tmp");
   return all;
 }

@@ -37,11 +37,12 @@ inline constexpr char const* announcement = "/job.json";
 EDL_INLINE void announce(job_directory const& in, std::string const& name, std::string const& token,
                          std::string const& checkpoints) {
   std::string const path = in.path() + detail::announcement;
-  std::string const text = nlohmann::json{{"job", name},
-                                          {"token", token},
-                                          {"process", std::to_string(::getpid())},
-                                          {"checkpoints", checkpoints}}
-                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string const text = nlohmann::json{
+      {"job", name},
+      {"token", token},
+      {"process", std::to_string(::getpid())},
+      {"checkpoints",
+       checkpoints}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   int const fd =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
   bool const whole = fd >= 0 && ::write(fd, text.data(), text.size()) == ssize_t(text.size());
@@ -93,8 +94,7 @@ EDL_INLINE void scale(scaling const& wanted) {
   auto const reply = wire::unpack<wire::ScaleReply>(net::wait(master, std::move(what)).message, "the master");
   if (!reply.refused().empty()) throw usage_error(reply.refused());
   auto const told = [&](auto const& n, char const* kind) {
-    if (n)
-      fmt::print("job '{}' is asked for {} {}; its log says when they are there\n", c.name, *n, kind);
+    if (n) fmt::print("job '{}' is asked for {} {}; its log says when they are there\n", c.name, *n, kind);
   };
   told(wanted.workers, "workers");
   told(wanted.servers, "servers");

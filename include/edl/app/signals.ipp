@@ -21,8 +21,7 @@ EDL_INLINE signals::signals(std::initializer_list<int> which, terminate how) : h
   sigemptyset(&set_);
   for (int s : which) {
     struct sigaction before {};
-    bool const ignored =
-        s == SIGHUP && ::sigaction(s, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+    bool const ignored = s == SIGHUP && ::sigaction(s, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
     if (!ignored) sigaddset(&set_, s);
   }
   ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);

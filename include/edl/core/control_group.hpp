@@ -18,8 +18,8 @@ struct group_files {
 /// it, the innermost first. They need not be there: in a container the path is that of the host.
 std::vector<std::filesystem::path> control_groups(std::string_view controller, group_files const& of = {});
 
-/// How many processes of this process's control group the system has killed for their memory; those of the
-/// whole machine where the group does not say.
+/// How many processes of this process's control group the system has killed for their memory. Where the group
+/// does not say, those of the whole machine.
 std::uint64_t memory_kills(group_files const& of = {});
 
 }  // namespace edl
