@@ -60,8 +60,18 @@ TEST_CASE("a sweep says which flags of training it sets itself") {
   CHECK(contains(said("--model_def=x"), "this binary is the model"));
 }
 
-TEST_CASE("help names every flag and exits 0") {
-  auto const help = parse("mnist", {"train", "--help"});
+TEST_CASE("help tells of the flags that most people use, and of how many others there are") {
+  std::string const text = parse("mnist", {"train", "--help"}).text;
+  for (char const* flag : {"--training_data", "--num_epochs", "--checkpoint_dir", "--save_best"})
+    CHECK(contains(text, flag));
+  CHECK_FALSE(contains(text, "--grads_to_wait"));
+  CHECK(std::ranges::count(text, '\n') < 60);
+  CHECK(contains(text, " more flags: mnist train --help=all\n"));
+  CHECK(contains(parse("mnist", {"predict", "-h"}).text, "--prediction_data"));
+}
+
+TEST_CASE("help=all names every flag and exits 0") {
+  auto const help = parse("mnist", {"train", "--help=all"});
   CHECK_FALSE(help.run);
   CHECK(help.code == 0);
   for (char const* flag : {"--training_data", "--grads_to_wait", "--checkpoint_dir", "--seed", "--log_level"})

@@ -363,6 +363,29 @@ TEST_CASE("flags that are unknown or make no sense") {
   }
 }
 
+TEST_CASE("no name, path or content of a file drives the terminal") {
+  job::scratch const dir;
+  std::string const evil = "\x1b]0;title\x07\x9b31m", table = dir / ("a" + evil + ".csv");
+  std::ofstream(table) << "x,label\n1,2\n" << evil << ",3\n";
+  for (lines const& line :
+       {lines{"train", "--training_data=" + dir / evil},
+        {"train", "--training_data=" + table},
+        {"train", "--training_data=" + job::data().training, "--" + evil + "=1"},
+        {"train", "--training_data=" + job::data().training, "--num_epochs=" + evil},
+        {"evaluate", "--validation_data=x", "--checkpoint_dir_for_init=" + dir / evil},
+        {"predict", "--prediction_data=" + dir / evil, "--checkpoint_dir_for_init=" + dir / evil},
+        {"data", "--from=" + dir / evil, "--to=" + dir / "out"},
+        {"audit", dir / evil},
+        {"scale", "--job_name=" + evil, "--num_workers=2"},
+        {evil}}) {
+    job::run j(line);
+    CHECK(j.wait() != 0);
+    CAPTURE(j.log());
+    CHECK_FALSE(j.log().empty());
+    CHECK(j.log().find_first_of("\x1b\x07\x9b") == std::string::npos);
+  }
+}
+
 TEST_CASE("a port that is in use") {
   bound_port const taken;
   ::listen(taken.socket, 1);

@@ -46,6 +46,30 @@ TEST_CASE(
   CHECK(j.nothing_left());
 }
 
+TEST_CASE("what ends a group or a session reaches every process, maybe twice, and keeps the state") {
+  for (lines const& how : {lines{}, lines{"--num_ps_pods=2", "--num_workers=2"},
+                           lines{"--distribution_strategy=AllreduceStrategy", "--num_workers=2"}})
+    for (int const signal : {SIGTERM, SIGHUP}) {
+      job::scratch const dir;
+      lines flags{"--num_epochs=0", "--checkpoint_dir=" + dir / "checkpoints"};
+      flags.insert(flags.end(), how.begin(), how.end());
+      job::run j(train(flags), slow);
+      reach_middle(j);
+      ::kill(j.pid(), signal);
+      for (int times : {1, 2})
+        for (job::process const& p : j.processes()) ::kill(p.pid, times == 1 ? signal : SIGHUP);
+      CHECK(j.wait() == 128 + signal);
+      CHECK(j.nothing_left());
+      CAPTURE(j.log());
+      CAPTURE(flags.back());
+      auto const newest = edl::checkpoint::newest_valid(dir / "checkpoints");
+      REQUIRE(newest);
+      CHECK(has(j.log(), "the same command goes on from " + *newest));
+      CHECK_FALSE(has(j.log(), "is lost"));
+      CHECK_FALSE(has(j.log(), "handed back"));
+    }
+}
+
 TEST_CASE("Ctrl-C to a master that was started by hand writes a checkpoint, and all leave") {
   job::scratch const dir;
   auto const role = [&](job::environment more) {

@@ -100,7 +100,7 @@ TEST_CASE("a master that is killed again and again ends the job") {
   }
   CHECK(j.wait(20s) == 128 + SIGKILL);
   CHECK(j.nothing_left(5s));
-  CHECK(has(j.log(), "the master was killed by signal 9, for the 6th time within a minute"));
+  CHECK(has(j.log(), "the master was killed by signal 9 (Killed), for the 6th time within a minute"));
 }
 
 }  // namespace cluster_master_test

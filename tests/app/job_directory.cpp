@@ -55,6 +55,7 @@ TEST_CASE(
   for (auto const& p : {dead, unlocked, deep, other}) {
     fs::create_directory(p);
     std::ofstream(p + "/file") << "x";
+    fs::permissions(p, fs::perms::owner_all);  // as mkdtemp makes them
   }
   for (auto const& p : {dead, deep, other}) std::ofstream(p + "/lock") << "";
   fs::create_directory(deep + "/data");

@@ -22,7 +22,7 @@ TEST_CASE("signals that are given back end a process, as if nobody had taken the
     edl::app::signals const s{SIGUSR1};
     ::raise(SIGUSR1);
     if (!s.wait(std::chrono::seconds(10))) ::_exit(3);
-    s.give_back();
+    s.give_back(SIGUSR1);
     ::raise(SIGUSR1);
     ::_exit(4);
   }
@@ -30,6 +30,37 @@ TEST_CASE("signals that are given back end a process, as if nobody had taken the
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGUSR1);
+}
+
+TEST_CASE("what nohup has taken from a program stays taken") {
+  auto const before = ::signal(SIGHUP, SIG_IGN);
+  {
+    edl::app::signals const s{SIGHUP, SIGUSR2};
+    ::raise(SIGHUP);
+    ::raise(SIGUSR2);
+    CHECK(s.wait(std::chrono::seconds(10)) == SIGUSR2);
+    CHECK_FALSE(s.wait(std::chrono::milliseconds(0)));
+  }
+  ::signal(SIGHUP, before);
+}
+
+TEST_CASE("SIGTERM from a stranger is for the parent to decide, one from the parent is an event") {
+  using edl::app::signals;
+  signals const asked{edl::app::wish_to_leave()};
+  pid_t const child = ::fork();
+  if (child == 0) {
+    signals const s({SIGTERM}, signals::terminate::as_parent_says);
+    ::raise(SIGTERM);  // not the parent
+    if (s.wait(std::chrono::seconds(10))) ::_exit(1);
+    ::_exit(s.wait(std::chrono::seconds(10)) == SIGTERM ? 0 : 2);
+  }
+  auto const wish = asked.next(std::chrono::seconds(10));
+  REQUIRE(wish);
+  CHECK(wish->from == child);
+  ::kill(child, SIGTERM);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
 }  // namespace signals_test

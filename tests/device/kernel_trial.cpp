@@ -8,6 +8,8 @@
 
 #include "edl/device/cpu/basic_cpu.hpp"
 
+namespace kernel_trial_test {
+
 namespace {
 
 using edl::detail::conv_trial;
@@ -61,3 +63,5 @@ TEST_CASE("what was not written, or is off in a border, does not pass a trial") 
   edl::detail::poison(hole);
   CHECK(hole[0] != hole[0]);
 }
+
+}  // namespace kernel_trial_test

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -12,6 +13,7 @@
 namespace team_test {
 
 TEST_CASE("each part is done once, each on its own thread, the first on the caller's") {
+TEST_CASE("each part is done once, on its own thread or, where that comes too late, on the caller's") {
   for (int size : {1, 2, 5}) {
     edl::thread_team team(size);
     REQUIRE(team.size() == size);
@@ -25,8 +27,21 @@ TEST_CASE("each part is done once, each on its own thread, the first on the call
       });
     for (int t : times) CHECK(t == 2000);
     CHECK(who[0] == std::this_thread::get_id());
-    CHECK(std::set<std::thread::id>(who.begin(), who.end()).size() == n);
+    std::set<std::thread::id> others(who.begin() + 1, who.end());
+    others.erase(who[0]);
+    CHECK(others.size() ==
+          std::size_t(std::count_if(who.begin(), who.end(), [&](auto id) { return id != who[0]; })));
   }
+}
+
+TEST_CASE("a caller that has nothing to do itself takes parts, each of which is done once all the same") {
+  edl::thread_team team(4);
+  std::vector<int> times(4);
+  for (int round = 0; round < 5000; ++round)
+    team.run(4, [&](int part) {
+      if (part > 0) ++times[std::size_t(part)];
+    });
+  CHECK(times == std::vector{0, 5000, 5000, 5000});
 }
 
 TEST_CASE("fewer parts than threads, and a team that moves") {

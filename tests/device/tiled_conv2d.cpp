@@ -17,6 +17,8 @@
 #include "edl/device/cpu/tiled_gemm.hpp"
 #include "edl/device/cpu/tiled_passes.hpp"
 
+namespace tiled_conv2d_test {
+
 namespace {
 
 namespace tiled = edl::detail::tiled;
@@ -308,3 +310,5 @@ TEST_CASE("a device with a matrix unit takes it by rule, and can be kept from it
   auto const [measured, any] = by_device(edl::kernels::measured);
   CHECK(error_of(measured.y, p.y) < 6e-3);
 }
+
+}  // namespace tiled_conv2d_test

@@ -46,6 +46,9 @@ TEST_CASE("a flag of another system is refused with its reason, wherever it stan
 
 TEST_CASE("the reasons name what takes a flag's place") {
   CHECK(contains(why_not_here("callbacks"), "schedule"));
+  CHECK(why_not_here("batch_size") == "is --minibatch_size here");
+  CHECK(why_not_here("epochs") == "is --num_epochs here");
+  CHECK(contains(why_not_here("learning_rate"), "--set NAME=VALUE"));
   CHECK(contains(why_not_here("custom_data_reader"), "RecordIO, CSV"));
   CHECK(contains(why_not_here("prediction_outputs_processor"), "on_predictions"));
 }

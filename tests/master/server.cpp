@@ -115,8 +115,9 @@ struct master_process {
     return edl::net::wait(to, std::move(what)).message;
   }
 
-  bool join(server_process const& s, std::uint64_t incarnation = 1) {
+  bool join(server_process const& s, std::uint64_t incarnation = 1, std::uint32_t id = 0) {
     edl::wire::JoinRequest r;
+    r.set_id(id);
     r.set_role(edl::wire::JoinRequest::SERVER);
     r.set_incarnation(incarnation);
     for (auto const& a : s.listener.addresses()) r.add_addresses(edl::net::to_string(a));
@@ -301,6 +302,46 @@ TEST_CASE("a checkpoint that is written counts, whatever becomes of those that a
   CAPTURE(m.said());
   CHECK(m.said().find("Checkpoint of version 5 written") != std::string::npos);
   CHECK(m.said().find("old checkpoints in " + dir.path + " cannot be removed: no more") != std::string::npos);
+}
+
+TEST_CASE("a job that is suspended while one server is a step ahead is written, each as far as it is") {
+  scratch const dir;
+  auto const server_at = [&](std::uint64_t version) {
+    return [&dir, version](std::uint16_t what, edl::bytes message) -> std::string {
+      if (what == method::configure) return configured();
+      if (what == method::settle) {
+        edl::wire::SettleReply reply;
+        reply.set_version(version);
+        return edl::wire::pack(reply);
+      }
+      if (what != method::checkpoint) return edl::wire::pack(edl::wire::Empty{});
+      auto const request = edl::wire::unpack<edl::wire::CheckpointRequest>(message, "the master");
+      if (request.version() > version) throw call_error(status::not_ready, "waits for a step");
+      edl::wire::CheckpointReply reply;
+      auto& part = *reply.add_files();
+      std::string const name = "part-" + std::to_string(version);
+      spill(request.path() + "/" + name, "x");
+      part.set_name(name);
+      part.set_bytes(1);
+      part.set_version(version);
+      return edl::wire::pack(reply);
+    };
+  };
+  server_process first(server_at(5)), second(server_at(6));
+  master_process m([&](server_options& o) {
+    o.checkpoint_dir = dir.path;
+    o.job.num_servers = 2;
+    o.job.checkpoint = o.job.final_checkpoint = true;
+    o.order_patience = 1s;
+  });
+  CHECK(m.join(first));
+  CHECK(m.join(second, 1, 1));
+  REQUIRE(eventually([&] { return m.ready(); }));
+  m.on_node([&] { m.it->suspend(); });
+  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
+  CAPTURE(m.said());
+  CHECK(m.said().find("Checkpoint of version 6 written") != std::string::npos);
+  CHECK(m.said().find("is lost") == std::string::npos);
 }
 
 TEST_CASE("a journal whose disk comes back is written without another event") {

@@ -36,9 +36,13 @@ struct endings {
   }
 };
 
+std::string slurp(std::string const& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 bool alive(pid_t pid) {
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(stat)), {});
+  std::string const text = slurp("/proc/" + std::to_string(pid) + "/stat");
   return !text.empty() && text.substr(text.rfind(')') + 2, 1) != "Z";
 }
 
@@ -91,6 +95,37 @@ TEST_CASE("who does not leave within its grace is killed") {
   REQUIRE(e.wait(1));
   CHECK(e.all[0].signal == SIGKILL);
   ::unlink(file.c_str());
+}
+
+TEST_CASE("who is told to stop before it is started has ended, as one that was asked") {
+  for (int i = 0; i < 50; ++i) {
+    endings e;
+    processes p("/bin/sleep", {"sleep", "100"}, e.sink());
+    p.start({role::master, 0}, {});
+    for (int k = 0; k < i; ++k) std::this_thread::yield();  // at any point of its start
+    p.stop({role::master, 0}, 10s);
+    REQUIRE(e.wait(1));
+    CHECK(e.all[0].asked);
+    CHECK_FALSE(e.all[0].failed());
+  }
+}
+
+TEST_CASE("a child ignores what ends a terminal, and leaves when it is let") {
+  endings e;
+  processes p("/bin/sleep", {"sleep", "100"}, e.sink());
+  instance const who{role::worker, 0};
+  p.start(who, {});
+  while (!p.pid(who)) std::this_thread::yield();
+  // It may not have become the program yet, and ignores them already by then.
+  while (slurp("/proc/" + std::to_string(p.pid(who)) + "/comm") != "sleep\n") std::this_thread::yield();
+  for (int s : {SIGHUP, SIGINT}) ::kill(p.pid(who), s);
+  p.let_leave(::getpid(), false);  // no child
+  p.let_leave(p.pid(who), true);   // nobody has asked it
+  CHECK(alive(p.pid(who)));
+  p.let_leave(p.pid(who), false);
+  REQUIRE(e.wait(1));
+  CHECK(e.all[0].signal == SIGTERM);
+  CHECK_FALSE(e.all[0].asked);
 }
 
 TEST_CASE("a program that does not exist ends with 127") {

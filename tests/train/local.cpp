@@ -140,6 +140,49 @@ TEST_CASE("an interrupted run writes a checkpoint and goes on from it") {
   CHECK(slurp(dir / "resumed/model.safetensors").size() == slurp(dir / "whole/model.safetensors").size());
 }
 
+TEST_CASE("a step that was reached already is told, and nothing is trained") {
+  for (lines const& how : {lines{}, lines{"--num_ps_pods=1", "--num_workers=1"}}) {
+    job::scratch const dir;
+    lines flags{"--checkpoint_dir=" + dir / "c", "--max_step=3"};
+    flags.insert(flags.end(), how.begin(), how.end());
+    CHECK(job::run(train(flags)).wait() == 0);
+    job::run again(train(flags));
+    CHECK(again.wait() == 0);
+    CAPTURE(again.log());
+    CHECK(count(again.log(), "--max_step=3 is reached already: ") == 1);
+    CHECK(has(again.log(), dir / "c/version-3 is at version 3, and nothing is trained"));
+  }
+}
+
+TEST_CASE("epochs in which the same was counted are one line where there are many") {
+  job::run j(train({"--num_epochs=10", "--minibatch_size=512", "--num_minibatches_per_task=1"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "Epochs 0 to 8: each 2048 records in the data set, 2048 counted once, 0 skipped"));
+  CHECK(has(j.log(), "Epoch 9: 2048 records in the data set, 2048 counted once, 0 skipped"));
+  CHECK(count(j.log(), "counted once, 0 skipped as damaged, 0 left") == 3);  // with the summary
+}
+
+TEST_CASE("the result of evaluate is what standard output has, at any level of the log") {
+  job::scratch const dir;
+  CHECK(job::run(train({"--output=" + dir / "m", "--max_step=3"})).wait() == 0);
+  for (lines const& how : {lines{}, lines{"--num_ps_pods=1", "--num_workers=1"}}) {
+    lines words{"-c",
+                "exec \"$0\" \"$@\" 2>/dev/null",
+                EDL_TINY,
+                "evaluate",
+                "--log_level=WARNING",
+                "--validation_data=" + job::data().validation,
+                "--checkpoint_dir_for_init=" + dir / "m"};
+    words.insert(words.end(), how.begin(), how.end());
+    job::run j(words, {.program = "/bin/sh"});
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(j.log().starts_with("Evaluation metrics[v=3]: {'accuracy': "));
+    CHECK(std::ranges::count(j.log(), '\n') == 1);
+  }
+}
+
 TEST_CASE("where the time goes is written for every worker that was asked") {
   job::scratch const dir;
   for (lines const& processes : {lines{}, lines{"--num_ps_pods=1", "--num_workers=2", "--use_async"}}) {

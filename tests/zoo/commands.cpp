@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -13,6 +14,29 @@
 namespace commands_test {
 
 using edl::tool::words;
+
+TEST_CASE("no command lets a name, a path or a flag drive the terminal") {
+  std::string const evil = "/none/\x1b]0;title\x07\x9b31m";
+  ::setenv("KUBECONFIG", evil.c_str(), 1);
+  for (edl::tool::command const& c : edl::tool::commands()) {
+    // These write what they are told to, where they are told to.
+    if (c.name.starts_with("zoo ") || c.name == "data make") continue;
+    for (std::string const& word : {evil, "--" + evil, "--output=" + evil}) {
+      words line;
+      std::istringstream name(c.name);
+      for (std::string w; name >> w;) line.push_back(w);
+      if (c.name == "data convert") line.push_back("--to=/none/here");
+      line.push_back(c.name == "data convert" && word == evil ? "--from=" + evil : word);
+      auto const all = tool_test::run(line);
+      std::string const said = all.out + all.err;
+      CAPTURE(c.name);
+      CAPTURE(word);
+      CAPTURE(all.code);
+      CHECK(said.find_first_of("\x1b\x07\x9b") == said.npos);
+    }
+  }
+  ::unsetenv("KUBECONFIG");
+}
 
 TEST_CASE("each command, and each group of commands, has a help that ends well") {
   std::set<std::string> groups;

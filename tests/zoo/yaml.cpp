@@ -58,6 +58,8 @@ TEST_CASE("what cannot be read is one line that says where") {
            {"a: 1\na: 2", "line 2: 'a' stands there twice"},
            {"a: 1\n---\nb: 2", "line 2: several documents"},
            {"a: 1\nb: tru\x9f", "line 2: its bytes are no UTF-8"},
+           {std::string("e\0\0\0:%YAML 1.2 1},\n", 18),
+            "line 1: a byte of it is zero: save the file as UTF-8"},
            {"a: 1\n\xff: 2\n", "line 2: its bytes are no UTF-8"},
            {"{a: 1},", "a comma too many"},
            {"{a: 1}\n,\n", "line 2"},

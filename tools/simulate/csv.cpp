@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
@@ -33,10 +34,15 @@ csv::csv(std::string const& path, std::vector<std::string> const& columns) : pat
   std::error_code none;
   if (std::filesystem::is_directory(path, none))
     throw usage_error(fmt::format("{}: is a directory, a CSV file is needed", path));
-  std::ifstream in(path);
-  if (!in) throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
-  if (auto const size = std::filesystem::file_size(path, none); !none && size > 64u << 20)
-    throw usage_error(fmt::format("{}: has {} bytes, at most 64 MiB are read", path, size));
+  std::ifstream file(path);
+  if (!file) throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
+  std::string text;
+  for (std::string part(std::size_t{64} << 10, '\0');
+       file.read(part.data(), std::streamsize(part.size())) || file.gcount() > 0;) {
+    text.append(part, 0, std::size_t(file.gcount()));
+    if (text.size() > 64u << 20) throw usage_error(fmt::format("{}: has more than 64 MiB", path));
+  }
+  std::istringstream in(text);
   std::string line;
   if (!std::getline(in, line))
     throw usage_error(fmt::format("{}: is empty, its first line names the columns", path));

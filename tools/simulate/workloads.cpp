@@ -280,8 +280,10 @@ scenario generated(int nodes, int jobs, unsigned seed) {
 std::string format_of(std::string const& path) {
   std::ifstream in(path);
   if (!in) throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
-  std::string line;
-  std::getline(in, line);
+  std::string line(std::size_t{64} << 10, '\0');
+  in.read(line.data(), std::streamsize(line.size()));
+  line.resize(std::size_t(in.gcount()));
+  line.resize(std::min(line.find('\n'), line.size()));
   if (line.find("application") != line.npos && line.find("batch_size") != line.npos) return "pollux";
   return line.find("timestamp") != line.npos && line.find(',') != line.npos ? "philly" : "yaml";
 }

@@ -277,7 +277,7 @@ int scale(words const& line) {
     if (std::string const answer = text_at(pod, scaled_at); answer.starts_with("refused"))
       throw error(fmt::format("the master of job '{}' {}", job, answer));
     else if (!answer.empty())
-      return fmt::print("job {}: {}\n", job, without_blanks(answer)), done;
+      return fmt::print("job {}: {}\n", job, printable(without_blanks(answer))), done;
     if (std::chrono::steady_clock::now() > until)
       throw error(fmt::format(
           "the master of job '{0}' did not answer within {1} s; it will when it runs: `edl explain {0}`", job,

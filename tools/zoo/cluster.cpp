@@ -110,7 +110,7 @@ bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_
     if ((bad.code() < 500 && bad.code() != 429) || std::chrono::steady_clock::now() >= until) throw;
     away = bad.what();
   }
-  if (!std::exchange(told, true)) fmt::print(stderr, "edl: {}; asking again\n", away);
+  if (!std::exchange(told, true)) say(away + "; asking again");
   return false;
 }
 

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "edl/cli/command_line.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::tool {
 
 using cli::words, cli::flag, cli::split, cli::describe, cli::parse_truth;
+
+/// Tells a person something, on standard error; what comes from a cluster or a file moves no cursor there.
+inline void say(std::string const& text) { fmt::print(stderr, "edl: {}\n", printable(text)); }
 
 /// Why a command has no flag of this name, behind "--name "; empty: for no reason that is known.
 using reason_of_flag = std::function<std::string(std::string const& name)>;

@@ -336,7 +336,6 @@ std::string help(command const& c) {
 }
 
 int run(words const& line) {
-  auto const say = [](char const* what) { fmt::print(stderr, "edl: {}\n", what); };
   cli::hold_standard_streams();
   try {
     int const code = dispatch(line);

@@ -64,7 +64,7 @@ json convert_flags(command_line const& given, std::string const& path, std::stri
 
 }  // namespace
 
-void note(std::string const& text) { fmt::print(stderr, "edl: note: {}\n", text); }
+void note(std::string const& text) { say("note: " + text); }
 
 void write_output(std::string const& flag, std::string const& path, std::string const& text, bool secret) {
   if (path == "-") {

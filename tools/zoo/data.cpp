@@ -338,9 +338,9 @@ int inspect(words const& line) {
   fmt::print("{}\n",
              all.contains("readable") ? fmt::format(", {} of them read", text_at(all, "/readable")) : "");
   std::fflush(stdout);
-  if (!other.empty()) fmt::print(stderr, "edl: the features are not known: {}\n", other);
-  for (std::string const& what : source->notes()) fmt::print(stderr, "edl: {}\n", what);
-  for (std::string const& what : damage) fmt::print(stderr, "edl: damaged: {}\n", what);
+  if (!other.empty()) say("the features are not known: " + other);
+  for (std::string const& what : source->notes()) say(what);
+  for (std::string const& what : damage) say("damaged: " + what);
   return damage.empty() ? done : failed;
 }
 

@@ -470,7 +470,8 @@ int doctor(words const& line) {
     fmt::print("{}", to_text(list, l.text("output_format")));
   } else {
     for (finding const& f : all)
-      fmt::print("{:<5} {:<16} {}{}{}\n", f.result, f.what, f.detail, f.remedy.empty() ? "" : "; ", f.remedy);
+      fmt::print("{}\n", printable(fmt::format("{:<5} {:<16} {}{}{}", f.result, f.what, f.detail,
+                                               f.remedy.empty() ? "" : "; ", f.remedy)));
   }
   return good ? done : failed;
 }

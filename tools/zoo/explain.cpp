@@ -209,7 +209,7 @@ int explain(words const& line) {
     fmt::print("job {} is {}", job, s.status);
     if (!ended)
       fmt::print(": {} of {} workers and {} of {} servers run{}", s.workers, s.workers_wanted, s.servers,
-                 s.servers_wanted, s.progress.empty() ? "" : "; " + s.progress);
+                 s.servers_wanted, s.progress.empty() ? "" : "; " + printable(s.progress));
     fmt::print("\n");
     nothing = ended ? "" : "  nothing waits\n";
   }
@@ -219,7 +219,7 @@ int explain(words const& line) {
   std::ranges::rotate(rows, rows.begin() + std::ptrdiff_t(x.now.size()));  // oldest first, how it is now last
   fmt::print("{}", to_table(rows));
   if (x.now.empty()) fmt::print("{}", nothing);
-  if (!events.missing.empty()) fmt::print(stderr, "edl: {}\n", events.missing);
+  if (!events.missing.empty()) say(events.missing);
   return done;
 }
 

@@ -159,7 +159,7 @@ int get(words const& line) {
   json const pods =
       c.api.get(everywhere ? "/api/v1/pods" : c.path("pods"), {{"labelSelector", "app=elasticdl"}});
   live_jobs const owners = list_training_jobs(c, everywhere);
-  if (!owners.missing.empty()) fmt::print(stderr, "edl: {}\n", owners.missing);
+  if (!owners.missing.empty()) say(owners.missing);
   auto jobs = all_jobs(owners.list, summarise(pods.at("items")));
   if (l.arguments().size() == 2) {
     std::erase_if(jobs, [&](job_summary const& j) { return j.name != l.arguments()[1]; });

@@ -53,7 +53,7 @@ class printer {
       else
         fmt::print("{}", name);
     }
-    fmt::print("{}\n", line);
+    fmt::print("{}\n", ::isatty(1) == 1 ? printable(line, std::string::npos) : std::string(line));
     std::fflush(stdout);
   }
 
@@ -287,8 +287,8 @@ int end_of(cluster& c, std::string const& job) {
           fmt::print("job {} is done\n", job);
           return done;
         }
-        fmt::print(stderr, "edl: job '{0}' failed: {1}; `edl logs {0}` and `edl explain {0}` tell more\n",
-                   job, hindrance_of(above->is));
+        say(fmt::format("job '{0}' failed: {1}; `edl logs {0}` and `edl explain {0}` tell more", job,
+                        hindrance_of(above->is)));
         return failed;
       }
       if (owned)
@@ -301,14 +301,14 @@ int end_of(cluster& c, std::string const& job) {
         fmt::print("job {} is done\n", job);
         return done;
       }
-      fmt::print(stderr, "edl: job '{}' failed: {}; `edl logs {}` and `edl explain {}` tell more\n", job,
-                 last_words(c, pod), job, job);
+      say(fmt::format("job '{0}' failed: {1}; `edl logs {0}` and `edl explain {0}` tell more", job,
+                      last_words(c, pod)));
       return failed;
     } catch (k8s::unreachable const& away) {
-      fmt::print(stderr, "edl: {}; the job goes on, and so does the waiting\n", away.what());
+      say(fmt::format("{}; the job goes on, and so does the waiting", away.what()));
     } catch (k8s::api_error const& busy) {
       if (busy.code() < 500 && busy.code() != 429) throw;
-      fmt::print(stderr, "edl: {}; the job goes on, and so does the waiting\n", busy.what());
+      say(fmt::format("{}; the job goes on, and so does the waiting", busy.what()));
     }
 }
 

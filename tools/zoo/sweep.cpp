@@ -179,7 +179,7 @@ class sweep_run {
 
   void tell(turn& t, std::string const& why) {
     if (why.empty() || t.told == why) return;
-    fmt::print(stderr, "edl: job {} waits: {}\n", t.job, why);
+    say(fmt::format("job {} waits: {}", t.job, why));
     t.told = why;
   }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "edl/core/printable.hpp"
 #include "yaml.hpp"
 
 namespace edl::tool {
@@ -16,8 +19,10 @@ std::size_t width(std::string const& t) {
 
 }  // namespace
 
-std::string to_table(std::vector<std::vector<std::string>> const& rows) {
+std::string to_table(std::vector<std::vector<std::string>> rows) {
   std::vector<std::size_t> widths;
+  for (auto& row : rows)
+    for (std::string& cell : row) cell = printable(cell, std::string::npos);
   for (auto const& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
@@ -33,7 +38,19 @@ std::string to_table(std::vector<std::vector<std::string>> const& rows) {
 }
 
 std::string to_text(nlohmann::json const& value, std::string const& format) {
-  return format == "yaml" ? to_yaml(value) : value.dump(2) + "\n";
+  if (format == "yaml") return to_yaml(value);
+  std::string const text = value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto const c = static_cast<unsigned char>(text[i]);
+    // The controls that JSON lets stand: 7f, and those from 80 to 9f, which are two bytes of UTF-8.
+    bool const two = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (two || c == 0x7f)
+      out += fmt::format("\\u00{:02x}", static_cast<unsigned char>(text[two ? ++i : i]));
+    else
+      out += text[i];
+  }
+  return out;
 }
 
 cli::flag output_flag(std::string name) {

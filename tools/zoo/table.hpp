@@ -10,7 +10,7 @@
 namespace edl::tool {
 
 /// Columns of equal width, three spaces apart, as kubectl prints them. `rows[0]` is the heading.
-std::string to_table(std::vector<std::vector<std::string>> const& rows);
+std::string to_table(std::vector<std::vector<std::string>> rows);
 
 /// `value` as "json" or "yaml", with a newline at the end.
 std::string to_text(nlohmann::json const& value, std::string const& format);

@@ -98,7 +98,12 @@ void check_encoding(std::string const& text, std::string const& origin) {
   for (std::size_t at = 0; at < text.size(); ++line) {
     std::size_t const end = std::min(text.find('\n', at), text.size());
     try {
-      json(text.substr(at, end - at)).dump();
+      std::string const one = text.substr(at, end - at);
+      // The parser would take it for UTF-16 or UTF-32, and make bytes of it that are no text.
+      if (one.find('\0') != one.npos)
+        throw usage_error(
+            fmt::format("{}: line {}: a byte of it is zero: save the file as UTF-8", origin, line));
+      json(one).dump();
     } catch (json::type_error const&) {
       throw usage_error(
           fmt::format("{}: line {}: its bytes are no UTF-8: save the file as UTF-8", origin, line));

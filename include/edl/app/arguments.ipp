@@ -171,12 +171,45 @@ inline std::string help(std::string const& program) {
                             "--version", program);
 }
 
-inline std::string help(std::string const& program, described_command const& c) {
-  auto const flags = flags_of(c.name, program);
+/// What most people use of a job's flags.
+inline constexpr std::string_view common_flags[] = {"training_data",
+                                                    "validation_data",
+                                                    "validation_split",
+                                                    "prediction_data",
+                                                    "prediction_outputs",
+                                                    "num_epochs",
+                                                    "max_step",
+                                                    "minibatch_size",
+                                                    "num_threads",
+                                                    "device",
+                                                    "precision",
+                                                    "dry_run",
+                                                    "seed",
+                                                    "set",
+                                                    "distribution_strategy",
+                                                    "num_workers",
+                                                    "num_ps_pods",
+                                                    "evaluation_steps",
+                                                    "save_best",
+                                                    "early_stopping",
+                                                    "output",
+                                                    "checkpoint_dir",
+                                                    "checkpoint_steps",
+                                                    "checkpoint_dir_for_init"};
+
+inline std::string help(std::string const& program, described_command const& c, bool whole) {
+  auto flags = flags_of(c.name, program);
+  std::string more;
+  if (value_of<command>(std::string(c.name)) && !whole) {
+    auto const rare = std::erase_if(flags, [](cli::flag const& f) {
+      return f.help.empty() || std::ranges::find(common_flags, f.name) == std::end(common_flags);
+    });
+    more = fmt::format("\n{} more flags: {} {} --help=all\n", rare, program, c.name);
+  }
   return fmt::format("usage: {} {}{}{}\n{}{}\n", program, c.name, *c.arguments ? " CHECKPOINT" : "",
                      flags.empty() ? "" : " [flags]", c.help,
                      *c.arguments ? fmt::format(" ({})", c.arguments) : "") +
-         (flags.empty() ? "" : "\n" + cli::describe(flags));
+         (flags.empty() ? "" : "\n" + cli::describe(flags) + more);
 }
 
 /// The command that a line begins with. Throws usage_error, with the nearest name.
@@ -218,7 +251,9 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     std::string const of_model = value_of<command>(std::string(c.name)) || c.name == std::string_view("sweep")
                                      ? train::help_text(set)
                                      : "";
-    return {.run = {}, .text = detail::help(program, c) + (of_model.empty() ? "" : "\n" + of_model)};
+    return {.run = {},
+            .text = detail::help(program, c, std::ranges::count(rest, "--help=all") > 0) +
+                    (of_model.empty() ? "" : "\n" + of_model)};
   }
   std::string const name = c.name;
   bool const has_argument = *c.arguments;

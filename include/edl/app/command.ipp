@@ -42,6 +42,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/source.hpp"
 #include "edl/optim/name_patterns.hpp"
@@ -120,7 +121,7 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
     asked = *signal;
     if (train::keeps_state(a.job))
       log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
-    stop.give_back();
+    stop.give_back(SIGINT);
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any().wait(lock, over, [] { return false; });
@@ -179,7 +180,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     scale(*a.scale);
     return 0;
   }
-  if (a.sweep) return run_sweep(*a.sweep, p, signals{SIGTERM, SIGINT});
+  if (a.sweep) return run_sweep(*a.sweep, p, signals{SIGTERM, SIGINT, SIGHUP});
   if (a.audit) {
     audit const found = audit_checkpoint(*a.audit);
     write(std::cout, found);
@@ -193,7 +194,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   surroundings s = read_environment();
   auto const trained = take_trained(p, a.job, s);
   if (a.job.explain_plan) {
-    for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, note.text);
+    for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
     print_variables(std::cout, p.layout, a.job.freeze);
     p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     return 0;
@@ -202,8 +203,13 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
-  // A terminal's Ctrl-C reaches all its processes: what one command has started leaves it to the command.
-  signals const stop = is_of_a_command(s) ? signals{SIGTERM} : signals{SIGTERM, SIGINT};
+  // Ctrl-C, the end of a terminal, and what ends a group reach all its processes: what one command has
+  // started leaves them to the command. Its master may be stopped by itself, and keeps the state.
+  bool const starts_others = s.role.empty() && a.job.how != strategy::local;
+  signals const stop = starts_others         ? signals{SIGTERM, SIGINT, SIGHUP, wish_to_leave()}
+                       : !is_of_a_command(s) ? signals{SIGTERM, SIGINT, SIGHUP}
+                       : s.role == "master"  ? signals{SIGTERM}
+                                             : signals({SIGTERM}, signals::terminate::as_parent_says);
   ::signal(SIGPIPE, SIG_IGN);
   auto const directory = prepare_dry_run(a.job, s);
   auto const terminal = is_of_a_command(s) ? nullptr : cli::screen::open(2);
@@ -244,10 +250,10 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
                name);
     return 1;
   } catch (master_away const& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return platform::gave_up_waiting;
   } catch (std::exception const& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return 1;
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace edl::app {
 
@@ -22,6 +23,9 @@ class job_directory {
   std::string path_;
   int lock_ = -1;  // a file there, held as long as this process lives
 };
+
+/// The directories of this user's jobs that run, wherever this process would make one.
+std::vector<std::string> running_job_directories();
 
 }  // namespace edl::app
 

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "edl/app/job_directory.hpp"
 #include "edl/core/error.hpp"
@@ -43,13 +44,16 @@ inline bool is_safe_base(std::string const& path) {
   return (shared ? sticky && (own || s.st_uid == 0) : own) && ::access(path.c_str(), W_OK | X_OK) == 0;
 }
 
-inline std::string job_directory_base() {
+// The best first.
+inline std::vector<std::string> job_directory_bases() {
   char const* const given = std::getenv("XDG_RUNTIME_DIR");
   std::error_code failed;
   std::string const temporary = std::filesystem::temp_directory_path(failed).string();
+  std::vector<std::string> all;
   for (std::string const& base : {std::string(given ? given : ""), temporary})
-    if (base.size() <= longest_base && stands_in_address(base) && is_safe_base(base)) return base;
-  return "/tmp";
+    if (base.size() <= longest_base && stands_in_address(base) && is_safe_base(base)) all.push_back(base);
+  all.push_back("/tmp");
+  return all;
 }
 
 inline int locked(std::string const& directory, int make) {
@@ -69,15 +73,24 @@ inline void remove_flat(std::string const& directory) {
   ::rmdir(directory.c_str());
 }
 
-// Those of killed processes: their lock is nobody's.
-inline void remove_dead_directories(std::string const& base) {
+// What nobody but this user has made, and can look into.
+inline std::vector<std::string> own_job_directories(std::string const& base) {
+  std::vector<std::string> all;
   std::error_code failed;
   for (auto it = std::filesystem::directory_iterator(base, failed);
        !failed && it != std::filesystem::directory_iterator(); it.increment(failed)) {
     std::string const path = it->path().string();
-    if (!it->path().filename().string().starts_with(job_directory_prefix)) continue;
     struct stat s {};
-    if (::lstat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::getuid()) continue;
+    if (it->path().filename().string().starts_with(job_directory_prefix) && ::lstat(path.c_str(), &s) == 0 &&
+        S_ISDIR(s.st_mode) && s.st_uid == ::geteuid() && (s.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+      all.push_back(path);
+  }
+  return all;
+}
+
+// Those of killed processes: their lock is nobody's.
+inline void remove_dead_directories(std::string const& base) {
+  for (std::string const& path : own_job_directories(base)) {
     int const lock = locked(path, 0);
     if (lock < 0) continue;
     remove_flat(path);
@@ -88,7 +101,7 @@ inline void remove_dead_directories(std::string const& base) {
 }  // namespace detail
 
 EDL_INLINE job_directory::job_directory() {
-  std::string const base = detail::job_directory_base();
+  std::string const base = detail::job_directory_bases().front();
   detail::remove_dead_directories(base);
   // Until it is locked it looks like one of a killed process, which another may be removing.
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -106,6 +119,17 @@ EDL_INLINE job_directory::job_directory() {
 EDL_INLINE job_directory::~job_directory() {
   detail::remove_flat(path_);
   if (lock_ >= 0) ::close(lock_);
+}
+
+EDL_INLINE std::vector<std::string> running_job_directories() {
+  std::vector<std::string> all;
+  for (std::string const& base : detail::job_directory_bases())
+    for (std::string& path : detail::own_job_directories(base)) {
+      int const lock = detail::locked(path, 0);
+      if (lock < 0) all.push_back(std::move(path));
+      if (lock >= 0) ::close(lock);
+    }
+  return all;
 }
 
 }  // namespace edl::app

@@ -42,8 +42,9 @@ class master_role {
   /// To the end of the job, or of this process: the exit code. A job that is suspended ends with
   /// `platform::suspended`. Outside of a cluster the first signal suspends a job that has a place for
   /// checkpoints. Where the others were started by hand, only SIGINT does. Then it ends with 128 + the
-  /// signal's number. The second signal ends it at once. Where another object than the master's pod owns the
-  /// job, its members outlive a master that is told to stop. Throws edl::error when the job has failed.
+  /// signal's number. The second signal ends it at once, unless a command has started it. Where another
+  /// object than the master's pod owns the job, its members outlive a master that is told to stop. Throws
+  /// edl::error when the job has failed.
   int run(signals const& stop);
 
  private:

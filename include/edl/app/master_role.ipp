@@ -39,9 +39,11 @@ using namespace std::chrono_literals;
 
 inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   if (over) return master::exit_kind::completed;
-  // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is.
+  // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is,
+  // and so is more memory than there is: another would end as it did.
   bool const from_outside = e.asked || e.outside || e.code == platform::gave_up_waiting ||
-                            e.signal == SIGKILL || e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
+                            (e.signal == SIGKILL && !e.memory) || e.signal == SIGTERM ||
+                            (e.signal == 0 && e.code == 0);
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
 }
 
@@ -221,7 +223,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
           .evaluated =
               [this](master::evaluation_result const& result) {
                 view_.evaluated(program_.metrics(result.totals), result.of.version, result.records);
-                log_.info(train::evaluation_line(program_, result));
+                train::tell_evaluation(job_, train::evaluation_line(program_, result), view_, log_);
                 if (std::string const odd = train::odd_metrics(job_, program_, result); !odd.empty())
                   log_.warning(odd);
                 return history_ && history_->is_best(result.of.version, program_.metrics(result.totals));
@@ -414,7 +416,8 @@ EDL_INLINE bool master_role::suspend_until(signals const& stop) {
   node_.post([this] {
     if (!server_.decisions().over() && !server_.decisions().suspending()) server_.suspend();
   });
-  while (!over_ && !stop.wait(50ms)) {
+  // A second one to a master of a command is the command's, and it was for all.
+  while (!over_ && !(stop.wait(50ms) && !is_of_a_command(around_))) {
   }
   return over_;
 }

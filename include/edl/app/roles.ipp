@@ -273,15 +273,15 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   auto const lock = train::lock_outputs(a.job, checkpoint::lock_options::part::command, log);
   std::string const token = net::token::random().secret();
   job_directory const own;
-  std::string const journal = own.path() + "/journal.json";
+  std::string const journal = journal_in(own);
   net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
-  std::optional<running_job> known;
   try {
-    known.emplace(a.job.name, token, journal);
+    announce(own, a.job.name, token, a.job.checkpoint_dir);
   } catch (error const& e) {
     log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
   }
   std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
+  std::atomic<bool> starved{false};
   std::optional<platform::line_reader> said;
   if (terminal)
     said.emplace([&terminal](std::string_view line) {
@@ -292,7 +292,11 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
     });
   platform::launcher launcher(
       node, own.path(), "/proc/self/exe", own_command(),
-      [&](platform::ending const& e) { ended = e.signal ? -e.signal : e.code + 1; }, said ? &*said : nullptr);
+      [&](platform::ending const& e) {
+        starved = e.memory;
+        ended = e.signal ? -e.signal : e.code + 1;
+      },
+      said ? &*said : nullptr);
   auto const start = [&] {
     launcher.start_master({{"EDL_ROLE", "master"},
                            {"EDL_PLATFORM", "process"},
@@ -308,13 +312,19 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   std::optional<int> asked;
   std::vector<std::chrono::steady_clock::time_point> deaths;
   for (;;) {
-    if (std::optional<int> const signal = stop.wait(50ms)) {
-      if (asked) {
+    auto const came = stop.next(50ms);
+    if (came && came->signal == wish_to_leave()) {
+      // What tells every process of this job to leave tells this one, too, and the master decides.
+      launcher.let_leave(came->from, asked.has_value());
+    } else if (came && asked) {
+      // Who means a whole group may send more than one signal.
+      if (came->signal == SIGINT) {
         log.warning("every process of the job ends at once");
         launcher.stop_all(0s);
-        return 128 + *signal;
+        return 128 + SIGINT;
       }
-      asked = signal;
+    } else if (came) {
+      asked = came->signal;
       bool const keeps = train::keeps_state(a.job);
       if (keeps) log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
       // How long a checkpoint takes nobody knows, and the user can end it.
@@ -330,18 +340,18 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
       launcher.stop_all(2s);
       return asked ? 128 + *asked : how - 1;
     }
+    std::string const death = platform::describe({.who = {}, .signal = -how, .memory = starved});
     auto const now = std::chrono::steady_clock::now();
     std::erase_if(deaths, [&](auto at) { return now - at > 60s; });
     deaths.push_back(now);
     if (deaths.size() > most_masters) {
       log.error(fmt::format(
-          "the master was killed by signal {}, for the {}th time within a minute; every process of "
-          "the job ends with it",
-          -how, deaths.size()));
+          "the master {}, for the {}th time within a minute; every process of the job ends with it", death,
+          deaths.size()));
       launcher.stop_all(2s);
       return 128 - how;
     }
-    log.warning(fmt::format("the master was killed by signal {}: another takes its place", -how));
+    log.warning(fmt::format("the master {}: another takes its place", death));
     start();
   }
 }

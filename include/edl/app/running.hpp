@@ -5,32 +5,28 @@
 #include <vector>
 
 #include "edl/app/arguments.hpp"
+#include "edl/app/job_directory.hpp"
 #include "edl/net/address.hpp"
 
 namespace edl::app {
 
-/// How a job of this machine is reached by its user. It is a file that only that user may read, and exists as
-/// long as the job runs. Thread safety: distinct objects: safe.
-class running_job {
- public:
-  /// Announces a job. `journal`: of its master, which says where it listens. Throws error when it cannot be
-  /// written.
-  running_job(std::string const& name, std::string const& token, std::string const& journal);
-  running_job(running_job const&) = delete;
-  running_job& operator=(running_job const&) = delete;
-  ~running_job();
+/// Where a job's master keeps its journal, which says where it listens.
+inline std::string journal_in(job_directory const& of) { return of.path() + "/journal.json"; }
 
-  struct contact {
-    std::string token;
-    std::vector<net::address> master;
-  };
+/// Lets this user's `scale` find a job, as long as its directory is there. `checkpoints`: its directory, by
+/// which a person knows the job from another of its name. Throws error when it cannot be written.
+void announce(job_directory const& in, std::string const& name, std::string const& token,
+              std::string const& checkpoints);
 
-  /// Throws error when no such job runs.
-  static contact find(std::string const& name);
-
- private:
-  std::string path_, content_;
+/// How a running job is reached.
+struct job_contact {
+  std::string name, token;
+  std::vector<net::address> master;
 };
+
+/// The job of this user and machine that is called `name`, or whose command is process `name`. Throws error
+/// when none runs, or more than one.
+job_contact find_job(std::string const& name);
 
 /// Tells a running job's master how many processes there are to be. The job is that of this machine with this
 /// name, or, where MASTER_ADDR and EDL_JOB_TOKEN are set, the one there. Throws error when it cannot be

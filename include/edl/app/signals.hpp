@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <initializer_list>
@@ -9,12 +10,21 @@
 
 namespace edl::app {
 
+/// By which a process that was told to leave from outside asks its parent. What is asked so is queued.
+inline int wish_to_leave() { return SIGRTMIN; }
+
 /// Takes signals as events instead of interruptions, so that nothing has to be global. Make it before any
 /// thread: threads started later leave the signals to it. Thread safety: safe.
 class signals {
  public:
-  /// Throws edl::error when the system gives no descriptor.
-  explicit signals(std::initializer_list<int> which);
+  enum class terminate {
+    here,            ///< SIGTERM is an event, whoever sends it
+    as_parent_says,  ///< from others than the parent, it asks the parent: all of its children may be meant
+  };
+
+  /// SIGHUP that this process was started to ignore (nohup) stays ignored. Throws edl::error when the system
+  /// gives no descriptor.
+  explicit signals(std::initializer_list<int> which, terminate how = terminate::here);
   signals(signals const&) = delete;
   signals& operator=(signals const&) = delete;
   ~signals();
@@ -22,12 +32,21 @@ class signals {
   /// The next signal, waiting at most `patience` for it.
   std::optional<int> wait(std::chrono::milliseconds patience) const;
 
-  /// From here on the signals do what they do to a program that knows nothing of them: the next one ends the
+  struct arrival {
+    int signal;
+    pid_t from;
+  };
+
+  /// The same, with who has sent it.
+  std::optional<arrival> next(std::chrono::milliseconds patience) const;
+
+  /// From here on `signal` does what it does to a program that knows nothing of it: the next one ends the
   /// process at once. Holds as long as the calling thread runs.
-  void give_back() const;
+  void give_back(int signal) const;
 
  private:
   sigset_t set_;
+  terminate how_;
   int handle_;
 };
 

@@ -17,9 +17,13 @@
 
 namespace edl::app {
 
-EDL_INLINE signals::signals(std::initializer_list<int> which) {
+EDL_INLINE signals::signals(std::initializer_list<int> which, terminate how) : how_(how) {
   sigemptyset(&set_);
-  for (int s : which) sigaddset(&set_, s);
+  for (int s : which) {
+    struct sigaction before {};
+    bool const ignored = s == SIGHUP && ::sigaction(s, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+    if (!ignored) sigaddset(&set_, s);
+  }
   ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   handle_ = ::signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK);
   if (handle_ < 0) throw error(fmt::format("cannot watch signals: {}", std::strerror(errno)));
@@ -27,14 +31,27 @@ EDL_INLINE signals::signals(std::initializer_list<int> which) {
 
 EDL_INLINE signals::~signals() { ::close(handle_); }
 
-EDL_INLINE std::optional<int> signals::wait(std::chrono::milliseconds patience) const {
+EDL_INLINE std::optional<signals::arrival> signals::next(std::chrono::milliseconds patience) const {
   pollfd p{handle_, POLLIN, 0};
   signalfd_siginfo info{};
-  if (::poll(&p, 1, int(patience.count())) > 0 && ::read(handle_, &info, sizeof info) == sizeof info)
-    return int(info.ssi_signo);
+  if (::poll(&p, 1, int(patience.count())) <= 0 || ::read(handle_, &info, sizeof info) != sizeof info)
+    return std::nullopt;
+  arrival const one{int(info.ssi_signo), pid_t(info.ssi_pid)};
+  if (how_ == terminate::here || one.signal != SIGTERM || one.from == ::getppid()) return one;
+  ::kill(::getppid(), wish_to_leave());
   return std::nullopt;
 }
 
-EDL_INLINE void signals::give_back() const { ::pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
+EDL_INLINE std::optional<int> signals::wait(std::chrono::milliseconds patience) const {
+  auto const one = next(patience);
+  return one ? std::optional(one->signal) : std::nullopt;
+}
+
+EDL_INLINE void signals::give_back(int signal) const {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+}
 
 }  // namespace edl::app

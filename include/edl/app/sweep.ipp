@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -74,9 +75,9 @@ class sweep_runs {
       fmt::print(stderr, "every run failed; {}/log says why\n", directory(0));
       return 1;
     }
-    fmt::print("{} in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best\n",
+    fmt::print("{} in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best{}\n",
                counted(trials_.size(), "trial"), seconds(), *best,
-               train::write_settings(trials_[*best].values), directory(*best));
+               train::write_settings(trials_[*best].values), directory(*best), figure_of(*best));
     return 0;
   }
 
@@ -192,8 +193,7 @@ class sweep_runs {
     }
   }
 
-  /// Each run writes a checkpoint first. A second signal to it would end it at once, so that it gets one only
-  /// where this process does.
+  /// Each run writes a checkpoint first. A second Ctrl-C ends them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
     auto const ask = [&](std::chrono::milliseconds patience) {
       for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, patience);
@@ -201,7 +201,17 @@ class sweep_runs {
     ask(patience_with_stopped);
     for (auto& [i, r] : under_way)
       while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
-        if (stop.wait(std::chrono::milliseconds(5))) ask(std::chrono::milliseconds(0));
+        if (stop.wait(std::chrono::milliseconds(5)) == SIGINT) ask(std::chrono::milliseconds(0));
+  }
+
+  /// What the best version of a trial has reached, which may be another than its last.
+  std::string figure_of(std::size_t i) const {
+    train::metric_history const found(directory(i) + "/checkpoints",
+                                      std::numeric_limits<std::uint64_t>::max(), sweep_.by, {},
+                                      program_.metric_names);
+    if (!found.best()) return "";
+    return fmt::format(" ({} {:.6g} at version {})", sweep_.by.metric,
+                       found.value_of(found.best()->values, sweep_.by.metric), found.best()->version);
   }
 
   void note(std::size_t i, std::uint64_t steps, platform::ending const& e) {

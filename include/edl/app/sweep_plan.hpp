@@ -55,7 +55,8 @@ std::vector<std::uint64_t> rounds_of(sweep_options const& o);
 std::vector<std::size_t> runs_of(std::size_t round, std::vector<trial> const& all, sweep_options const& o,
                                  monitor const& by);
 
-/// A table for people, the best first; so many lines at most. A trial that has failed says why.
+/// A table for people: those with the most steps first, of these the best; so many lines at most. A trial
+/// that has failed says why.
 std::string table_of(std::vector<trial> const& all, monitor const& by, std::size_t most = 20);
 
 /// The number of the best trial among those that made the most steps; none where all failed.

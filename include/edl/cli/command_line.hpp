@@ -57,7 +57,7 @@ class command_line {
   words arguments_;
 };
 
-/// Whether the line asks for help: --help or -h, before "--".
+/// Whether the line asks for help: --help, -h or --help=all, before "--".
 bool asks_for_help(words const& line);
 
 }  // namespace edl::cli

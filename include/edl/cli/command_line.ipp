@@ -59,7 +59,7 @@ EDL_INLINE command_line::command_line(grammar g, words const& line) {
     if (std::string const why = g.why_unknown ? g.why_unknown(s.name) : ""; !why.empty())
       return usage_error(fmt::format("{} {}", s.spelling, why));
     std::string const near = s.is_long ? nearest(s.name, long_names) : "";
-    return usage_error(fmt::format("unknown flag {}{}; `{} --help` lists all", s.spelling,
+    return usage_error(fmt::format("unknown flag {}{}; `{} --help=all` lists all", s.spelling,
                                    near.empty() ? "" : ": did you mean --" + near + "?", g.command));
   };
   for (std::string const& word : line)
@@ -133,7 +133,8 @@ EDL_INLINE std::int64_t command_line::number(std::string const& name) const {
 
 EDL_INLINE bool asks_for_help(words const& line) {
   auto const end = std::find(line.begin(), line.end(), "--");
-  return std::any_of(line.begin(), end, [](std::string const& w) { return w == "--help" || w == "-h"; });
+  return std::any_of(line.begin(), end,
+                     [](std::string const& w) { return w == "--help" || w == "-h" || w == "--help=all"; });
 }
 
 }  // namespace edl::cli

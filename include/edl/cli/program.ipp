@@ -14,6 +14,7 @@
 #include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/version.hpp"
 
 namespace edl::cli {
@@ -37,10 +38,10 @@ EDL_INLINE int run_program(grammar g, std::string const& purpose, words const& l
     flush_output();
     return code;
   } catch (usage_error const& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return 2;
   } catch (std::exception const& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return 1;
   }
 }

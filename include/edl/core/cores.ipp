@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
-#include <string>
 #include <thread>
 
+#include "edl/core/control_group.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
 
@@ -30,22 +30,8 @@ inline std::optional<double> quota_of(std::filesystem::path const& group) {
 EDL_INLINE int granted_cores(int cores, std::filesystem::path const& membership,
                              std::filesystem::path const& groups) {
   double least = std::max(cores, 1);
-  std::ifstream in(membership);
-  for (std::string line; std::getline(in, line);) {  // hierarchy:controllers:path
-    auto const first = line.find(':');
-    auto const second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    std::string const controllers = line.substr(first + 1, second - first - 1);
-    bool const v2 = controllers.empty();
-    if (!v2 && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-    auto const root = v2 ? groups : groups / controllers;
-    // Every group above limits as well. In a container the path is that of the host, and the root is ours.
-    for (std::filesystem::path at = std::filesystem::path(line.substr(second + 1)).relative_path();;
-         at = at.parent_path()) {
-      if (auto const quota = detail::quota_of(root / at)) least = std::min(least, *quota);
-      if (at.empty()) break;
-    }
-  }
+  for (auto const& group : control_groups("cpu", {membership, groups}))  // every group above limits as well
+    if (auto const quota = detail::quota_of(group)) least = std::min(least, *quota);
   return std::max(1, int(least));
 }
 

@@ -414,7 +414,7 @@ inline void processes(table& t) {
          "--num_ps_pods")
       .from(0, most_processes);
   t.flag("relaunch_on_worker_failure", &job::relaunch_on_worker_failure, "master",
-         "how often a worker that fails by itself is replaced; kills do not count")
+         "how often a worker that fails by itself is replaced; kills do not count, but those for memory")
       .from(0, 1'000'000)
       .elasticdl();
   t.flag("master_timeout", &job::master_timeout, "servers, workers",

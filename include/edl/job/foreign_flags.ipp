@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "edl/core/inline.hpp"
 #include "edl/job/foreign_flags.hpp"
@@ -54,6 +55,31 @@ inline constexpr std::string_view of_the_cluster[] = {"image_name",
 
 /// What says which program an image is to start: flags of `edl`.
 inline constexpr std::string_view of_the_image[] = {"model_zoo", "model_def", "model_file"};
+
+/// Names that other programs have for flags of edl.
+inline constexpr std::pair<std::string_view, std::string_view> named_otherwise[] = {
+    {"batch_size", "minibatch_size"},
+    {"train_batch_size", "minibatch_size"},
+    {"epochs", "num_epochs"},
+    {"max_epochs", "num_epochs"},
+    {"num_train_epochs", "num_epochs"},
+    {"steps", "max_step"},
+    {"max_steps", "max_step"},
+    {"train_steps", "max_step"},
+    {"workers", "num_workers"},
+    {"nproc_per_node", "num_workers"},
+    {"output_dir", "output"},
+    {"export_dir", "output"},
+    {"data", "training_data"},
+    {"data_dir", "training_data"},
+    {"train_data", "training_data"},
+    {"val_data", "validation_data"},
+    {"ckpt_dir", "checkpoint_dir"},
+    {"resume", "checkpoint_dir"},
+    {"grad_clip", "clip_norm"},
+    {"max_grad_norm", "clip_norm"},
+    {"accumulate_grad_batches", "grads_to_wait"},
+    {"gradient_accumulation_steps", "grads_to_wait"}};
 
 }  // namespace detail
 
@@ -119,6 +145,10 @@ EDL_INLINE std::string why_not_here(std::string_view name) {
            "out";
   if (std::ranges::find(detail::of_the_image, name) != std::end(detail::of_the_image))
     return "is not needed: this binary is the model; leave it out";
+  for (auto const& [theirs, ours] : detail::named_otherwise)
+    if (theirs == name) return fmt::format("is --{} here", ours);
+  if (name == "learning_rate" || name == "lr")
+    return "is of the model here: its schedule or optimiser says it, or a hyperparameter, --set NAME=VALUE";
   for (foreign_flag const& f : foreign_flags())
     if (f.name == name) return fmt::format("has no meaning here: {}; leave it out", f.why);
   return {};

@@ -188,7 +188,9 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
     auto const earlier = checkpoint::begin_checkpoint(path);
     wire::CheckpointRequest request;
     request.set_generation(c.generation);
-    request.set_version(c.version);
+    // A generation that ends a job takes no step: a server that is behind another stays so, and its ledger
+    // says it. Of a world, one may have made the last step before the others.
+    request.set_version(c.final && !options_.job.replicas ? 0 : c.version);
     request.set_path(path);
     request.set_final(c.final);
     checkpoint::manifest m = options_.manifest;

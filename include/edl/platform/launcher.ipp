@@ -78,6 +78,8 @@ EDL_INLINE void launcher::stop_master(std::chrono::milliseconds grace) {
   processes_->stop({role::master, 0}, grace);
 }
 
+EDL_INLINE void launcher::let_leave(pid_t pid, bool asked) { processes_->let_leave(pid, asked); }
+
 EDL_INLINE void launcher::stop_all(std::chrono::milliseconds grace) { processes_->stop_all(grace); }
 
 EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
@@ -140,6 +142,7 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
     out.set_code(e.code);
     out.set_signal(e.signal);
     out.set_asked(e.asked);
+    out.set_memory(e.memory);
   }
   for (instance const& who : processes_->all()) detail::to_message(who, *reply.add_running());
   std::string const answer = wire::pack(reply);
@@ -174,7 +177,12 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
       net::reply const answer = co_await launcher_->call(what);
       auto const m = wire::unpack<wire::ProcessEventsReply>(answer.message, launcher_->name());
       for (auto const& e : m.endings())
-        to_.ended({detail::from_message(e.who()), int(e.code()), int(e.signal()), e.asked()}, ++seen_);
+        to_.ended({.who = detail::from_message(e.who()),
+                   .code = int(e.code()),
+                   .signal = int(e.signal()),
+                   .asked = e.asked(),
+                   .memory = e.memory()},
+                  ++seen_);
       if (std::exchange(first, false)) {
         std::vector<instance> running;
         for (auto const& who : m.running()) running.push_back(detail::from_message(who));

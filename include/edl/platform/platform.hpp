@@ -36,6 +36,7 @@ struct ending {
   int signal = 0;        ///< what killed it; 0 when it left by itself
   bool asked = false;    ///< it was told to stop
   bool outside = false;  ///< the platform took it away: nobody's fault
+  bool memory = false;   ///< the system killed it because memory was short
   std::string words;     ///< how, where the platform says more than code and signal: "was preempted: …"
   bool failed() const { return !asked && !outside && code != gave_up_waiting && (code != 0 || signal != 0); }
 };

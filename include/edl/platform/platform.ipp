@@ -17,6 +17,8 @@ EDL_INLINE std::string name(instance const& who) {
 
 EDL_INLINE std::string describe(ending const& e) {
   if (!e.words.empty()) return e.words;
+  if (e.memory)
+    return "was killed because memory ran out (fewer processes or a smaller --minibatch_size need less)";
   if (e.signal) return fmt::format("was killed by signal {} ({})", e.signal, ::strsignal(e.signal));
   return fmt::format("exited with code {}", e.code);
 }

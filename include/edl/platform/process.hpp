@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -17,8 +18,8 @@
 namespace edl::platform {
 
 /// Processes of this machine: each instance is one run of the same command with its role in the environment.
-/// A child dies with this process, whatever ends it, and inherits no descriptor but the standard three. A
-/// terminal's Ctrl-C does not reach it: what is to become of it is this process's decision.
+/// A child dies with this process, whatever ends it, and inherits no descriptor but the standard three. It
+/// ignores a terminal's Ctrl-C and end (SIGHUP): what is to become of it is this process's decision.
 /// Thread safety: distinct and shared objects: safe. `on_end` is called from the supervising thread.
 class processes {
  public:
@@ -38,9 +39,13 @@ class processes {
   /// reported as an ending with code 127. While an instance of that name still runs, it waits for its end.
   void start(instance who, environment const& env);
 
-  /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. Unknown instances are
-  /// ignored.
+  /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. One that is not started yet
+  /// never is, and has ended as one that was asked. Unknown instances are ignored.
   void stop(instance who, std::chrono::milliseconds grace);
+
+  /// Lets the child `pid` leave, which others have told so (SIGTERM); `asked`: only if it has been asked
+  /// here, too. Its end is its own doing. Others than children are ignored.
+  void let_leave(pid_t pid, bool asked);
 
   /// Stops everything, in order of roles: workers, then servers, then, `with_master`, a master; returns when
   /// all have ended.
@@ -58,8 +63,8 @@ class processes {
  private:
   using clock = std::chrono::steady_clock;
   struct child {
-    pid_t pid;
-    int handle;  // pidfd: readable when the process has ended
+    pid_t pid = 0;    // 0: it is being started
+    int handle = -1;  // pidfd: readable when the process has ended
     bool asked = false;
     clock::time_point kill_at = clock::time_point::max();
   };
@@ -68,9 +73,11 @@ class processes {
     std::vector<std::string> environment;
   };
 
+  bool runs(instance who) const;
   void supervise();
   void spawn(start_order const& order);
   void reap(instance who, child const& c);
+  bool killed_for_memory();
   int wait_ms() const;
 
   std::string program_;
@@ -79,8 +86,10 @@ class processes {
   line_reader* said_;
   mutable std::mutex mutex_;
   std::vector<start_order> orders_;
+  std::vector<instance> dropped_;  // orders that were told to stop: their ends are to be told
   std::map<instance, child> children_;
   bool closing_ = false;
+  std::uint64_t memory_kills_;  // of those that the system has made, all that are explained
   int wake_ = -1;
   std::thread supervisor_;
 };

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "edl/core/control_group.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/platform/process.hpp"
@@ -30,7 +31,7 @@ namespace detail {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int s : {SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
-  ::signal(SIGINT, SIG_IGN);
+  for (int s : {SIGINT, SIGHUP}) ::signal(s, SIG_IGN);
   if (said >= 0) ::dup2(said, 2);
   if (said >= 0 && also_output) ::dup2(said, 1);
   ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
@@ -57,6 +58,7 @@ EDL_INLINE processes::processes(std::string program, std::vector<std::string> co
       command_(std::move(command)),
       on_end_(std::move(on_end)),
       said_(said),
+      memory_kills_(memory_kills()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
   // The kernel ties a child to the thread that forked it, so one thread that lives as long as this object
@@ -69,7 +71,10 @@ EDL_INLINE processes::~processes() {
     std::lock_guard const lock(mutex_);
     closing_ = true;
     orders_.clear();
-    for (auto& [who, c] : children_) c.asked = true, ::kill(c.pid, SIGKILL);
+    for (auto& [who, c] : children_) {
+      c.asked = true;
+      if (c.pid) ::kill(c.pid, SIGKILL);
+    }
   }
   ::eventfd_write(wake_, 1);
   supervisor_.join();
@@ -97,14 +102,23 @@ EDL_INLINE void processes::start(instance who, environment const& env) {
 EDL_INLINE void processes::stop(instance who, std::chrono::milliseconds grace) {
   {
     std::lock_guard const lock(mutex_);
-    std::erase_if(orders_, [&](start_order const& o) { return o.who == who; });
+    bool const waits = std::erase_if(orders_, [&](start_order const& o) { return o.who == who; }) > 0;
     auto const it = children_.find(who);
-    if (it == children_.end()) return;
-    it->second.asked = true;
-    it->second.kill_at = clock::now() + grace;
-    ::kill(it->second.pid, SIGTERM);
+    if (it == children_.end()) {
+      if (waits) dropped_.push_back(who);
+    } else {
+      it->second.asked = true;
+      it->second.kill_at = clock::now() + grace;
+      if (it->second.pid) ::kill(it->second.pid, SIGTERM);
+    }
   }
   ::eventfd_write(wake_, 1);
+}
+
+EDL_INLINE void processes::let_leave(pid_t pid, bool asked) {
+  std::lock_guard const lock(mutex_);
+  for (auto const& [who, c] : children_)
+    if (c.pid == pid && (c.asked || !asked)) ::kill(pid, SIGTERM);
 }
 
 EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_master) {
@@ -119,8 +133,13 @@ EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_m
     }
     for (instance const& who : those) stop(who, grace);
     for (instance const& who : those)
-      while (pid(who) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      while (runs(who)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+}
+
+EDL_INLINE bool processes::runs(instance who) const {
+  std::lock_guard const lock(mutex_);
+  return children_.contains(who);
 }
 
 EDL_INLINE pid_t processes::pid(instance who) const {
@@ -158,11 +177,15 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   if (handle < 0) {
     if (pid > 0) ::kill(pid, SIGKILL), ::waitpid(pid, nullptr, 0);
     on_end_({order.who, 127, 0, false});
+    std::lock_guard const lock(mutex_);
+    children_.erase(order.who);
     return;
   }
   std::lock_guard const lock(mutex_);
-  children_[order.who] = {pid, handle, closing_, clock::time_point::max()};
-  if (closing_) ::kill(pid, SIGKILL);
+  child& c = children_[order.who];
+  c.pid = pid;
+  c.handle = handle;
+  if (c.asked) ::kill(pid, closing_ ? SIGKILL : SIGTERM);  // while it was being started
 }
 
 EDL_INLINE void processes::reap(instance who, child const& c) {
@@ -170,13 +193,18 @@ EDL_INLINE void processes::reap(instance who, child const& c) {
   ::waitpid(c.pid, &status, 0);
   ending e{who, 0, 0, c.asked};
   if (WIFSIGNALED(status))
-    e.signal = WTERMSIG(status);
+    e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.asked && killed_for_memory();
   else
     e.code = WEXITSTATUS(status);
   on_end_(e);
   ::close(c.handle);
   std::lock_guard const lock(mutex_);
   children_.erase(who);
+}
+
+// Each kill explains one end.
+EDL_INLINE bool processes::killed_for_memory() {
+  return memory_kills() > memory_kills_ && ++memory_kills_ > 0;
 }
 
 EDL_INLINE int processes::wait_ms() const {
@@ -190,6 +218,7 @@ EDL_INLINE int processes::wait_ms() const {
 EDL_INLINE void processes::supervise() {
   for (;;) {
     std::vector<start_order> orders;
+    std::vector<instance> dropped;
     std::vector<pollfd> handles{{wake_, POLLIN, 0}};
     std::vector<std::pair<instance, child>> watched;
     int timeout;
@@ -199,7 +228,10 @@ EDL_INLINE void processes::supervise() {
       for (start_order& o : orders_)
         if (!children_.contains(o.who)) orders.push_back(std::move(o));
       std::erase_if(orders_, [&](start_order const& o) { return !children_.contains(o.who); });
+      for (start_order const& o : orders) children_[o.who];
+      dropped.swap(dropped_);
     }
+    for (instance const who : dropped) on_end_({who, 0, 0, true});
     for (start_order const& o : orders) spawn(o);
     {
       std::lock_guard const lock(mutex_);

@@ -220,7 +220,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::stop_process const&) {}
   void execute(master::evaluation_done const& c) {
     view_.evaluated(program_.metrics(c.result.totals), c.result.of.version, c.result.records);
-    log_.info(evaluation_line(program_, c.result));
+    tell_evaluation(job_, evaluation_line(program_, c.result), view_, log_);
     if (std::string const odd = odd_metrics(job_, program_, c.result); !odd.empty()) log_.warning(odd);
     if (history_) judge(c.result);
   }

@@ -54,6 +54,8 @@ inline std::uint64_t last_minibatch(job const& j, master::restore_point const& f
   return left > ~std::uint64_t{0} - applied ? left : applied + left;
 }
 
+inline constexpr std::size_t most_account_lines = 8;  // with a line for each epoch
+
 inline part_rates rates_of(job const& j, program const& p) {
   return j.what == command::train ? rates_of_parts(p.layout, p.rates, j.rates) : part_rates{};
 }
@@ -111,6 +113,12 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
   o.start = start_of(j, p, r, log);
   o.max_step = detail::last_minibatch(j, o.start);
+  std::uint64_t applied = 0;
+  for (auto const& [epoch, t] : o.start.applied.tallies()) applied += t.minibatches;
+  if (j.what == command::train && j.max_step > 0 && applied >= o.max_step)
+    log.warning(fmt::format(
+        "--max_step={} is reached already: {} is at version {}, and nothing is trained; a larger one goes on",
+        j.max_step, o.start.directory, o.start.version));
   return o;
 }
 
@@ -218,11 +226,28 @@ EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) 
   std::vector<std::string> lines;
   if (!c.tasks()) return lines;
   std::uint64_t const records = c.tasks()->plan().records();
-  for (auto const& [epoch, done] : c.tasks()->done_by_epoch())
-    lines.push_back(
-        fmt::format("Epoch {}: {} records in the data set, {} counted once, {} skipped as damaged, {} left",
-                    epoch, records, done.records_done, done.records_skipped,
-                    records - done.records_done - done.records_skipped));
+  auto const all = c.tasks()->done_by_epoch();
+  auto const line = [&](std::string const& which, master::task_counters const& done) {
+    lines.push_back(fmt::format(
+        "{}{} records in the data set, {} counted once, {} skipped as damaged, {} left", which, records,
+        done.records_done, done.records_skipped, records - done.records_done - done.records_skipped));
+  };
+  // Of many, those in which nothing else happened are one line, so that what was said before stays in sight.
+  auto const alike = [](auto const& a, auto const& b) {
+    return a.records_done == b.records_done && a.records_skipped == b.records_skipped;
+  };
+  for (auto it = all.begin(); it != all.end();) {
+    auto end = std::next(it);
+    auto const last = std::prev(all.end());
+    while (all.size() > detail::most_account_lines && end != all.end() && end != last &&
+           alike(it->second, end->second))
+      ++end;
+    auto const newest = std::prev(end)->first;
+    line(newest == it->first ? fmt::format("Epoch {}: ", newest)
+                             : fmt::format("Epochs {} to {}: each ", it->first, newest),
+         it->second);
+    it = end;
+  }
   return lines;
 }
 

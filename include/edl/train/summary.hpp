@@ -34,6 +34,10 @@ std::vector<std::string> dry_run_report(ended_job const& j);
 /// `dry_run_report`.
 void tell(ended_job const& j, progress_view::time_point now, logger const& log);
 
+/// Tells of an evaluation that is complete: in the log, or, of `evaluate`, whose result it is, on standard
+/// output.
+void tell_evaluation(job const& j, std::string const& line, progress_view& seen, logger const& log);
+
 /// Says that a job was stopped, `how`, what there is to go on from, and the command that does. `seen` and
 /// `command` as in `ended_job`.
 void tell_stopped(std::string const& how, job const& j, progress_view const& seen,

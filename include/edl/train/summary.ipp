@@ -19,6 +19,7 @@
 #include "edl/train/metric_history.hpp"
 #include "edl/train/start.hpp"
 #include "edl/train/summary.hpp"
+#include "edl/worker/session.hpp"
 
 namespace edl::train {
 namespace detail {
@@ -54,7 +55,8 @@ inline std::string model_line(ended_job const& j) {
   bool const measured =
       std::ranges::find(e.metrics, "loss", &metric_values::value_type::first) != e.metrics.end();
   if (j.of.what == command::train && j.seen.loss() != 0)
-    text += fmt::format(", loss {}{:.4g}", measured ? "in training " : "", j.seen.loss());
+    text += fmt::format(", loss {}{:.4g} (mean of the last minibatches, {} at most)",
+                        measured ? "in training " : "", j.seen.loss(), worker::losses_shown);
   if (e.records == 0) return text;
   return text + fmt::format(", {} over {}{}", numbers(e.metrics), counted(e.records, "record"),
                             e.version == p.version ? "" : fmt::format(" at version {}", e.version));
@@ -211,6 +213,14 @@ EDL_INLINE void tell(ended_job const& j, progress_view::time_point now, logger c
     return;
   }
   for (std::string const& line : summary(j, now)) detail::say(log, j.seen, line);
+}
+
+EDL_INLINE void tell_evaluation(job const& j, std::string const& line, progress_view& seen,
+                                logger const& log) {
+  if (j.what != command::evaluate) return log.info(line);
+  seen.clear();
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
 }
 
 EDL_INLINE void tell_stopped(std::string const& how, job const& j, progress_view const& seen,

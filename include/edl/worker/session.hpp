@@ -31,8 +31,10 @@ namespace edl::worker {
 struct progress {
   std::atomic<std::uint64_t> version{0}, records{0};
   std::atomic<std::uint64_t> position{0};  ///< passes begun and ended: odd in the middle of one
-  std::atomic<float> loss{0};
+  std::atomic<float> loss{0};              ///< the mean of the newest `losses_shown` minibatches, or of all
 };
+
+inline constexpr std::size_t losses_shown = 100;
 
 struct session_options {
   bool trains = true;
@@ -149,6 +151,7 @@ class session {
   std::optional<std::uint64_t> frozen_;  // the variables here are of a frozen version
   int steps_since_pull_ = -1;            // −1: pull first
   std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
+  std::deque<float> losses_;  // the newest
   std::vector<float> state_before_, change_;
   sparse::minibatch_rows rows_;
   std::optional<contribution> at_work_;  // the minibatch whose gradients are computed

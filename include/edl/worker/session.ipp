@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -384,7 +385,9 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
   if (options_.get_model_steps > 1) local_step();
   seen_.version = std::max(result.version, version_);
   seen_.records += std::uint64_t(b.rows);
-  seen_.loss = float(loss);
+  losses_.push_back(float(loss));
+  if (losses_.size() > losses_shown) losses_.pop_front();
+  seen_.loss = float(std::accumulate(losses_.begin(), losses_.end(), 0.0) / double(losses_.size()));
   if (result.version >= next_loss_line_) {
     log_.info(fmt::format("Loss = {}, steps = {}", float(loss), result.version));
     next_loss_line_ = (result.version / options_.log_loss_steps + 1) * options_.log_loss_steps;

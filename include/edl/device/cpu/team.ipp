@@ -24,36 +24,53 @@ inline void relax() {
 #endif
 }
 
+using spin_clock = std::chrono::steady_clock;
+
 /// Waits, without sleeping, for `ready` to come true, for as long as operations follow each other within a
 /// step.
 template <class Ready>
-void spin(Ready&& ready) {
-  auto const until = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
-  while (!ready() && std::chrono::steady_clock::now() < until)
+void spin(Ready&& ready, spin_clock::duration longest = std::chrono::microseconds(200)) {
+  auto const until = spin_clock::now() + longest;
+  while (!ready() && spin_clock::now() < until)
     for (int i = 0; i < 16 && !ready(); ++i) relax();
 }
 
 }  // namespace detail
 
 struct thread_team::state {
+  /// Of one thread: the newest round whose part somebody has taken, it or the caller.
+  struct alignas(64) place {
+    std::atomic<std::uint32_t> taken{0};
+
+    bool take(std::uint32_t round) {
+      std::uint32_t before = round - 1;
+      return taken.load(std::memory_order_relaxed) == before &&
+             taken.compare_exchange_strong(before, round, std::memory_order_acq_rel);
+    }
+  };
+
+  explicit state(int size) : places(std::size_t(size)) {}
+
   void (*work)(void*, int) = nullptr;
   void* context = nullptr;
   int parts = 0;
   alignas(64) std::atomic<std::uint32_t> round{0};
-  alignas(64) std::atomic<std::uint32_t> done{0};  // parts of this round, the caller's not counted
-  bool over = false;
+  alignas(64) std::atomic<std::uint32_t> done{0};  // parts of this round that their own threads have done
+  bool over = false, late = false;
+  std::vector<place> places;  // by part
   std::vector<std::thread> threads;
 
   void serve(int part) {
     for (std::uint32_t seen = 0;;) {
       detail::spin([&] { return round.load(std::memory_order_acquire) != seen; });
       round.wait(seen, std::memory_order_acquire);
-      // Everybody is waited for in every round, so that nobody can miss one.
-      ++seen;
+      seen = round.load(std::memory_order_acquire);
+      // What it has taken is waited for, and until then nothing of the round changes.
+      if (!places[std::size_t(part)].take(seen)) continue;
       if (over) return;
       if (part < parts) work(context, part);
-      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == std::uint32_t(threads.size()))
-        done.notify_one();
+      done.fetch_add(1, std::memory_order_acq_rel);
+      done.notify_one();
     }
   }
 
@@ -63,12 +80,25 @@ struct thread_team::state {
     round.notify_all();
   }
 
-  void finish() {
-    auto const all = std::uint32_t(threads.size());
-    detail::spin([&] { return done.load(std::memory_order_acquire) == all; });
-    for (std::uint32_t now = done.load(std::memory_order_acquire); now != all;
-         now = done.load(std::memory_order_acquire))
-      done.wait(now, std::memory_order_acquire);
+  // Where other programs keep the processors busy, a thread may not run for longer than the whole work takes.
+  // So the caller waits for as long as its own part took, or less when that was in vain, and then takes what
+  // nobody has begun.
+  void finish(detail::spin_clock::duration own) {
+    std::uint32_t const now = round.load(std::memory_order_relaxed);
+    auto left = std::uint32_t(threads.size());
+    auto const all = [&] { return done.load(std::memory_order_acquire) == left; };
+    detail::spin(all, late ? own / 4 : own);
+    late = !all();
+    if (late)
+      for (int part = 1; part <= int(threads.size()); ++part) {
+        if (!places[std::size_t(part)].take(now)) continue;
+        --left;
+        if (part < parts) work(context, part);
+      }
+    detail::spin(all);
+    for (std::uint32_t seen = done.load(std::memory_order_acquire); seen != left;
+         seen = done.load(std::memory_order_acquire))
+      done.wait(seen, std::memory_order_acquire);
   }
 
   ~state() {
@@ -80,7 +110,7 @@ struct thread_team::state {
 
 EDL_INLINE thread_team::thread_team(int size) {
   if (size <= 1) return;
-  state_ = std::make_unique<state>();
+  state_ = std::make_unique<state>(size);
   state_->threads.reserve(std::size_t(size) - 1);
   // The caller's threads to come would inherit a place of its own, so it gets none, but the one that is left.
   std::vector<int> const places = own_processors(size);
@@ -114,8 +144,9 @@ EDL_INLINE void thread_team::start(int parts, void (*work)(void*, int), void* co
   s.context = context;
   s.parts = std::min(parts, size_);
   s.begin();
+  auto const began = detail::spin_clock::now();
   work(context, 0);
-  s.finish();
+  s.finish(detail::spin_clock::now() - began);
 }
 
 }  // namespace edl

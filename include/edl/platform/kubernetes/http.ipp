@@ -131,8 +131,11 @@ EDL_INLINE void response::head(std::string_view text) {
   }
   auto const colon = text.find(':');
   if (colon == text.npos) throw detail::no_http("a bad field", text);
-  fields_.emplace_back(detail::lower(detail::trimmed(text.substr(0, colon))),
-                       detail::trimmed(text.substr(colon + 1)));
+  std::string name = detail::lower(detail::trimmed(text.substr(0, colon)));
+  std::string_view const value = detail::trimmed(text.substr(colon + 1));
+  if (name == "content-length" && !field(name).empty() && field(name) != value)
+    throw detail::no_http("two lengths", text);
+  fields_.emplace_back(std::move(name), value);
 }
 
 EDL_INLINE void response::begin_body() {
