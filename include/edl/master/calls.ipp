@@ -61,6 +61,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = answer(r, &server::join);
       break;
     case wire::method::cluster:
+      co_await told();
       reply = answer(r, &server::cluster);
       break;
     case wire::method::heartbeat:
@@ -82,6 +83,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = co_await enter(r);
       break;
     case wire::method::task:
+      co_await told();
       reply = answer(r, &server::task);
       break;
     case wire::method::report:
@@ -95,6 +97,9 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                             fmt::format("the master knows no method {}", r.method()));
   }
   obey();
+  // Whoever wanted another size may go away.
+  if (r.method() == wire::method::scale)
+    while (!keeper_.kept()) co_await changed_.wait();
   co_await r.reply(reply);
 }
 
@@ -217,7 +222,7 @@ EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   ++calls_[{of, m.id()}];
   auto const until = now() + std::min(r.time_left(), detail::longest_watch);
   try {
-    while (coordinator_.generation() == m.generation() && !stranger(of, m.id(), m.incarnation()) && !ended_) {
+    while (keeper_.generation() <= m.generation() && !stranger(of, m.id(), m.incarnation()) && !ended_) {
       bool const in_time = co_await changed_.wait_until(until);
       if (!in_time) break;
     }
@@ -227,7 +232,7 @@ EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   }
   wire::WatchReply out;
   out.set_stranger(stranger(of, m.id(), m.incarnation()));
-  out.set_generation(coordinator_.generation());
+  out.set_generation(keeper_.generation());
   out.set_finished(ended_ && coordinator_.over());
   co_return wire::pack(out);
 }
@@ -262,7 +267,8 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
     out.set_over(coordinator_.over() && ended_);
     if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w =
-            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation())) {
+            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation());
+        w && w->number <= keeper_.generation()) {
       out.set_number(w->number);
       out.set_version(w->version);
       out.set_restore(w->restore);
