@@ -54,6 +54,22 @@ std::string server::answer(net::request& r, Reply (server::*how)(Request const&)
   return wire::pack((this->*how)(wire::unpack<Request>(r.message(), r.peer())));
 }
 
+template <class Request, class Reply>
+std::string server::answer_once(net::request& r, Reply (server::*how)(Request const&)) {
+  auto const m = wire::unpack<Request>(r.message(), r.peer());
+  auto const last = answers_.find(m.worker());
+  if (m.number() != 0 && last != answers_.end() && last->second.incarnation == m.incarnation()) {
+    if (last->second.number == m.number()) return last->second.text;
+    if (last->second.number > m.number())
+      throw net::call_error(net::status::cancelled,
+                            fmt::format("{} has asked for something else since", r.peer()));
+  }
+  std::string text = wire::pack((this->*how)(m));
+  if (m.number() != 0 && coordinator_.workers().known(m.worker(), m.incarnation()))
+    answers_[m.worker()] = {m.incarnation(), m.number(), text};
+  return text;
+}
+
 EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   std::string reply;
   switch (r.method()) {
@@ -84,10 +100,10 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       break;
     case wire::method::task:
       co_await told();
-      reply = answer(r, &server::task);
+      reply = answer_once(r, &server::task);
       break;
     case wire::method::report:
-      reply = answer(r, &server::report);
+      reply = answer_once(r, &server::report);
       break;
     case wire::method::version:
       reply = answer(r, &server::version);
@@ -204,6 +220,8 @@ EDL_INLINE wire::TaskReportReply server::report(wire::TaskReport const& m) {
 
 EDL_INLINE wire::Empty server::version(wire::VersionReport const& m) {
   version_report const report{m.generation(), m.version(), m.evaluate(), m.checkpoint()};
+  std::erase_if(versions_, [&](auto const& one) { return one[0] < report.generation; });
+  if (!versions_.insert({m.generation(), m.version(), 2u * m.evaluate() + m.checkpoint()}).second) return {};
   if (report.evaluate)
     carry("a version cannot be evaluated", [this, report] { return claim(report); });
   else

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -248,6 +249,9 @@ class server {
   // One for each method of the protocol that somebody may call (calls.ipp).
   template <class Request, class Reply>
   std::string answer(net::request& r, Reply (server::*how)(Request const&));
+  /// A worker's request again is answered as it was.
+  template <class Request, class Reply>
+  std::string answer_once(net::request& r, Reply (server::*how)(Request const&));
   wire::JoinReply join(wire::JoinRequest const& m);
   wire::Cluster cluster(wire::ClusterRequest const& m);
   wire::HeartbeatReply heartbeat(wire::Heartbeat const& m);
@@ -273,7 +277,13 @@ class server {
   };
   std::map<std::uint32_t, peer> servers_;                          // or workers, where these keep the model
   std::map<std::pair<role, std::uint32_t>, std::uint64_t> calls_;  // watched so often
-  net::event changed_;                                             // told after each event
+  struct numbered_answer {
+    std::uint64_t incarnation = 0, number = 0;
+    std::string text;
+  };
+  std::map<std::uint32_t, numbered_answer> answers_;  // by worker: its last request, which may come again
+  std::set<std::array<std::uint64_t, 3>> versions_;   // that have been told: generation, version, what for
+  net::event changed_;                                // told after each event
   std::uint64_t events_ = 0;
   struct remembered {
     std::array<std::uint64_t, 4> promised;  // to others, before they are told

@@ -74,6 +74,9 @@ EDL_INLINE void server::forget_gone() {
     one.second.to->close();
     return true;
   });
+  std::erase_if(answers_, [&](auto const& one) {
+    return !coordinator_.workers().known(one.first, one.second.incarnation);
+  });
 }
 
 EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
