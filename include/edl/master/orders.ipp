@@ -148,7 +148,7 @@ EDL_INLINE asio::awaitable<void> server::find(find_restore_point c) {
   for (;;) {
     finding f;
     std::function<void()> const look = [&] { f = look_for_checkpoint(); };
-    co_await checkpoints_.run(options_.checkpoint_dir, look);
+    co_await checkpoints_.run(std::string(), look);  // large ones take their time
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
     if (!f.warning.empty()) log_.warning(f.warning);
     if (f.why.empty() && f.unusable.empty()) {
