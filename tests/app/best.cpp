@@ -26,7 +26,8 @@ TEST_CASE("the best model is kept by servers and by all-reduce, and a job ends e
        {cluster(2, 2, watched(dir, "servers", {"--use_async", "--early_stopping=accuracy:min,patience=1"})),
         replicas(2, watched(dir, "copies", {"--early_stopping=accuracy:min,patience=1"}))}) {
     // Accuracy rises, so that the lowest is an early one.
-    job::run j(how);
+    std::string const syncs = dir / "syncs-" + std::to_string(n);
+    job::run j(how, {.env = {{"TINY_SYNCS", syncs}}});
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
     CHECK(has(j.log(), "Early stopping: accuracy has made no progress in the 1 evaluation up to version "));
@@ -37,6 +38,15 @@ TEST_CASE("the best model is kept by servers and by all-reduce, and a job ends e
     job::run evaluate(
         {"evaluate", "--validation_data=" + job::data().validation, "--checkpoint_dir_for_init=" + best});
     CHECK(evaluate.wait() == 0);
+    // Beside the files of models an evaluation waits for the disk once.
+    std::size_t const evaluations = count(j.log(), "Evaluation metrics[v=");
+    CHECK(evaluations > 0);
+    CHECK(count(slurp(syncs), "/.evaluations.json.tmp-") <= evaluations);
+    CHECK(count(slurp(syncs), "journal.json") == 0);  // of one machine
+    std::size_t versions = 0;
+    for (auto const& entry : std::filesystem::directory_iterator(std::filesystem::path(best).parent_path()))
+      versions += has(entry.path().filename(), "version-");
+    CHECK(count(slurp(syncs), std::filesystem::path(best).parent_path().string() + "\n") <= versions);
   }
 }
 

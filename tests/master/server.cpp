@@ -15,6 +15,7 @@
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "master/held_disk.hpp"
 #include "net/peers.hpp"
 #include "wire/scratch.hpp"
 
@@ -116,6 +117,14 @@ struct master_process {
   }
 
   bool join(server_process const& s, std::uint64_t incarnation = 1, std::uint32_t id = 0) {
+  bool join_worker() {
+    edl::wire::JoinRequest r;
+    r.set_role(edl::wire::JoinRequest::WORKER);
+    r.set_incarnation(1);
+    return edl::wire::unpack<edl::wire::JoinReply>(ask(method::join, r), "master").accepted();
+  }
+
+  bool join(server_process const& s, std::uint64_t incarnation = 1) {
     edl::wire::JoinRequest r;
     r.set_id(id);
     r.set_role(edl::wire::JoinRequest::SERVER);
@@ -359,6 +368,72 @@ TEST_CASE("what the process around a master cannot do any more ends the job with
   master_process m;
   m.on_node([&] { m.it->fail("the cluster cannot be followed"); });
   CHECK(eventually([&] { return m.get(m.ended) == "the cluster cannot be followed"; }));
+}
+
+TEST_CASE(
+    "while the disk stands still members are answered, and nobody hears of what is not in the journal") {
+  scratch const dir;
+  std::string const path = dir / "journal.json";
+  server_process s([](std::uint16_t, edl::bytes) { return configured(); });
+  std::optional<held_disk::hold> disk(std::in_place);
+  master_process m([&](server_options& o) {
+    o.journal = journal(path, "run");
+    o.step_patience = 50ms;
+  });
+  CHECK(m.join(s));
+  CHECK(m.join_worker());
+  edl::wire::Heartbeat beat;
+  beat.set_role(edl::wire::JoinRequest::SERVER);
+  beat.set_incarnation(1);
+  for (int i = 0; i < 10; ++i)
+    CHECK(edl::wire::unpack<edl::wire::HeartbeatReply>(m.ask(method::heartbeat, beat), "master").known());
+  CHECK(eventually(
+      [&] { return m.get(m.waits).value_or("").find("the journal to be written") != std::string::npos; }));
+  CHECK(s.asked == 0);
+  CHECK_FALSE(std::filesystem::exists(path));
+  // Who asks what a generation is part of waits, and is answered.
+  edl::wire::TaskRequest task;
+  task.set_incarnation(1);
+  std::thread asks([&] {
+    auto const reply = edl::wire::unpack<edl::wire::Task>(m.ask(method::task, task), "master");
+    CHECK(journal(path, "run").read()->generation >= reply.generation());
+  });
+  disk.reset();
+  asks.join();
+  CHECK(eventually([&] { return m.ready(); }));
+  CHECK(s.asked == 1);
+}
+
+TEST_CASE("a worker whose answer was lost gets the same again") {
+  server_process s([](std::uint16_t, edl::bytes) { return configured(); });
+  master_process m;
+  CHECK(m.join(s));
+  CHECK(m.join_worker());
+  REQUIRE(eventually([&] { return m.ready(); }));
+  auto const task = [&](std::uint64_t number) {
+    edl::wire::TaskRequest r;
+    r.set_incarnation(1);
+    r.set_number(number);
+    return edl::wire::unpack<edl::wire::Task>(m.ask(method::task, r), "master");
+  };
+  auto const report = [&](std::uint64_t lease, std::uint64_t number) {
+    edl::wire::TaskReport r;
+    r.set_incarnation(1);
+    r.set_lease(lease);
+    r.set_number(number);
+    return edl::wire::unpack<edl::wire::TaskReportReply>(m.ask(method::report, r), "master").accepted();
+  };
+  auto const first = task(1);
+  CHECK(first.kind() == edl::wire::Task::TRAINING);
+  CHECK(task(1).lease() == first.lease());
+  CHECK(m.on_node([&] { return m.it->decisions().tasks()->leased(); }) == 1);
+  auto const second = task(2);
+  CHECK(second.lease() != first.lease());
+  CHECK(report(first.lease(), 3));
+  CHECK(report(first.lease(), 3));
+  CHECK_FALSE(report(first.lease(), 4));
+  CHECK_THROWS_AS(task(2), call_error);  // an old one that was on its way for long changes nothing
+  CHECK(m.on_node([&] { return m.it->decisions().tasks()->leased(); }) == 1);
 }
 
 }  // namespace server_test

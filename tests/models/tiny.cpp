@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model that trains in a second, for tests of whole jobs. The environment can make a worker of it fail or
 // dawdle.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <array>
@@ -190,6 +191,15 @@ static void come_late() {
   char const* const worker = std::getenv("WORKER_ID");
   if (!gate || !worker || worker != std::string_view("1")) return;
   while (!std::filesystem::exists(gate)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+/// TINY_SYNCS: a file that gets a line for each file and directory that this program forces to the disk.
+extern "C" int fsync(int fd) {
+  if (char const* list = std::getenv("TINY_SYNCS"))
+    std::ofstream(list, std::ios::app)
+        << std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string() + '\n';
+  static auto const next = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"));
+  return next(fd);
 }
 
 int main(int argc, char** argv) {

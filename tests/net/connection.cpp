@@ -65,6 +65,28 @@ TEST_CASE("a deadline ends the call here, cancels its handler there, and the con
   CHECK(s.listener.accepted() == 1);
 }
 
+TEST_CASE("a peer that answers nothing any more is lost, and the next call takes another connection") {
+  raw_port port;
+  client c(port.where(), {.silence = 20ms});
+  for (int i = 0; i < 2; ++i) {
+    auto call = edl::net::start(c.channel, {.method = 1, .timeout = 30ms});
+    raw peer(port.acceptor);
+    peer.greet_as_server();
+    CHECK(outcome_of([&] { call.get(); }).code == status::deadline_exceeded);
+    CHECK(peer.closed_by_peer());
+  }
+}
+
+TEST_CASE("a peer that answers other calls is not lost") {
+  server s;
+  client c(s.where(), {.silence = 20ms});
+  CHECK(c.echo("connect first") == "connect first");
+  auto held = edl::net::start(c.channel, {.method = hold, .timeout = 50ms});
+  while (!held.wait_for(0ms)) CHECK(c.echo("still") == "still");
+  CHECK(outcome_of([&] { held.get(); }).code == status::deadline_exceeded);
+  CHECK(c.echo("still") == "still");
+}
+
 TEST_CASE("a call can be cancelled by its caller") {
   server s;
   client c(s.where());

@@ -12,6 +12,7 @@
 #include "edl/core/error.hpp"
 #include "edl/net/token.hpp"
 #include "net/peers.hpp"
+#include "wire/scratch.hpp"
 
 namespace tls_test {
 
@@ -215,6 +216,26 @@ TEST_CASE("a part of a record is nothing to read yet") {
   CHECK(server.read(std::span(got).subspan(400), failed) == 600);
   CHECK_FALSE(server.buffered());
   CHECK(std::equal(data.begin(), data.end(), got.begin()));
+}
+
+TEST_CASE("a record whose length somebody has changed is given up when it does not end") {
+  tls_context const context(peers::secret(), "job");
+  wire w;
+  tls_session client(context, w.client[0], side::client);
+  tls_session server(context, w.server[0], side::server, std::chrono::milliseconds(0));
+  shake(w, client, server);
+  asio::error_code failed;
+  REQUIRE(put(client, peers::pattern(100, 3), failed) == 100);
+  char record[4'096];
+  ssize_t const size = ::recv(w.client[1], record, sizeof record, 0);
+  REQUIRE(size > 100);
+  record[3] = 0x20;  // 8 KiB more
+  REQUIRE(::send(w.server[1], record, std::size_t(size), 0) == size);
+  std::vector<std::byte> got(2'000);
+  std::string const why = complaint([&] {
+    for (;;) CHECK(server.read(got, failed) == 0);
+  });
+  CHECK(contains(why, "TLS: a record does not end within 0 ms"));
 }
 
 TEST_CASE("a handshake that does not end is cut off after 16 KiB") {

@@ -56,6 +56,7 @@ class master_role {
   void start(platform::instance who, std::optional<std::uint32_t> instead_of = {});
   void ended(platform::ending const& e, std::uint64_t number);
   void found(platform::findings const& what);
+  void settle(std::vector<platform::instance> const& running);
   void report();
   std::optional<train::metric_history::entry> evaluation() const;
   asio::awaitable<void> watch();

@@ -137,6 +137,13 @@ inline std::optional<master::memory> read_journal(master::journal& from, logger 
     }
 }
 
+/// What was judged stands in the list of evaluations before it stands in the journal.
+inline std::optional<master::memory> with_evaluations(std::optional<master::memory> before,
+                                                      std::optional<train::metric_history> const& history) {
+  if (before && history && !history->entries().empty()) before->evaluated = history->entries().back().version;
+  return before;
+}
+
 inline std::string text_of_signal(int signal) {
   return signal == SIGINT ? "Ctrl-C" : signal == SIGTERM ? "SIGTERM" : ::strsignal(signal);
 }
@@ -162,7 +169,9 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
       lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
       records_(train::open_records(j, p.open, log)),
       options_(detail::options_of(j, p, records_, s, cluster_, log)),
-      journal_(detail::journal_path(j, s), detail::run_of(s)),
+      // A launcher, and all that it has started, end with the machine.
+      journal_(detail::journal_path(j, s), detail::run_of(s),
+               s.launcher.empty() ? forced::name : forced::nothing),
       before_(detail::read_journal(journal_, log)),
       // A successor goes on with versions that are newer than the newest checkpoint.
       history_(train::history_of(j, p, before_ ? ~std::uint64_t{0} : options_.start.version)),
@@ -177,7 +186,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
                .best = train::best_path(j),
                .manifest = train::describe(j, records_),
                .journal = journal_,
-               .before = before_,
+               .before = detail::with_evaluations(before_, history_),
                .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
                .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point(),
                .allowed =
@@ -237,12 +246,14 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               [this](std::string const& what) {
                 if (platform_) platform_->waits(what);
               },
-          .judged =
-              [this](master::evaluation_result const& result) {
-                if (!history_) return false;
-                history_->add(result.of.version, program_.metrics(result.totals));
-                return history_->stopped();
-              }};
+          .judged = [this](master::evaluation_result const& result) -> std::function<bool()> {
+            if (!history_) return [] { return false; };
+            auto keep = history_->take_in(result.of.version, program_.metrics(result.totals));
+            return [keep = std::move(keep), stops = history_->stopped()] {
+              keep();
+              return stops;
+            };
+          }};
 }
 
 EDL_INLINE platform::observer master_role::observer() {
@@ -290,7 +301,9 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
 
 EDL_INLINE void master_role::start(platform::instance who, std::optional<std::uint32_t> instead_of) {
   if (server_.decisions().suspending()) return;  // it would only have to leave again
-  started_.insert(who);
+  // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the
+  // journal.
+  if (!started_.insert(who).second && who.what == platform::role::worker) return;
   platform_->start(who, instead_of);
 }
 
@@ -316,6 +329,12 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
     train::clean_outputs(job_, !running.empty(), log_);
     server_.adopt(those);
   }
+  // A successor of this master would have to know of what it starts.
+  server_.when_kept([this, running] { settle(running); });
+}
+
+EDL_INLINE void master_role::settle(std::vector<platform::instance> const& running) {
+  if (over_) return;
   master::memory const now = server_.decisions().remembered();
   auto const settle = [&](platform::role of, master::lineages::record const& lines) {
     std::set<platform::instance> wanted;
@@ -326,7 +345,6 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
     for (platform::instance const who : wanted)
       if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
   };
-  if (over_) return;
   settle(platform::role::server, now.servers);
   settle(platform::role::worker, now.workers);
 }

@@ -144,8 +144,6 @@ EDL_INLINE std::vector<std::string> begin_checkpoint(std::string const& path) {
       earlier.push_back(name);
   if (code)
     throw storage_error(code.value(), fmt::format("cannot read directory {}: {}", path, code.message()));
-  sync_directory(path);
-  sync_directory(path + "/..");
   return earlier;
 }
 
@@ -222,6 +220,7 @@ EDL_INLINE void commit_checkpoint(std::string const& path, manifest const& conte
   file.write(to_json(contents));
   if (allowed) allowed();
   file.commit();
+  sync_directory(path + "/..");  // which has the checkpoint's directory
   // None of these is a later attempt's, however long this process has been held up since it saw them.
   for (std::string const& name : earlier)
     if (std::ranges::find(contents.files, name, &manifest::file::name) == contents.files.end()) {

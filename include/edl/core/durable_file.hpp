@@ -10,6 +10,10 @@
 
 namespace edl {
 
+/// What a file is to outlive, beyond the end of its writer: nothing, so that it may be lost or cut off when
+/// the power fails; that it is then whole, the new one or the one before; or that it is then the new one.
+enum class forced { nothing, content, name };
+
 /// A file that exists whole or not at all. It is written beside `path` under a temporary, hidden name,
 /// `.NAME.tmp-<16 hex digits>`, which `commit` forces to the disk and renames. Without `commit` nothing stays
 /// behind, but for a temporary after a crash (`remove_dead_temporaries`). Errors (edl::error) name the file,
@@ -28,9 +32,9 @@ class durable_file {
   /// Puts other bytes in the place of some that were written; `crc32` does not hear of it.
   void overwrite(std::uint64_t at, std::string_view text);
 
-  /// Makes what was written be the file `path`, also after the power fails. With `forced` false it may be
-  /// lost or cut off then: for what can be made again.
-  void commit(bool forced = true);
+  /// Makes what was written be the file `path`. Waits for the disk twice, with less than `name` once or
+  /// never.
+  void commit(forced what = forced::name);
 
   std::string const& path() const { return path_; }
   std::uint64_t size() const { return size_; }    ///< bytes written so far
@@ -46,7 +50,7 @@ class durable_file {
 };
 
 /// Makes `text` be the file `path`, as `durable_file` does.
-void replace_file(std::string const& path, std::string_view text);
+void replace_file(std::string const& path, std::string_view text, forced what = forced::name);
 
 /// A directory that exists whole or not at all, in the same way. `path` may be an empty directory before.
 /// Thread safety: as `durable_file`.

@@ -127,9 +127,9 @@ EDL_INLINE void durable_file::overwrite(std::uint64_t at, std::string_view text)
 
 EDL_INLINE void durable_file::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
-EDL_INLINE void durable_file::commit(bool forced) {
+EDL_INLINE void durable_file::commit(forced what) {
   if (fd_ < 0) throw error(fmt::format("cannot write {}: it is closed", path_));
-  int code = !forced || ::fsync(fd_) == 0 || errno == EINVAL ? 0 : errno;
+  int code = what == forced::nothing || ::fsync(fd_) == 0 || errno == EINVAL ? 0 : errno;
   // Some network file systems tell only here that the disk is full. A copy is closed, because the file stays
   // locked until it has its name.
   int const copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
@@ -140,13 +140,13 @@ EDL_INLINE void durable_file::commit(bool forced) {
     throw storage_error(code, fmt::format("cannot complete {}: {}", path_, detail::file_reason(code)));
   }
   ::close(std::exchange(fd_, -1));
-  if (forced) sync_directory(detail::directory_of(path_));
+  if (what == forced::name) sync_directory(detail::directory_of(path_));
 }
 
-EDL_INLINE void replace_file(std::string const& path, std::string_view text) {
+EDL_INLINE void replace_file(std::string const& path, std::string_view text, forced what) {
   durable_file file(path);
   file.write(text);
-  file.commit();
+  file.commit(what);
 }
 
 EDL_INLINE durable_directory::durable_directory(std::string path) : path_(std::move(path)) {

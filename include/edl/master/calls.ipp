@@ -54,6 +54,22 @@ std::string server::answer(net::request& r, Reply (server::*how)(Request const&)
   return wire::pack((this->*how)(wire::unpack<Request>(r.message(), r.peer())));
 }
 
+template <class Request, class Reply>
+std::string server::answer_once(net::request& r, Reply (server::*how)(Request const&)) {
+  auto const m = wire::unpack<Request>(r.message(), r.peer());
+  auto const last = answers_.find(m.worker());
+  if (m.number() != 0 && last != answers_.end() && last->second.incarnation == m.incarnation()) {
+    if (last->second.number == m.number()) return last->second.text;
+    if (last->second.number > m.number())
+      throw net::call_error(net::status::cancelled,
+                            fmt::format("{} has asked for something else since", r.peer()));
+  }
+  std::string text = wire::pack((this->*how)(m));
+  if (m.number() != 0 && coordinator_.workers().known(m.worker(), m.incarnation()))
+    answers_[m.worker()] = {m.incarnation(), m.number(), text};
+  return text;
+}
+
 EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   std::string reply;
   switch (r.method()) {
@@ -61,6 +77,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = answer(r, &server::join);
       break;
     case wire::method::cluster:
+      co_await told();
       reply = answer(r, &server::cluster);
       break;
     case wire::method::heartbeat:
@@ -82,10 +99,11 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = co_await enter(r);
       break;
     case wire::method::task:
-      reply = answer(r, &server::task);
+      co_await told();
+      reply = answer_once(r, &server::task);
       break;
     case wire::method::report:
-      reply = answer(r, &server::report);
+      reply = answer_once(r, &server::report);
       break;
     case wire::method::version:
       reply = answer(r, &server::version);
@@ -95,6 +113,9 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                             fmt::format("the master knows no method {}", r.method()));
   }
   obey();
+  // Whoever wanted another size may go away.
+  if (r.method() == wire::method::scale)
+    while (!keeper_.kept()) co_await changed_.wait();
   co_await r.reply(reply);
 }
 
@@ -199,6 +220,8 @@ EDL_INLINE wire::TaskReportReply server::report(wire::TaskReport const& m) {
 
 EDL_INLINE wire::Empty server::version(wire::VersionReport const& m) {
   version_report const report{m.generation(), m.version(), m.evaluate(), m.checkpoint()};
+  std::erase_if(versions_, [&](auto const& one) { return one[0] < report.generation; });
+  if (!versions_.insert({m.generation(), m.version(), 2u * m.evaluate() + m.checkpoint()}).second) return {};
   if (report.evaluate)
     carry("a version cannot be evaluated", [this, report] { return claim(report); });
   else
@@ -217,7 +240,7 @@ EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   ++calls_[{of, m.id()}];
   auto const until = now() + std::min(r.time_left(), detail::longest_watch);
   try {
-    while (coordinator_.generation() == m.generation() && !stranger(of, m.id(), m.incarnation()) && !ended_) {
+    while (keeper_.generation() <= m.generation() && !stranger(of, m.id(), m.incarnation()) && !ended_) {
       bool const in_time = co_await changed_.wait_until(until);
       if (!in_time) break;
     }
@@ -227,7 +250,7 @@ EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   }
   wire::WatchReply out;
   out.set_stranger(stranger(of, m.id(), m.incarnation()));
-  out.set_generation(coordinator_.generation());
+  out.set_generation(keeper_.generation());
   out.set_finished(ended_ && coordinator_.over());
   co_return wire::pack(out);
 }
@@ -262,7 +285,8 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
     out.set_over(coordinator_.over() && ended_);
     if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w =
-            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation())) {
+            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation());
+        w && w->number <= keeper_.generation()) {
       out.set_number(w->number);
       out.set_version(w->version);
       out.set_restore(w->restore);

@@ -96,4 +96,11 @@ using command = std::variant<find_restore_point, configure_servers, ask_version,
                              release_frozen, replace_process, start_process, stop_process, evaluation_done,
                              finish_job, suspend_job, fail_job, log_line>;
 
+/// Whether others hear of what a successor of this master has to know.
+inline bool is_promise(command const& c) {
+  return std::holds_alternative<configure_servers>(c) || std::holds_alternative<ask_version>(c) ||
+         std::holds_alternative<write_checkpoint>(c) || std::holds_alternative<replace_process>(c) ||
+         std::holds_alternative<start_process>(c) || std::holds_alternative<stop_process>(c);
+}
+
 }  // namespace edl::master

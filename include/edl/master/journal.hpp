@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/master/lineage.hpp"
 
 namespace edl::master {
@@ -33,8 +34,12 @@ struct memory {
 class journal {
  public:
   /// `run`: what tells this run of the job from all others; a file of another run is none. An empty `path`:
-  /// nothing is kept.
-  journal(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
+  /// nothing is kept. `most`: what it is to outlive; less than the power, where all that it tells of ends
+  /// with that.
+  journal(std::string path, std::string run, forced most = forced::name)
+      : path_(std::move(path)), run_(std::move(run)), most_(most) {}
+
+  std::string const& path() const { return path_; }
 
   /// What the master before this one has left; nothing when there was none. Throws error, which says what is
   /// wrong and where, when the file is damaged and so is the one before. Throws storage_error when it cannot
@@ -46,7 +51,7 @@ class journal {
 
   /// Keeps `now`; cheap when nothing has changed. Throws error when it cannot be written: then the one that
   /// was written last stays.
-  void write(memory const& now);
+  void write(memory const& now, forced what = forced::name);
 
   /// Removes it: the job is over. Never throws.
   void remove() noexcept;
@@ -56,6 +61,7 @@ class journal {
 
  private:
   std::string path_, run_, trouble_;
+  forced most_;
   std::optional<memory> written_;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -138,7 +139,7 @@ EDL_INLINE void journal::remove() noexcept {
   written_.reset();
 }
 
-EDL_INLINE void journal::write(memory const& now) {
+EDL_INLINE void journal::write(memory const& now, forced what) {
   if (path_.empty() || written_ == now) return;
   nlohmann::json j{{"run", run_},
                    {"generation", now.generation},
@@ -156,7 +157,7 @@ EDL_INLINE void journal::write(memory const& now) {
   file.write(detail::journal_head(record));
   file.write(record);
   if (trouble_.empty()) detail::keep_before(path_);
-  file.commit();
+  file.commit(std::min(what, most_));
   trouble_.clear();
   written_ = now;
 }

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <asio/co_spawn.hpp>
 #include <asio/steady_timer.hpp>
+#include <asio/system_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <exception>
 #include <filesystem>
@@ -174,18 +174,13 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   }
 }
 
-// On a thread of its own: a slow disk keeps nobody's heartbeat waiting.
-EDL_INLINE asio::awaitable<void> server::commit(std::string const& path, checkpoint::manifest const& contents,
-                                                std::vector<std::string> const& earlier) {
-  checkpoint::commit_checkpoint(path, contents, earlier, options_.allowed);
-  co_return;
-}
-
 // Empty, or why not.
 EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
   std::string const path = checkpoint::checkpoint_path(options_.checkpoint_dir, c.version);
   try {
-    auto const earlier = checkpoint::begin_checkpoint(path);
+    std::vector<std::string> earlier;
+    std::function<void()> const begin = [&] { earlier = checkpoint::begin_checkpoint(path); };
+    co_await checkpoints_.run(path, begin);
     wire::CheckpointRequest request;
     request.set_generation(c.generation);
     // A generation that ends a job takes no step: a server that is behind another stays so, and its ledger
@@ -200,7 +195,7 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
         .name = "checkpoint", .generation = c.generation, .patience = options_.order_patience};
     std::vector<keeper> whom;
     std::vector<std::string> messages;
-    auto const add = [&](keeper const& k) {
+    std::function<void(keeper const&)> const add = [&](keeper const& k) {
       request.set_range(k.range);
       messages.push_back(wire::pack(request));
       whom.push_back(k);
@@ -226,17 +221,14 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
       for (auto const& f : written.files())
         m.files.push_back({f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
-    co_await asio::co_spawn(committer_, commit(path, m, earlier), asio::use_awaitable);
+    std::function<void()> const commit = [&] {
+      checkpoint::commit_checkpoint(path, m, earlier, options_.allowed);
+    };
+    co_await checkpoints_.run(path + "/manifest.json", commit);
   } catch (error const& e) {
     co_return e.what();
   }
   co_return std::string();
-}
-
-// What is too old may stay: the checkpoint that was written is valid.
-EDL_INLINE asio::awaitable<void> server::prune() {
-  checkpoint::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
-  co_return;
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
@@ -253,8 +245,12 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
     co_await pause(std::min(options_.storage_pause, options_.final_patience));
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
+  // What is too old may stay: the checkpoint that was written is valid.
+  std::function<void()> const prune = [this] {
+    checkpoint::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
+  };
   if (failed.empty()) try {
-      co_await asio::co_spawn(committer_, prune(), asio::use_awaitable);
+      co_await checkpoints_.run(options_.checkpoint_dir, prune);
     } catch (std::exception const& e) {
       log_.warning(
           fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
@@ -296,12 +292,17 @@ EDL_INLINE asio::awaitable<std::uint64_t> server::pull_copy(std::span<float> var
   throw error(fmt::format("the model cannot be had: {}", why));
 }
 
-EDL_INLINE asio::awaitable<void> server::write_model(std::string const& path, view<float> variables,
+EDL_INLINE asio::awaitable<void> server::write_model(std::string directory, view<float> variables,
                                                      std::span<checkpoint::row_source const> tables,
                                                      std::uint64_t version) {
-  checkpoint::export_model(path, options_.layout, variables, tables, version,
-                           {options_.job.seed, options_.manifest.hyperparameters});
-  co_return;
+  std::string const path = directory + "/model.safetensors";
+  std::function<void()> const write = [&] {
+    std::filesystem::create_directories(directory);
+    checkpoint::export_model(path, options_.layout, variables, tables, version,
+                             {options_.job.seed, options_.manifest.hyperparameters});
+  };
+  co_await models_.run(std::string(), write);  // a large one takes its time
+  log_.info(fmt::format("model written to {}", path));
 }
 
 // Of what a keeper has of its range, when nobody trains any more.
@@ -361,10 +362,7 @@ EDL_INLINE asio::awaitable<void> server::write_best(evaluated_version of) {
     co_await pull_ranges(from, of.version, variables);
     tables = co_await row_sources(of.version);
   }
-  std::filesystem::create_directories(options_.best);
-  std::string const path = options_.best + "/model.safetensors";
-  co_await asio::co_spawn(writer_, write_model(path, variables, tables, of.version), asio::use_awaitable);
-  log_.info(fmt::format("model written to {}", path));
+  co_await write_model(options_.best, variables, tables, of.version);
 }
 
 // The best is written before it is said to be the best: whoever reads the list finds the model.
@@ -392,7 +390,10 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
   if (coordinator_.over() || !coordinator_.evaluations().to_be_judged(version)) co_return;
   bool stops = false;
   if (failed.empty() && around_.judged) try {
-      stops = around_.judged(of);
+      std::function<void()> const keep = [&, keeps = around_.judged(of)] { stops = keeps(); };
+      co_await models_.run(options_.checkpoint_dir + "/evaluations.json", keep);
+    } catch (asio::system_error const&) {
+      throw;  // this process ends
     } catch (std::exception const& e) {
       failed = e.what();
     }
@@ -415,9 +416,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
     tables = co_await row_sources(0);
     version = co_await pull_ranges(from, {}, variables);
   }
-  std::string const path = options_.output + "/model.safetensors";
-  co_await asio::co_spawn(writer_, write_model(path, variables, tables, version), asio::use_awaitable);
-  log_.info(fmt::format("model written to {}", path));
+  co_await write_model(options_.output, variables, tables, version);
 }
 
 EDL_INLINE asio::awaitable<void> server::finish() {

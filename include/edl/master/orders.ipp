@@ -92,6 +92,7 @@ EDL_INLINE std::string server::waits(std::chrono::steady_clock::time_point now) 
                        std::chrono::duration_cast<std::chrono::seconds>(now - w.since).count(),
                        w.why.empty() ? "" : ": ", w.why);
   }
+  if (!keeper_.kept()) all += all.empty() ? "the journal to be written" : "; the journal to be written";
   return all.empty() ? "nothing that it knows of" : all;
 }
 
@@ -112,53 +113,59 @@ EDL_INLINE void server::watch_steps(std::chrono::steady_clock::time_point now) {
 
 // ---- Restore points ----
 
-// False: the file system would not say.
-EDL_INLINE bool server::find(find_restore_point const& c, std::string& why) try {
-  std::optional<restore_point> found;
-  if (!options_.checkpoint_dir.empty()) {
-    bool const tolerant = options_.ignore_damaged_checkpoints;
-    auto const search = checkpoint::find_checkpoint(
-        options_.checkpoint_dir, checkpoint::check::checksums,
-        tolerant ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
-    if (!search.passed_over.empty()) log_.warning(search.warning());
-    if (!search.newest && !search.passed_over.empty() && !tolerant) {
-      coordinator_.fail(
-          fmt::format("no checkpoint in {} can be used to go on from; the same command with "
-                      "--ignore_damaged_checkpoints starts anew",
-                      options_.checkpoint_dir));
-      return true;
-    }
-    if (!search.passed_over.empty()) found = options_.anew;
-    if (search.newest) {
-      checkpoint::manifest const m = checkpoint::read_manifest(*search.newest);
-      found = restore_point{*search.newest, m.version, m.applied()};
-    }
+EDL_INLINE server::finding server::look_for_checkpoint() const try {
+  finding f;
+  if (options_.checkpoint_dir.empty()) return f;
+  bool const tolerant = options_.ignore_damaged_checkpoints;
+  auto const search = checkpoint::find_checkpoint(
+      options_.checkpoint_dir, checkpoint::check::checksums,
+      tolerant ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
+  if (!search.passed_over.empty()) f.warning = search.warning();
+  if (!search.newest && !search.passed_over.empty() && !tolerant)
+    f.unusable = fmt::format(
+        "no checkpoint in {} can be used to go on from; the same command with "
+        "--ignore_damaged_checkpoints starts anew",
+        options_.checkpoint_dir);
+  if (!search.passed_over.empty()) f.point = options_.anew;
+  if (search.newest) {
+    checkpoint::manifest const m = checkpoint::read_manifest(*search.newest);
+    f.point = restore_point{*search.newest, m.version, m.applied()};
   }
-  coordinator_.restore_point_found(c.generation, found, std::chrono::steady_clock::now());
-  return true;
+  return f;
 } catch (std::exception const& e) {
-  why = e.what();
-  return false;
+  finding f;
+  f.why = e.what();
+  return f;
 }
 
 EDL_INLINE void server::execute(find_restore_point const& c) {
-  std::string why;
-  if (find(c, why)) return;
-  log_.warning(fmt::format("no checkpoint can be looked for yet, it is tried again: {}", why));
-  carry("the search for a checkpoint ended", [this, c, why] { return find_again(c, why); });
+  carry("the search for a checkpoint ended", [this, c] { return find(c); });
 }
 
-EDL_INLINE asio::awaitable<void> server::find_again(find_restore_point c, std::string why) {
+EDL_INLINE asio::awaitable<void> server::find(find_restore_point c) {
   auto const since = std::chrono::steady_clock::now();
-  waiting_entry const shown(waiting_, {{}, options_.checkpoint_dir, why, since});
+  waiting_entry const shown(waiting_, {{}, options_.checkpoint_dir, {}, since});
   for (;;) {
-    co_await pause(options_.storage_pause);
+    finding f;
+    std::function<void()> const look = [&] { f = look_for_checkpoint(); };
+    co_await checkpoints_.run(std::string(), look);  // large ones take their time
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
-    if (find(c, why)) break;
-    shown->why = why;
-    if (std::chrono::steady_clock::now() - since < options_.order_patience) continue;
-    coordinator_.fail(fmt::format("no checkpoint in {} can be looked for: {}", options_.checkpoint_dir, why));
-    break;
+    if (!f.warning.empty()) log_.warning(f.warning);
+    if (f.why.empty() && f.unusable.empty()) {
+      coordinator_.restore_point_found(c.generation, f.point, std::chrono::steady_clock::now());
+      break;
+    }
+    bool const late = std::chrono::steady_clock::now() - since >= options_.order_patience;
+    if (!f.unusable.empty() || late) {
+      coordinator_.fail(f.unusable.empty() ? fmt::format("no checkpoint in {} can be looked for: {}",
+                                                         options_.checkpoint_dir, f.why)
+                                           : f.unusable);
+      break;
+    }
+    if (shown->why.empty())
+      log_.warning(fmt::format("no checkpoint can be looked for yet, it is tried again: {}", f.why));
+    shown->why = f.why;
+    co_await pause(options_.storage_pause);
   }
   obey();
 }

@@ -3,14 +3,15 @@
 
 #include <array>
 #include <asio/awaitable.hpp>
-#include <asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,9 +23,10 @@
 #include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
 #include "edl/master/coordinator.hpp"
-#include "edl/master/journal.hpp"
+#include "edl/master/journal_keeper.hpp"
 #include "edl/master/watchdog.hpp"
 #include "edl/net/channel.hpp"
+#include "edl/net/disk.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
@@ -81,8 +83,9 @@ struct callbacks {
   std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete, or suspended
   /// What the job has been waiting for too long; empty: nothing any more. Told once at the start.
   std::function<void(std::string const& what)> waits = {};
-  /// A result counts: the model is written, if it is the best. True: the job is to end early.
-  std::function<bool(evaluation_result const&)> judged = {};
+  /// A result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
+  /// wait for a disk, and returns true when the job is to end early.
+  std::function<std::function<bool()>(evaluation_result const&)> judged = {};
 };
 
 /// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
@@ -120,12 +123,18 @@ class server {
   /// Where the master listens: for its successor.
   void listens_at(std::vector<std::string> addresses);
 
+  /// Does `work` once the journal has all that has been decided: at once, where it has.
+  void when_kept(std::function<void()> work);
+
   coordinator const& decisions() const { return coordinator_; }
 
  private:
   static constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
 
   void obey();
+  void remember();
+  void perform(command const& c);
+  asio::awaitable<void> told();
   void execute(find_restore_point const& c);
   void execute(configure_servers const& c);
   void execute(ask_version const& c);
@@ -153,12 +162,15 @@ class server {
                                            std::vector<checkpoint::row_source>& tables);
   asio::awaitable<void> pause(std::chrono::milliseconds d = std::chrono::milliseconds(50));
   void carry(std::string what, std::function<asio::awaitable<void>()> work);
-  bool find(find_restore_point const& c, std::string& why);
-  asio::awaitable<void> find_again(find_restore_point c, std::string why);
+  /// What a search for a checkpoint has found.
+  struct finding {
+    std::optional<restore_point> point;
+    std::string warning, unusable;  // why the job cannot go on
+    std::string why;                // the file system would not say
+  };
+  finding look_for_checkpoint() const;  // on the disk's thread
+  asio::awaitable<void> find(find_restore_point c);
   asio::awaitable<std::string> write(write_checkpoint c);
-  asio::awaitable<void> commit(std::string const& path, checkpoint::manifest const& contents,
-                               std::vector<std::string> const& earlier);
-  asio::awaitable<void> prune();
   void forget_gone();
 
   /// Whoever keeps a range of the model: its server, or every worker of the world; with `one`, of these the
@@ -211,7 +223,7 @@ class server {
   };
   asio::awaitable<std::vector<row_part>> row_parts(std::uint64_t version);
   asio::awaitable<std::vector<checkpoint::row_source>> row_sources(std::uint64_t version);
-  asio::awaitable<void> write_model(std::string const& path, view<float> variables,
+  asio::awaitable<void> write_model(std::string directory, view<float> variables,
                                     std::span<checkpoint::row_source const> tables, std::uint64_t version);
   std::vector<keeper> keepers(bool one = false) const;
   bool shares_rows() const;
@@ -237,6 +249,9 @@ class server {
   // One for each method of the protocol that somebody may call (calls.ipp).
   template <class Request, class Reply>
   std::string answer(net::request& r, Reply (server::*how)(Request const&));
+  /// A worker's request again is answered as it was.
+  template <class Request, class Reply>
+  std::string answer_once(net::request& r, Reply (server::*how)(Request const&));
   wire::JoinReply join(wire::JoinRequest const& m);
   wire::Cluster cluster(wire::ClusterRequest const& m);
   wire::HeartbeatReply heartbeat(wire::Heartbeat const& m);
@@ -262,15 +277,26 @@ class server {
   };
   std::map<std::uint32_t, peer> servers_;                          // or workers, where these keep the model
   std::map<std::pair<role, std::uint32_t>, std::uint64_t> calls_;  // watched so often
-  net::event changed_;                                             // told after each event
+  struct numbered_answer {
+    std::uint64_t incarnation = 0, number = 0;
+    std::string text;
+  };
+  std::map<std::uint32_t, numbered_answer> answers_;  // by worker: its last request, which may come again
+  std::set<std::array<std::uint64_t, 3>> versions_;   // that have been told: generation, version, what for
+  net::event changed_;                                // told after each event
   std::uint64_t events_ = 0;
-  std::optional<std::pair<std::array<std::uint64_t, 6>, std::uint64_t>>
-      kept_;  // what the journal was written for
+  struct remembered {
+    std::array<std::uint64_t, 4> promised;  // to others, before they are told
+    std::array<std::uint64_t, 3> rest;
+    bool operator==(remembered const&) const = default;
+  };
+  std::optional<remembered> remembered_;  // what the journal is to be written for
   std::vector<std::string> addresses_;
-  std::optional<std::chrono::steady_clock::time_point> unkept_;  // since when the journal cannot be written
+  std::deque<std::function<void()>> unkept_;  // what waits for it
   std::list<waiting> waiting_;
-  int claims_ = 0;                              // under way
-  asio::thread_pool writer_{1}, committer_{1};  // of the model's file; of checkpoints
+  int claims_ = 0;                  // under way
+  net::disk models_, checkpoints_;  // for files of models and of evaluations; for checkpoints
+  journal_keeper keeper_;
   watchdog watchdog_;
   std::optional<std::string> shown_;  // of what is waited for
   bool ended_ = false;

@@ -35,10 +35,14 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       coordinator_(options_.job, std::chrono::steady_clock::now(), options_.before),
       changed_(on.executor()),
       events_(options_.before ? options_.before->events : 0),
+      models_(on),
+      checkpoints_(on),
+      keeper_(on, options_.journal, options_.storage_pause, log_, [this] { obey(); }),
       watchdog_(options_.step_patience) {}
 
 EDL_INLINE void server::listens_at(std::vector<std::string> addresses) {
   addresses_ = std::move(addresses);
+  remembered_.reset();
   obey();
 }
 
@@ -70,6 +74,9 @@ EDL_INLINE void server::forget_gone() {
     one.second.to->close();
     return true;
   });
+  std::erase_if(answers_, [&](auto const& one) {
+    return !coordinator_.workers().known(one.first, one.second.incarnation);
+  });
 }
 
 EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
@@ -100,33 +107,55 @@ EDL_INLINE void server::suspend() {
   obey();
 }
 
+// A generation, a successor's number, where the master listens: others are told when a successor of this
+// master would know it. For the rest it is enough that it is written some time.
+EDL_INLINE void server::remember() {
+  auto const [generation, members, servers, worker_lines, server_lines, evaluated] = coordinator_.remembers();
+  // What has been judged stands in the list of evaluations, too.
+  remembered const now{{generation, servers, worker_lines, server_lines},
+                       {members, events_, options_.job.judges ? 0 : evaluated}};
+  if (remembered_ == now) return;
+  bool const promised = !remembered_ || remembered_->promised != now.promised;
+  remembered_ = now;
+  memory all = coordinator_.remembered();
+  all.events = events_;
+  all.addresses = addresses_;
+  keeper_.keep(std::move(all), promised);
+}
+
 EDL_INLINE void server::obey() {
-  // Before anybody hears of it.
-  auto const time = std::chrono::steady_clock::now();
-  bool const tries = !unkept_ || time - *unkept_ >= options_.storage_pause;
-  if (std::pair const known(coordinator_.remembers(), events_);
-      tries && (kept_ != known || addresses_.empty())) {
-    memory now = coordinator_.remembered();
-    now.events = events_;
-    now.addresses = addresses_;
-    try {
-      options_.journal.write(now);
-      if (!addresses_.empty()) kept_ = known;
-      unkept_.reset();
-    } catch (error const& e) {
-      if (!std::exchange(unkept_, time))
-        log_.error(fmt::format(
-            "{}; it is tried again; as long as that is so, a successor of this master knows less", e.what()));
-    }
-  }
+  remember();
   for (auto commands = coordinator_.take_commands(); !commands.empty();
        commands = coordinator_.take_commands())
-    for (command const& c : commands) try {
-        std::visit([this](auto const& one) { execute(one); }, c);
-      } catch (std::exception const& e) {
-        coordinator_.fail(fmt::format("the master cannot do what it has decided: {}", e.what()));
-      }
+    for (command const& c : commands) {
+      if (is_promise(c))
+        unkept_.emplace_back([this, c] { perform(c); });
+      else
+        perform(c);
+    }
+  while (!unkept_.empty() && keeper_.kept()) {
+    auto const work = std::move(unkept_.front());
+    unkept_.pop_front();
+    work();
+  }
   changed_.notify();
+}
+
+EDL_INLINE void server::when_kept(std::function<void()> work) {
+  unkept_.push_back(std::move(work));
+  obey();
+}
+
+EDL_INLINE void server::perform(command const& c) try {
+  std::visit([this](auto const& one) { execute(one); }, c);
+} catch (std::exception const& e) {
+  coordinator_.fail(fmt::format("the master cannot do what it has decided: {}", e.what()));
+}
+
+// Returns when the generation may be told.
+EDL_INLINE asio::awaitable<void> server::told() {
+  remember();
+  while (keeper_.generation() < coordinator_.generation()) co_await changed_.wait();
 }
 
 EDL_INLINE void server::execute(ask_version const& c) {

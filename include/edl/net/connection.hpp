@@ -82,6 +82,7 @@ class connection : public std::enable_shared_from_this<connection> {
   asio::awaitable<void> drop(std::uint64_t& left);
   asio::awaitable<std::string> take_message(wire::frame_header const& h);
   void in_frame(bool waiting);
+  void heard() { unanswered_since_ = clock::time_point::max(); }
   void keep_end(std::exception_ptr why);
 
   // Output.
@@ -124,7 +125,8 @@ class connection : public std::enable_shared_from_this<connection> {
   asio::steady_timer timer_;
   clock::time_point armed_ = clock::time_point::max();
   clock::time_point read_since_ = clock::time_point::max();  // in the middle of a frame, without a byte since
-  clock::time_point write_since_ = clock::time_point::max();  // the socket takes nothing since
+  clock::time_point write_since_ = clock::time_point::max();       // the socket takes nothing since
+  clock::time_point unanswered_since_ = clock::time_point::max();  // a call was made, and nothing has come
   bool closed_ = false;
   status closed_status_ = status::ok;
   std::string closed_text_;

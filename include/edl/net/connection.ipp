@@ -153,6 +153,7 @@ EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::
   pending p(*this, h, what, deadline);
   free_calls_.pop_back();
   calls_[slot] = &p;
+  unanswered_since_ = std::min(unanswered_since_, clock::now());
   enqueue(p.frame);
   arm(deadline);
   try {
@@ -303,6 +304,7 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
       throw;
     }
     end_ += n;
+    heard();
     in_frame(false);
   }
 }
@@ -337,6 +339,7 @@ EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std
     } else {
       asio::error_code failed;
       n = socket_.read_some(into, failed);
+      if (n > 0) heard();
       if (failed && !detail::try_later(failed)) {
         keep_end(std::make_exception_ptr(asio::system_error(failed)));
         std::rethrow_exception(input_end_);
@@ -557,9 +560,11 @@ EDL_INLINE void connection::arm(clock::time_point at) {
 EDL_INLINE connection::clock::time_point connection::check_deadlines() {
   auto const now = clock::now();
   auto next = clock::time_point::max();
+  bool late = false;
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     pending* const p = calls_[i];
     if (!p) continue;
+    late = late || p->deadline <= now;
     if (p->deadline <= now)
       give_up(*p, status::deadline_exceeded,
               fmt::format("{}: no reply to method {} within {} ms", peer_, p->what.method,
@@ -567,6 +572,10 @@ EDL_INLINE connection::clock::time_point connection::check_deadlines() {
     else
       next = std::min(next, p->deadline);
   }
+  // Whatever it is that loses the answers, another connection may not have it.
+  if (late && unanswered_since_ != clock::time_point::max() && now - unanswered_since_ >= bounds_.silence)
+    close(status::unavailable,
+          fmt::format("calls are not answered, and nothing has come for {} ms", bounds_.silence.count()));
   for (auto const since : {read_since_, write_since_}) {
     if (since == clock::time_point::max()) continue;
     if (since + bounds_.stall <= now)

@@ -28,6 +28,8 @@ struct limits {
   std::chrono::milliseconds handshake{5'000};  ///< for proving it
   std::chrono::milliseconds connect{5'000};    ///< for one address
   std::chrono::milliseconds stall{30'000};  ///< without progress in the middle of a frame: the peer is lost
+  /// Nothing has come since a call was made so long ago, and a call is over its deadline: the peer is lost.
+  std::chrono::milliseconds silence{10'000};
 };
 
 struct node_options {

@@ -33,6 +33,12 @@ EDL_INLINE void server::configured(std::uint64_t generation, std::uint32_t range
   shards_[range] = shard{.state = std::move(state), .backup = {}, .since = generation};
 }
 
+EDL_INLINE void server::withdraw() {
+  generation_ = 0;
+  shards_.clear();
+  advanced_.notify();
+}
+
 EDL_INLINE void server::offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
   configured(generation, range, std::move(state));
   generation_ = 0;
@@ -144,13 +150,16 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
     std::vector<std::string> const from(a.from().begin(), a.from().end());
     if (!request.keep()) {
       fresh = options_.make(a.range());
+      std::function<void()> const restore = [&] { options_.configure(*fresh, request.restore()); };
       try {
-        options_.configure(*fresh, request.restore());
+        co_await disk_.run(std::string(), restore);
       } catch (storage_error const& e) {
         // It is asked again, and the storage may have come back.
         if (!e.may_pass()) throw;
         throw net::call_error(net::status::not_ready, fmt::format("{}: {}", options_.name, e.what()));
       }
+      if (configuring_ != generation) throw overtaken();
+      if (generation_ == generation) continue;  // asked twice, and the other call was the faster
     } else if (!from.empty()) {
       fresh = co_await fetch(generation, a.range(), from);
       if (configuring_ != generation) throw overtaken();

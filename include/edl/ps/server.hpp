@@ -2,7 +2,6 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
-#include <asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,6 +12,7 @@
 #include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
 #include "edl/net/channel.hpp"
+#include "edl/net/disk.hpp"
 #include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
@@ -37,7 +37,8 @@ struct server_options {
   /// A store for a range, in any state.
   std::function<std::shared_ptr<store>(std::uint32_t range)> make;
 
-  /// Puts the store into a checkpoint's state, or into its initial one for an empty path.
+  /// Puts the store into a checkpoint's state, or into its initial one for an empty path. Called on a thread
+  /// that may wait for a disk.
   std::function<void(store&, std::string const& path)> configure;
 
   /// Told of every version that the first range's store has frozen by itself.
@@ -72,6 +73,9 @@ class server {
   /// Until `configured` follows, others may copy `state`, which is of `generation`, and nothing else is
   /// served.
   void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
+
+  /// Nothing is served, and its stores are others' to change.
+  void withdraw();
 
   /// A store has made a step, likewise.
   void stepped() { advanced_.notify(); }
@@ -113,8 +117,8 @@ class server {
   asio::awaitable<void> checkpoint(net::request& r);
   asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);
-  asio::awaitable<std::vector<checkpoint::manifest::file>> write(cut const& what,
-                                                                 wire::CheckpointRequest const& request);
+  std::vector<checkpoint::manifest::file> write(cut const& what,
+                                                wire::CheckpointRequest const& request) const;
   template <class... Arguments>
   push_result apply(shard& to, Arguments const&... of_push);
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
@@ -138,7 +142,7 @@ class server {
   net::event advanced_;
   std::vector<model_update> buffers_;                  // to receive pushes into, reused
   std::vector<std::vector<row_update>> pull_buffers_;  // likewise
-  asio::thread_pool writer_{1};
+  net::disk disk_{node_};
 };
 
 }  // namespace edl::ps

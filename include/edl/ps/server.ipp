@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <asio/co_spawn.hpp>
-#include <asio/use_awaitable.hpp>
-
 #include "edl/core/inline.hpp"
 #include "edl/net/status.hpp"
 #include "edl/ps/server.hpp"
@@ -260,15 +257,15 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<std::vector<checkpoint::manifest::file>> server::write(
-    cut const& what, wire::CheckpointRequest const& request) {
+EDL_INLINE std::vector<checkpoint::manifest::file> server::write(
+    cut const& what, wire::CheckpointRequest const& request) const {
   written_parts parts{.server = request.range(),
                       .servers = options_.ranges,
                       .variables = !request.rows_only(),
                       .most_changes = options_.delta_checkpoints};
   if (auto const& r = request.rows(); request.has_rows())
     parts.of_rows = {.slots = {r.first(), r.last()}, .part = r.part(), .parts = r.parts()};
-  co_return write_cut(what, request.path(), options_.layout, parts);
+  return write_cut(what, request.path(), options_.layout, parts);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
@@ -278,9 +275,9 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   cut what = request.final() ? from.cut() : from.checkpoint(request.version());
   if (std::string const tables = from.describe_tables(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
-  // On a thread of its own: training goes on while the disk works. This coroutine stays on the node's thread.
-  std::vector<checkpoint::manifest::file> const files =
-      co_await asio::co_spawn(writer_, write(what, request), asio::use_awaitable);
+  std::vector<checkpoint::manifest::file> files;
+  std::function<void()> const work = [&] { files = write(what, request); };
+  co_await disk_.run(std::string(), work);
   wire::CheckpointReply reply;
   for (checkpoint::manifest::file const& file : files) {
     auto& out = *reply.add_files();

@@ -238,7 +238,9 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     if (members_[i].current) sources.push_back(i);
   if (sources.empty()) {
     shares_.prepare(w.restore());
-    on_node([&] { train::configure(*around_.store, around_.what, around_.model, w.restore()); });
+    // Here, as the node's thread waits for no disk.
+    on_node([&] { around_.server.withdraw(); });
+    train::configure(*around_.store, around_.what, around_.model, w.restore());
     current_ = true;
   }
   if (current_) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,7 +38,10 @@ class metric_history {
   bool is_best(std::uint64_t version, metrics const& values) const;
 
   /// Takes metrics in, and keeps them.
-  void add(std::uint64_t version, metrics const& values);
+  void add(std::uint64_t version, metrics const& values) { take_in(version, values)(); }
+
+  /// The same, but that what it returns keeps them, on any thread.
+  std::function<void()> take_in(std::uint64_t version, metrics const& values);
 
   /// That of a metric; NaN where it is not there.
   static double value_of(metrics const& values, std::string const& name);
@@ -51,7 +55,7 @@ class metric_history {
 
  private:
   void read(std::uint64_t from);
-  void write() const;
+  std::string text() const;
   bool take(std::uint64_t version, metrics const& values);
 
   std::string path_;  // empty: nothing is kept

@@ -91,9 +91,11 @@ EDL_INLINE bool metric_history::is_best(std::uint64_t version, metrics const& va
   return metric_history(*this).take(version, values);
 }
 
-EDL_INLINE void metric_history::add(std::uint64_t version, metrics const& values) {
+EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, metrics const& values) {
   take(version, values);
-  if (!path_.empty()) write();
+  if (path_.empty()) return [] {};
+  // What the power takes is evaluated again.
+  return [path = path_, now = text()] { replace_file(path, now, forced::content); };
 }
 
 /// Whether it is the best so far. What is evaluated after the end was decided changes nothing: how much there
@@ -127,7 +129,7 @@ EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
   return std::nullopt;
 }
 
-EDL_INLINE void metric_history::write() const {
+EDL_INLINE std::string metric_history::text() const {
   nlohmann::json all{{"evaluations", nlohmann::json::array()}};
   for (entry const& e : entries_) all["evaluations"].push_back(detail::to_json(e));
   if (!others_best_.empty()) all["best"] = nlohmann::json::parse(others_best_);
@@ -135,7 +137,7 @@ EDL_INLINE void metric_history::write() const {
     all["best"] = detail::to_json(*best_);
     all["best"]["metric"] = monitor_->metric;
   }
-  replace_file(path_, all.dump(1) + "\n");
+  return all.dump(1) + "\n";
 }
 
 EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& metric,

@@ -130,6 +130,7 @@ class remote_master final : public master_link {
   identity self_;
   remote_link& parameters_;
   std::function<bool()> stopping_;
+  std::uint64_t asked_ = 0;         // and reported, so often
   std::optional<assignment> held_;  // came with another generation: given out once the old is dropped
 };
 

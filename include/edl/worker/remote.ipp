@@ -297,6 +297,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   request.set_incarnation(self_.incarnation);
   request.set_lane(lane);
   request.set_rests_at(parameters_.rests_at().value_or(0));
+  request.set_number(++asked_);
   auto const t = detail::ask<wire::Task>(master_, wire::method::task, request, stopping_);
   assignment a;
   if (!wire::Task::Kind_IsValid(t.kind()))
@@ -340,6 +341,7 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.set_skipped(o.skipped);
   report.set_returned(o.returned);
   report.set_applied(o.applied);
+  report.set_number(++asked_);
   for (double m : o.metrics) report.add_metrics(m);
   return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report, stopping_).accepted();
 }

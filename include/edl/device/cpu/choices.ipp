@@ -129,7 +129,7 @@ EDL_INLINE void kernel_choices::save() {
     for (auto const& [key, way] : learned_) text += fmt::format("{}: {}\n", key, way);
     durable_file file(cache_);
     file.write(text);
-    file.commit(false);
+    file.commit(forced::nothing);
   } catch (error const&) {
   }
 }
