@@ -12,7 +12,6 @@
 
 namespace team_test {
 
-TEST_CASE("each part is done once, each on its own thread, the first on the caller's") {
 TEST_CASE("each part is done once, on its own thread or, where that comes too late, on the caller's") {
   for (int size : {1, 2, 5}) {
     edl::thread_team team(size);
