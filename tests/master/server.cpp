@@ -116,7 +116,6 @@ struct master_process {
     return edl::net::wait(to, std::move(what)).message;
   }
 
-  bool join(server_process const& s, std::uint64_t incarnation = 1, std::uint32_t id = 0) {
   bool join_worker() {
     edl::wire::JoinRequest r;
     r.set_role(edl::wire::JoinRequest::WORKER);
@@ -124,7 +123,7 @@ struct master_process {
     return edl::wire::unpack<edl::wire::JoinReply>(ask(method::join, r), "master").accepted();
   }
 
-  bool join(server_process const& s, std::uint64_t incarnation = 1) {
+  bool join(server_process const& s, std::uint64_t incarnation = 1, std::uint32_t id = 0) {
     edl::wire::JoinRequest r;
     r.set_id(id);
     r.set_role(edl::wire::JoinRequest::SERVER);
