@@ -104,7 +104,7 @@ TEST_CASE("a shape that a record's values do not fill is refused, by xtensor's o
         }) == "'ids' has 5 values, the network takes 4 (2 × 2)");
   CHECK(failure([&] {
           (void)xt::reshape_view(e.floats("image"), {6, 6});
-        }) == "a feature of the record has 4 values, the network takes 36 (6 × 6)");
+        }) == "'image' has 4 values, the network takes 36 (6 × 6)");
   auto const image = e.floats("image");
   CHECK(failure([&] { (void)xt::reshape_view(image, {1, 1}); }) != "");
   CHECK(xt::reshape_view(image, {1, 4})(0, 3) == 30.0f);
