@@ -160,7 +160,8 @@ TEST_CASE("what a server may not write") {
   CHECK(entries(dir.path).size() == 1);
 }
 
-TEST_CASE("any flipped bit and any cut of any file is an error or changes nothing") {
+TEST_CASE("any flipped bit and any cut of any file is an error or changes nothing" *
+          doctest::test_suite("long")) {
   scratch const dir;
   example_state const state;
   auto const path = state.write(dir.path, 50, 2);

@@ -178,7 +178,7 @@ TEST_CASE("a length that lies is refused before memory is taken") {
   CHECK(contains(complaint([&] { safetensors_file file(dir / "a"); }), "too few"));
 }
 
-TEST_CASE("bytes drawn at random do no harm") {
+TEST_CASE("bytes drawn at random do no harm" * doctest::test_suite("long")) {
   scratch const dir;
   std::mt19937 random(1);
   std::string const good =

@@ -12,7 +12,8 @@ namespace autoscaler_test {
 using namespace settled_plans;
 
 TEST_CASE(
-    "random clusters and histories: plans end, fit, hold their bounds, and the same again changes nothing") {
+    "random clusters and histories: plans end, fit, hold their bounds, and the same again changes nothing" *
+    doctest::test_suite("long")) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
     world w(seed);

@@ -62,7 +62,8 @@ TEST_CASE("no thrash: whether more workers are of use is not asked anew with eve
     }
 }
 
-TEST_CASE("a large cluster at rest stays at rest, also after a burst, a lost node and the end of jobs") {
+TEST_CASE("a large cluster at rest stays at rest, also after a burst, a lost node and the end of jobs" *
+          doctest::test_suite("long")) {
   for (policy const& who : policies())
     for (unsigned seed = 0; seed < 4; ++seed) {
       CAPTURE(std::string(who.name));

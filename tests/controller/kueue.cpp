@@ -386,8 +386,8 @@ TEST_CASE("elastic: pods go on while a slice that took over waits for admission 
   CHECK(x.workers == 5);
 }
 
-TEST_CASE(
-    "at any moment, with requests lost and views that are old: quota holds and every job runs at last") {
+TEST_CASE("at any moment, with requests lost and views that are old: quota holds and every job runs at last" *
+          doctest::test_suite("long")) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     std::minstd_rand random(seed);

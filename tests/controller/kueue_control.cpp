@@ -148,7 +148,8 @@ TEST_CASE("elastic: the job grows by slices as the autoscaler would have it, and
   CHECK(c.kueue.used(c.queue, "q") == 4000);
 }
 
-TEST_CASE("the controller is killed after any request of any change, and the next goes on to the same end") {
+TEST_CASE("the controller is killed after any request of any change, and the next goes on to the same end" *
+          doctest::test_suite("long")) {
   struct act {
     std::string name;
     std::function<void(cluster&)> before, then;

@@ -401,7 +401,8 @@ json outcome(cluster const& c) {
 
 }  // namespace
 
-TEST_CASE("a controller that is killed after any request is followed by one that goes on to the same end") {
+TEST_CASE("a controller that is killed after any request is followed by one that goes on to the same end" *
+          doctest::test_suite("long")) {
   for (history_of const& h : histories) {
     CAPTURE(h.name);
     auto const play = [&](int budget) {

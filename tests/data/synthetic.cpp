@@ -59,7 +59,8 @@ TEST_CASE("pictures are the same digits in colours, and of CIFAR-10's size") {
   CHECK(s.digest(0) != synthetic_source({.records = 200, .seed = 3, .records_per_shard = 100}).digest(0));
 }
 
-TEST_CASE("the digits can be told apart, but not by the mean image of their class") {
+TEST_CASE("the digits can be told apart, but not by the mean image of their class" *
+          doctest::test_suite("long")) {
   constexpr int n = 2000;
   std::vector<std::array<float, 784>> images(2 * n);
   std::vector<int> labels(2 * n);

@@ -145,7 +145,7 @@ TEST_CASE("simulation: epochs without end, stopped by max_step") {
   }
 }
 
-TEST_CASE("simulation: a thousand workers, a million tasks") {
+TEST_CASE("simulation: a thousand workers, a million tasks" * doctest::test_suite("long")) {
   setting s;
   s.workers = 1000;
   s.servers = 2;
