@@ -14,6 +14,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -60,6 +61,20 @@ inline std::string slurp(std::string const& path) {
 
 inline bool has(std::string const& text, std::string const& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// Whether a log's account says this of an epoch: on a line of its own, or of several that are alike.
+inline bool accounts(std::string const& log, int epoch, std::string const& what) {
+  if (has(log, "Epoch " + std::to_string(epoch) + ": " + what)) return true;
+  std::string const begin = "Epochs ";
+  for (auto at = log.find(begin); at != std::string::npos; at = log.find(begin, at + 1)) {
+    int first = 0, last = -1, length = 0;
+    std::sscanf(log.c_str() + at, "Epochs %d to %d: each %n", &first, &last, &length);
+    if (first <= epoch && epoch <= last && length > 0 &&
+        log.compare(at + std::size_t(length), what.size(), what) == 0)
+      return true;
+  }
+  return false;
 }
 
 inline std::size_t count(std::string const& text, std::string const& part) {

@@ -52,8 +52,8 @@ inline double last_accuracy(std::string const& log) {
 /// The log's account: every record of every epoch once.
 inline void check_account(std::string const& log, int epochs) {
   for (int e = 0; e < epochs; ++e)
-    CHECK(has(log, "Epoch " + std::to_string(e) +
-                       ": 2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left"));
+    CHECK(job::accounts(log, e,
+                        "2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left"));
 }
 
 /// The last checkpoint's account, of each file by itself: all tasks of all epochs are closed, none is open.

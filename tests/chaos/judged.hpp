@@ -26,7 +26,7 @@ struct judged_result {
                     .account = {}};
     std::istringstream in(log);
     for (std::string line; std::getline(in, line);)
-      if (auto const at = line.find("Epoch "); at != line.npos && job::has(line, "records in the data set"))
+      if (auto const at = line.find("Epoch"); at != line.npos && job::has(line, "records in the data set"))
         r.account += line.substr(at) + '\n';
     if (auto const newest = edl::checkpoint::newest_valid(checkpoints))
       r.ended = edl::checkpoint::read_manifest(*newest).version;

@@ -356,10 +356,9 @@ class trial {
   void check() {
     auto const& lines = seen_->lines();
     for (int e = 0; e < plan_.epochs && !plan_.judged; ++e) {
-      std::string const account =
-          "Epoch " + std::to_string(e) +
-          ": 2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left";
-      if (!seen_->has(account)) fail("the log's account of epoch " + std::to_string(e) + " is not exact");
+      bool const exact = job::accounts(
+          out_.log, e, "2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left");
+      if (!exact) fail("the log's account of epoch " + std::to_string(e) + " is not exact");
     }
     check_bystanders(lines);
     if (!plan_.allreduce) check_progress(lines);
