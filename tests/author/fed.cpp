@@ -188,7 +188,9 @@ TEST_CASE("a label of any kind that is not set is an error, but in prediction") 
   check(labelled<nn::mean_squared_error, of_number>{}, "`into.label`");
   check(labelled<nn::triplet, of_class>{}, "`into.label`");
   check(labelled<nn::mean_squared_error, of_two_of_three>{}, "`into.label(0)`");
-  check(places{}, "`into.label`");
+  // Of a list it is an error of the record, which may have no labels.
+  CHECK(refusal<places>(of_x(1, 2)).find("data: the model's `feed` sets no place of `into.label`") == 0);
+  CHECK(refusal<places>(of_x(1, 2), edl::mode::prediction) == "");
   auto const all = of_x(1, 2, "label");
   CHECK(refusal<labelled<nn::softmax_cross_entropy, of_class>>(all) == "");
   CHECK(refusal<labelled<nn::mean_squared_error, of_number>>(all) == "");

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <stdexcept>
 
 #include "data/support.hpp"
 #include "edl/data/source.hpp"
@@ -49,6 +50,18 @@ TEST_CASE("files of one class each are as one sorted file, and what cannot be re
   for (int i = 0; i < 100; ++i) bad += "no JSON\n";
   support::write(dir / "part-4.jsonl", bad);
   CHECK(sorted_by(*open_source(dir / "*.jsonl")) == "");
+}
+
+TEST_CASE("a reader of one's own that fails says nothing, whatever it throws") {
+  struct failing : source {
+    struct reading : reader {
+      void read(std::size_t, std::uint64_t, edl::example&) override { throw std::runtime_error("no"); }
+    };
+    std::vector<shard> all{{"own", 1000}};
+    std::vector<shard> const& shards() const override { return all; }
+    std::unique_ptr<reader> open() const override { return std::make_unique<reading>(); }
+  };
+  CHECK(sorted_by(failing()) == "");
 }
 
 }  // namespace sorted_by_test

@@ -256,6 +256,28 @@ TEST_CASE("processes of another model, and servers too many, are refused") {
   CHECK(!m.it.join({role::worker, 0xffffffffu, 1, {}, 5}, m.now).accepted);
 }
 
+TEST_CASE("a process that was started with another flag than the job is refused, with both") {
+  auto o = small();
+  o.flags = {"--seed=1", "--minibatch_size=2"};
+  master m(o);
+  m.start();
+  auto const join = [&](role of, std::uint32_t id, std::vector<std::string> flags) {
+    return m.it.join({.of = of, .id = id, .incarnation = 9, .layout = 5, .flags = std::move(flags)}, m.now);
+  };
+  CHECK(join(role::worker, 7, {"--seed=1", "--minibatch_size=2"}).accepted);
+  CHECK(join(role::server, 1, {"--seed=1"}).accepted);  // reads fewer
+  for (role const of : {role::worker, role::server}) {
+    auto const other = join(of, of == role::worker ? 8 : 1, {"--seed=12"});
+    CHECK_FALSE(other.accepted);
+    CHECK_FALSE(other.over);
+    CHECK(
+        other.reason ==
+        "it was started with --seed=12, and the job with --seed=1 --minibatch_size=2: give all processes the "
+        "same");
+  }
+  CHECK_FALSE(join(role::worker, 8, {"--seed=1", "--minibatch_size=4"}).accepted);
+}
+
 TEST_CASE("a job without data is refused") {
   auto o = small();
   o.training.clear();

@@ -103,6 +103,26 @@ TEST_CASE("where the evaluation at the end fails, what is trained is kept, and t
   }
 }
 
+TEST_CASE("where too many records of the evaluation at the end are damaged, what is trained is kept, too") {
+  auto o = small(job_type::training_with_evaluation);
+  o.evaluation_steps = 100;
+  o.final_checkpoint = true;
+  o.max_damaged = 0;
+  master m(o);
+  m.start();
+  m.work(task_kind::training);
+  m.it.version_told(1, 10, m.now);
+  auto const e = m.ask();
+  REQUIRE(e.kind == task_kind::evaluation);
+  CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = e.lease, .metrics = {1}, .skipped = 2},
+                         m.now));
+  CHECK_FALSE(m.it.failed());
+  m.it.checkpoint_written(1, 10, {}, m.now);
+  CHECK(m.it.finished());
+  CHECK(m.it.unevaluated().find("are skipped as damaged") != std::string::npos);
+  CHECK_FALSE(m.take<evaluation_done>());
+}
+
 TEST_CASE("where an evaluation fails while the model is trained, the job fails at once") {
   auto o = small(job_type::training_with_evaluation);
   o.evaluation_steps = 2;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -199,6 +200,9 @@ TEST_CASE("so many damaged records may be left out: a share of each epoch, and a
   CHECK(q.may_skip(0) == 1);
   CHECK(q.may_skip(0.25) == 5);
   CHECK(q.may_skip(1) == 20);
+  for (int n = 1; n <= 20; ++n) CHECK(q.may_skip(double(float(n) / 20)) == std::uint64_t(n));
+  for (float const share : {0.35f, 0.45f, 0.7f, 0.9f})  // less than they are written, some of them
+    CHECK(q.may_skip(double(share)) == std::uint64_t(std::lround(share * 20)));
   while (q.epochs_opened() < 2) q.lease(0, 1, start);
   CHECK(q.may_skip(0.01) == 2);
   CHECK(q.may_skip(0.25) == 10);

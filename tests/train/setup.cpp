@@ -28,6 +28,17 @@ TEST_CASE("one gradient for a step: none is too old, unless a tolerance is given
   CHECK_FALSE(old_by({"--grads_to_wait=4"}, 0));
 }
 
+TEST_CASE("flags that decide what is trained are compared between processes, those that a role reads") {
+  auto const shared = [](lines const& line, bool reads_records) {
+    return edl::train::shared_flags(edl::app::parse("tiny", line).run.value().job, reads_records);
+  };
+  lines const train{"train", "--training_data=d", "--seed=7", "--minibatch_size=3", "--shuffle=false"};
+  CHECK(shared(train, true) == lines{"--seed=7", "--shuffle=false", "--minibatch_size=3"});
+  CHECK(shared(train, false) == lines{"--seed=7"});
+  // What these give for a record depends on none of them.
+  CHECK(shared({"evaluate", "--validation_data=d", "--checkpoint_dir_for_init=c"}, true).empty());
+}
+
 // Sanitizers reserve more addresses than any limit that makes sense here.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("memory that is not to be had is told in bytes, with the way out") {

@@ -54,9 +54,10 @@ class counting_trainer : public edl::worker::trainer {
   std::vector<std::int32_t> seen;  // records trained on, in order
   std::vector<std::uint64_t> steps;
   double loss = 0.5;
+  int capacity = 4;    // records of a minibatch
   int not_finite = 0;  // so many passes from now have no loss
 
-  edl::data::batch make_batch() const override { return edl::data::make_batch(4, 1, 0, 1); }
+  edl::data::batch make_batch() const override { return edl::data::make_batch(capacity, 1, 0, 1); }
   void feed(edl::example const& record, edl::data::batch& b, int row, edl::mode) const override {
     b.class_row(row)[0] = std::int32_t(record.integer("x"));
   }

@@ -120,6 +120,16 @@ TEST_CASE("what is to be evaluated is tried before anything is trained, at both 
   CHECK(b.model.seen.size() == 4);
 }
 
+TEST_CASE("of a large minibatch only some records are tried") {
+  bench b;
+  b.model.capacity = b.options.minibatch_size = 1000;
+  b.from = numbers_source(1000);
+  b.evaluated = numbers_source(1000, {500});
+  b.master.work = {b.task(0, 8)};
+  CHECK(b.run());
+  CHECK(b.model.seen.size() == 8);
+}
+
 TEST_CASE("a gradient that came too late is computed again on newer parameters") {
   bench b;
   b.parameters.stale = 2;

@@ -3,8 +3,14 @@
 
 #include <sys/wait.h>
 
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
 #include "commands.hpp"
 #include "data/support.hpp"
+#include "edl/data/example.hpp"
+#include "edl/data/example_builder.hpp"
 #include "edl/data/recordio.hpp"
 #include "zoo/tool.hpp"
 
@@ -73,6 +79,42 @@ TEST_CASE("numbers of seven digits and more are told with all of them") {
   CAPTURE(statistics.out);
   CHECK(lines_with(statistics.out, "9007199254740993") == 1);
   CHECK(lines_with(statistics.out, "1234567 ") == 1);
+}
+
+TEST_CASE("values that are no finite numbers are counted, and are no part of a range") {
+  support::scratch const dir;
+  std::string const path =
+      support::write(dir / "wages.csv", "wage,age\n1.5,20\nnan,30\n-inf,40\n7.5,50\ninf,60\n");
+  for (char const* command : {"inspect", "analyze"}) {
+    auto const told = tool_test::run({"data", command, path});
+    CAPTURE(told.out);
+    auto const heading = told.out.find("NOT FINITE"), row = told.out.find("\nwage ");
+    REQUIRE(heading != std::string::npos);
+    REQUIRE(row != std::string::npos);
+    std::size_t const column = heading - told.out.rfind("FEATURE", heading);
+    CHECK(told.out.substr(row + 1 + column, 2) == "3 ");
+    auto const json =
+        nlohmann::json::parse(tool_test::run({"data", command, path, "-o", "json"}).out)["features"];
+    REQUIRE(json.size() == 2);
+    CHECK_FALSE(json[0].contains("not_finite"));  // of whole numbers none can be
+    CHECK(json[1]["not_finite"] == 3);
+    CHECK(json[1]["min"] == 1.5);
+    CHECK(json[1]["max"] == 7.5);
+  }
+  std::string const lists = dir / "lists.recordio";
+  {
+    std::vector<float> values{NAN, 5, 1, 2, 3, 4, 6, 7, 8, 9};
+    edl::example record;
+    edl::example_builder(record).floats("x", values);
+    std::string text;
+    edl::encode(record, text);
+    edl::data::recordio_writer out(lists, {.with = edl::data::compressor::none});
+    out.write(text);
+    out.close();
+  }
+  auto const shown = tool_test::run({"data", "inspect", lists});
+  CAPTURE(shown.out);
+  CHECK(support::has(shown.out, "10 floats, 1 to 9, 1 not finite: nan, 5, 1"));
 }
 
 TEST_CASE("a table of results that cannot be printed is an error") {

@@ -150,7 +150,7 @@ json describe(column const& c, std::size_t buckets) {
               : c.what == example::kind::integers ? "integers"
               : c.what == example::kind::strings  ? "bytes"
                                                   : "empty";
-  if (c.not_finite > 0) j["not_finite"] = c.not_finite;
+  if (c.what == example::kind::floats) j["not_finite"] = c.not_finite;
   if (c.is_number()) {
     bool const whole = c.what == example::kind::integers;
     j["min"] = whole ? json(c.least) : json(c.min);
@@ -250,7 +250,8 @@ int analyze(words const& line) {
   if (l.text("output") != "table") {
     fmt::print("{}", to_text({{"path", path}, {"features", list}}, l.text("output")));
   } else {
-    std::vector<words> rows{{"FEATURE", "KIND", "RECORDS", "MIN", "MAX", "MEAN", "STDDEV", "DISTINCT"}};
+    std::vector<words> rows{
+        {"FEATURE", "KIND", "RECORDS", "MIN", "MAX", "NOT FINITE", "MEAN", "STDDEV", "DISTINCT"}};
     auto const of = [](json const& f, char const* key) {
       return !f.contains(key)             ? std::string("-")
              : f[key].is_number_integer() ? f[key].dump()
@@ -258,7 +259,8 @@ int analyze(words const& line) {
     };
     for (json const& f : list)
       rows.push_back({text_at(f, "/name"), text_at(f, "/kind"), text_at(f, "/records"), of(f, "min"),
-                      of(f, "max"), of(f, "mean"), of(f, "stddev"), text_at(f, "/distinct", "-")});
+                      of(f, "max"), text_at(f, "/not_finite", "-"), of(f, "mean"), of(f, "stddev"),
+                      text_at(f, "/distinct", "-")});
     fmt::print("{}", to_table(rows));
   }
   std::fflush(stdout);

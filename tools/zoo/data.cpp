@@ -307,13 +307,14 @@ int inspect(words const& line) {
     rows.push_back({text_at(s, "/name"), text_at(s, "/records"), text_at(s, "/bytes", "-"),
                     text_at(s, "/chunks", "-"), text_at(s, "/compressor", "-"), text_at(s, "/layout", "-")});
   fmt::print("{}\n", to_table(rows));
-  rows = {{"FEATURE", "KIND", "VALUES", "MISSING", "MIN", "MAX", "DISTINCT"}};
+  rows = {{"FEATURE", "KIND", "VALUES", "MISSING", "MIN", "MAX", "NOT FINITE", "DISTINCT"}};
   for (json const& f : all["features"]) {
     auto const of = [&](char const* key) { return f.contains(key) ? number_text(f[key]) : std::string("-"); };
     std::string const values = text_at(f, "/values");
     rows.push_back({text_at(f, "/name"), text_at(f, "/kind"),
                     f.contains("most_values") ? values + " to " + text_at(f, "/most_values") : values,
-                    text_at(f, "/missing"), of("min"), of("max"), text_at(f, "/distinct", "-")});
+                    text_at(f, "/missing"), of("min"), of("max"), text_at(f, "/not_finite", "-"),
+                    text_at(f, "/distinct", "-")});
   }
   fmt::print("{}\n", to_table(rows));
   if (all.contains("classes")) {

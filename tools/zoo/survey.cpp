@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -76,8 +77,13 @@ std::string described(Values const& values, char const* kind) {
   constexpr std::size_t shown = 8;
   std::string text;
   if (values.size() > shown) {
-    auto const [least, most] = std::ranges::minmax(values);
-    text = fmt::format("{} {}, {} to {}: ", values.size(), kind, least, most);
+    text = fmt::format("{} {}", values.size(), kind);
+    std::vector<std::ranges::range_value_t<Values>> finite;
+    std::ranges::copy_if(values, std::back_inserter(finite), [](auto x) { return std::isfinite(double(x)); });
+    if (!finite.empty())
+      text += fmt::format(", {} to {}", std::ranges::min(finite), std::ranges::max(finite));
+    if (finite.size() < values.size()) text += fmt::format(", {} not finite", values.size() - finite.size());
+    text += ": ";
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(values.size(), shown); ++i)
     text += fmt::format("{}{}", i > 0 ? ", " : "", values[i]);
@@ -132,7 +138,7 @@ nlohmann::json describe(survey const& s) {
       j["min"] = f.least, j["max"] = f.most;
     else if (f.min <= f.max)
       j["min"] = f.min, j["max"] = f.max;
-    if (f.not_finite > 0) j["not_finite"] = f.not_finite;
+    if (f.what == example::kind::floats || f.not_finite > 0) j["not_finite"] = f.not_finite;
     if (!f.distinct.empty()) j["distinct"] = f.distinct.size();
     if (f.many) j["distinct"] = fmt::format("more than {}", most_distinct);
     list.push_back(std::move(j));

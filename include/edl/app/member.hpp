@@ -64,6 +64,10 @@ class member {
     heard_ = std::move(heard);
   }
 
+  /// Flags that it was started with and that have to be the master's, too (train::shared_flags). Before
+  /// `join`.
+  void started_with(std::vector<std::string> flags) { flags_ = std::move(flags); }
+
   /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
   /// never throws, and gives up after a second.
   void leave();
@@ -92,6 +96,7 @@ class member {
   std::uint32_t id_;
   std::uint64_t incarnation_;
   std::uint64_t layout_ = 0;
+  std::vector<std::string> flags_;
   std::vector<net::address> listening_;
   std::function<std::uint64_t()> version_, known_;
   std::function<void(std::uint64_t)> changed_;

@@ -59,6 +59,7 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
   }
   if (heard_) heard = std::max(heard, heard_());
   request.set_heard(heard);
+  for (std::string const& flag : flags_) request.add_flags(flag);
   if (held_)
     for (std::uint32_t const range : held_()) request.add_ranges(range);
   for (net::address const& a : listening_) request.add_addresses(net::to_string(a));

@@ -132,6 +132,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings co
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
   member self(node, master, member::kind::server, s.id, std::chrono::seconds(j.master_timeout));
+  self.started_with(train::shared_flags(j, false));
   self.watch([&server] { return server.version(); });
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
   self.hold([&server] { return server.held(); }, [&server] { return server.heard(); });
@@ -225,6 +226,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& 
   net::listener listener(
       node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); },
       net::listener_options{.streams = meeting.handler()});
+  self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
   if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
@@ -258,6 +260,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
+  self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
   if (!self.join(checkpoint::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); }))

@@ -71,7 +71,7 @@ class class_list {
   static constexpr std::int32_t none = -1;
 
   void set(std::size_t number, std::int64_t label) const {
-    if (label < std::numeric_limits<std::int32_t>::min() || label > std::numeric_limits<std::int32_t>::max())
+    if (label <= author::unfed_class || label > std::numeric_limits<std::int32_t>::max())
       refuse(number, label);
     labels_[number] = std::int32_t(label);
   }

@@ -35,6 +35,9 @@ void check_inputs(example const& record, std::span<nn::input_place const> inputs
 /// Throws error: `feed` sets no label, or not this one of several.
 [[noreturn]] void refuse_unfed_label(std::string_view which);
 
+/// Throws data_error: `feed` sets none of a record's labels, of many places. The record may have none.
+[[noreturn]] void refuse_unfed_places();
+
 /// Throws error: `feed` does not use an input.
 [[noreturn]] void refuse_unused_input(std::string_view name);
 

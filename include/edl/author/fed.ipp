@@ -75,6 +75,12 @@ EDL_INLINE void refuse_unfed_label(std::string_view which) {
   throw error(fmt::format("the model's `feed` does not set {}, which training and evaluation need", which));
 }
 
+EDL_INLINE void refuse_unfed_places() {
+  throw data_error(
+      "the model's `feed` sets no place of `into.label`; where none of a record counts, it assigns an empty "
+      "list: `into.label = std::vector<int>{}`");
+}
+
 EDL_INLINE void refuse_unused_input(std::string_view name) {
   throw error(fmt::format(
       "the model's `feed` does not use input '{0}': it asks for no `into.input<\"{0}\">()`", name));

@@ -167,7 +167,7 @@ class model_learner final : public train::learner {
     if constexpr (classes && labels > 1) {
       std::size_t place = 0;
       auto const all = b.class_row(row);
-      if (std::ranges::count(all, unfed_class) == std::ptrdiff_t(labels)) refuse_unfed_label("`into.label`");
+      if (std::ranges::count(all, unfed_class) == std::ptrdiff_t(labels)) refuse_unfed_places();
       std::ranges::replace(all, unfed_class, std::int32_t(-1));
       for (std::int32_t const label : all) {
         if (!traits::loss_type::valid(label, output))

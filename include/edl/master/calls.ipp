@@ -127,7 +127,8 @@ EDL_INLINE wire::JoinReply server::join(wire::JoinRequest const& m) {
                              m.layout(),
                              m.held(),
                              {m.ranges().begin(), m.ranges().end()},
-                             m.heard()};
+                             m.heard(),
+                             {m.flags().begin(), m.flags().end()}};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
   bool const keeps = request.of == role::server || options_.job.replicas;

@@ -249,7 +249,8 @@ class coordinator {
   void enqueue_when_judged(std::uint64_t version);
   void recover_slow(time_point now);
   void settle(task_fate fate, std::string const& reason);
-  void check_damage(task_queue const& of);
+  std::string damage_of(task_queue const& of) const;
+  void fail_evaluation(std::string const& why);
   void release(evaluated_version of);
   bool report_evaluation(task_report const& r, time_point now);
   bool report_work(task_report const& r, time_point now);

@@ -10,6 +10,7 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/master/coordinator.hpp"
 
 namespace edl::master {
@@ -143,6 +144,10 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
     return refuse(
         fmt::format("its model (layout {:016x}) is not the job's (layout {:016x}): start all from one image",
                     r.layout, *layout_));
+  for (std::string const& flag : r.flags)
+    if (std::ranges::find(options_.flags, flag) == options_.flags.end())
+      return refuse(fmt::format("it was started with {}, and the job with {}: give all processes the same",
+                                printable(flag, 64), fmt::join(options_.flags, " ")));
   membership& all = members(r.of);
   auto const verdict = all.check(r.id, r.incarnation);
   if (verdict == membership::verdict::given_up) return refuse("it has been given up: start a new process");

@@ -95,20 +95,25 @@ EDL_INLINE bool coordinator::report_evaluation(task_report const& r, time_point 
   std::string why = r.error;
   if (why.empty()) try {
       bool const accepted = evaluation_.complete(r.lease, r.metrics, now, r.skipped);
-      if (task_queue const* const of = evaluation_.active(); accepted && of) check_damage(*of);
+      if (task_queue const* const of = evaluation_.active(); accepted && of)
+        if (std::string const damage = damage_of(*of); !damage.empty()) fail_evaluation(damage);
       return accepted;
     } catch (data_error const& e) {
       why = e.what();
     }
   task_fate const fate = evaluation_.fail(r.lease, why);
-  if (fate != task_fate::exhausted || !trains() || phase_ != phase::closing) {
+  if (fate == task_fate::exhausted)
+    fail_evaluation(evaluation_.reason());
+  else
     settle(fate, evaluation_.reason());
-    return true;
-  }
-  // What is trained is kept.
-  unevaluated_ = evaluation_.reason();
-  release(evaluation_.give_up());
   return true;
+}
+
+// What is trained by then is kept.
+EDL_INLINE void coordinator::fail_evaluation(std::string const& why) {
+  if (!trains() || phase_ != phase::closing) return fail(why);
+  unevaluated_ = why;
+  release(evaluation_.give_up());
 }
 
 EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
@@ -120,7 +125,7 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
   }
   std::uint64_t const before = tasks_->done().records_done;
   tasks_->complete(r.lease, now, r.skipped);
-  check_damage(*tasks_);
+  if (std::string const damage = damage_of(*tasks_); !damage.empty()) fail(damage);
   speeds_.completed(r.worker, tasks_->done().records_done - before, now);
   say(severity::debug, fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
   return true;
@@ -131,14 +136,15 @@ EDL_INLINE void coordinator::settle(task_fate fate, std::string const& reason) {
   say(severity::warning, reason);
 }
 
-EDL_INLINE void coordinator::check_damage(task_queue const& of) {
+/// Why a job of so many damaged records ends; empty: it does not.
+EDL_INLINE std::string coordinator::damage_of(task_queue const& of) const {
   std::uint64_t const skipped = of.done().records_skipped;
-  if (skipped <= of.may_skip(double(options_.max_damaged))) return;
-  fail(fmt::format(
+  if (skipped <= of.may_skip(double(options_.max_damaged))) return {};
+  return fmt::format(
       "{} of {} are skipped as damaged{}, and --max_damaged={} allows {}: mend the data, or allow more",
       skipped, counted(of.plan().records(), "record"),
       of.epochs_opened() > 1 ? fmt::format(" in {} epochs", of.epochs_opened()) : "", options_.max_damaged,
-      of.may_skip(double(options_.max_damaged))));
+      of.may_skip(double(options_.max_damaged)));
 }
 
 }  // namespace edl::master

@@ -40,8 +40,9 @@ struct job_options {
   bool final_checkpoint = false;  ///< write the last version before the job is finished
   std::uint64_t seed = 0;
   bool shuffle = true;
-  std::uint32_t max_retries = 3;  ///< of a task, after errors
-  float max_damaged = 1;          ///< share of records that may be skipped as damaged
+  std::vector<std::string> flags;  ///< as "--seed=1": who was started with others is refused
+  std::uint32_t max_retries = 3;   ///< of a task, after errors
+  float max_damaged = 1;           ///< share of records that may be skipped as damaged
   std::uint32_t num_workers = 1;
   std::uint32_t num_servers = 0;  ///< 0: the model is in the worker, and ready at once
   std::uint32_t ranges = 0;  ///< that the variables are cut into, to be kept by servers; 0: as many as these
@@ -85,6 +86,7 @@ struct join_request {
   std::uint64_t held = 0;                  ///< servers: the generation whose state they have; 0: none
   std::vector<std::uint32_t> ranges = {};  ///< of which they have it
   std::uint64_t heard = 0;                 ///< the newest generation that it knows of, of any master
+  std::vector<std::string> flags = {};     ///< that it was started with, of those in `job_options::flags`
 };
 
 struct join_reply {

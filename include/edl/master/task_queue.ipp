@@ -237,8 +237,9 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
 }
 
 EDL_INLINE std::uint64_t task_queue::may_skip(double share) const {
-  return std::max<std::uint64_t>(1, std::uint64_t(share * double(plan_.records()))) *
-         std::max<std::uint64_t>(1, epochs_opened());
+  // A share that was written as 0.01 may be a little less: 1 % of 1000 records are 10, and not 9.
+  double const records = share * double(plan_.records()) * (1 + 1e-6);
+  return std::max<std::uint64_t>(1, std::uint64_t(records)) * std::max<std::uint64_t>(1, epochs_opened());
 }
 
 EDL_INLINE std::size_t task_queue::recover(std::uint32_t worker) {

@@ -50,6 +50,10 @@ std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table);
 ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, std::uint32_t part,
                                    std::uint32_t parts);
 
+/// Flags of a training job that all of its processes have to be given alike, as "--seed=1": those that a
+/// master and its workers read, or a server.
+std::vector<std::string> shared_flags(job const& j, bool reads_records);
+
 /// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`.
 std::string evaluation_line(program const& p, master::evaluation_result const& r);
 

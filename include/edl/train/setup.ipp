@@ -101,6 +101,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.checkpoint = o.final_checkpoint = j.what == command::train && !j.checkpoint_dir.empty();
   o.seed = j.seed;
   o.shuffle = j.shuffle;
+  o.flags = shared_flags(j, true);
   o.max_retries = std::uint32_t(j.max_task_retries);
   o.max_damaged = j.max_damaged;
   o.num_workers = std::uint32_t(std::max(1, j.num_workers));
@@ -120,6 +121,15 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
         "--max_step={} is reached already: {} is at version {}, and nothing is trained; a larger one goes on",
         j.max_step, o.start.directory, o.start.version));
   return o;
+}
+
+EDL_INLINE std::vector<std::string> shared_flags(job const& j, bool reads_records) {
+  if (j.what != command::train) return {};
+  std::vector<std::string> all{fmt::format("--seed={}", j.seed)};
+  if (!reads_records) return all;
+  all.push_back(fmt::format("--shuffle={}", j.shuffle));
+  all.push_back(fmt::format("--minibatch_size={}", j.minibatch_size));
+  return all;
 }
 
 EDL_INLINE int threads_of(job const& j, int processes) {

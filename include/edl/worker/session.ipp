@@ -226,7 +226,7 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
   }
 }
 
-// What is evaluated after all training is looked at before it: the first minibatch, and the last.
+// What is evaluated after all training is looked at before it: some records at the beginning, and at the end.
 EDL_INLINE void session::try_evaluation() {
   data::source const* const from = from_.evaluation;
   if (!from) return;
@@ -240,9 +240,10 @@ EDL_INLINE void session::try_evaluation() {
          .skip_damaged = options_.skip_damaged},
         [this] { return model_.make_batch(); },
         [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); });
+    constexpr std::uint64_t most_tried = 64;  // a minibatch may be thousands of pictures
     auto const some = [&](std::size_t shard, bool last) {
       std::uint64_t const all = from->shards()[shard].records,
-                          n = std::min(all, std::uint64_t(options_.minibatch_size));
+                          n = std::min({all, std::uint64_t(options_.minibatch_size), most_tried});
       if (n == 0 || !tried_evaluation_->empty()) return;
       once.submit(
           {.shard = shard, .begin = last ? all - n : 0, .end = last ? all : n, .m = mode::evaluation});
