@@ -226,7 +226,7 @@ TEST_CASE("UTF-16 is told by its name") {
   std::string const text(
       "\xFF\xFE"
       "x\0,\0y\0",
-      10);
+      8);
   for (char const* name : {"a.csv", "a.tsv", "a.jsonl"})
     CHECK(refused(support::write(dir / name, text)) ==
           (dir / name) + ": is in UTF-16; save it as UTF-8: iconv -f UTF-16 -t UTF-8 " + (dir / name));

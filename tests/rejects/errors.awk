@@ -51,6 +51,7 @@ END {
     else if (gcc && (name in facts) && text[name] !~ facts[name]) wrong(name, "nothing is said of `" facts[name] "`")
     else if (gcc && printed[name] > (name in longest ? longest[name] : 20)) wrong(name, printed[name] " lines")
   }
+  if ("" in first) wrong("", "an error of no program")
   if (failed) exit 1
   printf "%d programs are rejected, each for its reason\n", count
 }
