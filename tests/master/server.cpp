@@ -70,18 +70,19 @@ struct master_process {
     o.job.silence = std::chrono::hours(1);
     o.storage_pause = 10ms;
     if (change) change(o);
-    it = std::make_unique<server>(node, std::move(o),
-                                  callbacks{.replace = [](role, std::uint32_t, std::uint32_t) {},
-                                            .start = [](role, std::uint32_t, std::optional<std::uint32_t>) {},
-                                            .stop = [](role, std::uint32_t) {},
-                                            .evaluated = [](evaluation_result const&) { return false; },
-                                            .ended = [this](std::string const& why) { set(ended, why); },
-                                            .waits =
-                                                [this](std::string const& what) {
-                                                  if (!get(first_waits)) set(first_waits, what);
-                                                  set(waits, what);
-                                                }},
-                                  edl::logger(edl::severity::info, "", log.fd));
+    it = std::make_unique<server>(
+        node, std::move(o),
+        callbacks{.replace = [this](role, std::uint32_t, std::uint32_t) { replaces(); },
+                  .start = [](role, std::uint32_t, std::optional<std::uint32_t>) {},
+                  .stop = [](role, std::uint32_t) {},
+                  .evaluated = [](evaluation_result const&) { return false; },
+                  .ended = [this](std::string const& why) { set(ended, why); },
+                  .waits =
+                      [this](std::string const& what) {
+                        if (!get(first_waits)) set(first_waits, what);
+                        set(waits, what);
+                      }},
+        edl::logger(edl::severity::info, "", log.fd));
     listener = std::make_unique<edl::net::listener>(node, std::vector{peers::any_port()},
                                                     [this](edl::net::request& r) { return it->handle(r); });
     node.spawn([this] { return it->tick(); });
@@ -139,6 +140,7 @@ struct master_process {
   std::string said() const { return slurp("/proc/self/fd/" + std::to_string(log.fd)); }
 
   edl::parameter_layout layout{{{"w", {4}, 0}}, 4, 0};
+  std::function<void()> replaces = [] {};  // on the node's thread
   std::mutex lock;
   std::optional<std::string> ended, waits, first_waits;
   edl::net::node node{peers::options()};
@@ -312,6 +314,44 @@ TEST_CASE("a checkpoint that is written counts, whatever becomes of those that a
   CHECK(m.said().find("old checkpoints in " + dir.path + " cannot be removed: no more") != std::string::npos);
 }
 
+TEST_CASE("what the servers have written of a generation that is over becomes no checkpoint") {
+  scratch const dir;
+  master_process* master = nullptr;
+  server_process s([&](std::uint16_t what, edl::bytes message) -> std::string {
+    if (what != method::checkpoint) return configured();
+    auto const request = edl::wire::unpack<edl::wire::CheckpointRequest>(message, "the master");
+    spill(request.path() + "/part", "x");
+    // It ends, and the answer is on its way.
+    if (request.version() == 5)
+      master->on_node([&] { master->it->exited(role::server, 0, exit_kind::preempted, "killed"); });
+    edl::wire::CheckpointReply reply;
+    auto& part = *reply.add_files();
+    part.set_name("part");
+    part.set_bytes(1);
+    part.set_version(request.version());
+    return edl::wire::pack(reply);
+  });
+  master_process m([&](server_options& o) {
+    o.checkpoint_dir = dir.path;
+    o.job.checkpoint = true;
+  });
+  master = &m;
+  for (std::uint64_t const generation : {1, 2}) {
+    CHECK(m.join(s, generation));
+    REQUIRE(eventually([&] { return m.ready(); }));
+    edl::wire::VersionReport r;
+    r.set_generation(generation);
+    r.set_version(4 + generation);
+    r.set_checkpoint(true);
+    m.ask(method::version, r);
+    REQUIRE(eventually([&] {
+      return generation == 1 ? m.on_node([&] { return m.it->decisions().generation(); }) == 2
+                             : m.said().find("Checkpoint of version 6 written") != std::string::npos;
+    }));
+  }
+  CHECK_FALSE(std::filesystem::exists(dir.path + "/version-5/manifest.json"));
+}
+
 TEST_CASE("a job that is suspended while one server is a step ahead is written, each as far as it is") {
   scratch const dir;
   auto const server_at = [&](std::uint64_t version) {
@@ -367,6 +407,22 @@ TEST_CASE("what the process around a master cannot do any more ends the job with
   master_process m;
   m.on_node([&] { m.it->fail("the cluster cannot be followed"); });
   CHECK(eventually([&] { return m.get(m.ended) == "the cluster cannot be followed"; }));
+}
+
+TEST_CASE("a decision that cannot be carried out ends the job, though nobody calls the master any more") {
+  server_process s([](std::uint16_t, edl::bytes) { return configured(); });
+  master_process m;
+  m.replaces = [] { throw edl::error("no more processes"); };
+  m.on_node([&] { m.it->exited(role::server, 0, exit_kind::preempted, "killed"); });
+  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
+  CHECK(m.get(m.ended) == "the master cannot do what it has decided: no more processes");
+}
+
+TEST_CASE("work that fails when the journal has what it waits for ends the job") {
+  master_process m;
+  m.on_node([&] { m.it->when_kept([] { throw edl::error("no more processes"); }); });
+  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
+  CHECK(m.get(m.ended) == "the master cannot do what it has decided: no more processes");
 }
 
 TEST_CASE(

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <fstream>
 
@@ -29,6 +30,10 @@ struct endings {
       all.push_back(e);
       changed.notify_all();
     };
+  }
+  std::size_t count() {
+    std::lock_guard const lock(mutex);
+    return all.size();
   }
   bool wait(std::size_t n) {
     std::unique_lock lock(mutex);
@@ -126,6 +131,38 @@ TEST_CASE("a child ignores what ends a terminal, and leaves when it is let") {
   REQUIRE(e.wait(1));
   CHECK(e.all[0].signal == SIGTERM);
   CHECK_FALSE(e.all[0].asked);
+}
+
+TEST_CASE("what ends a terminal ends no child of a parent that holds it back, at any point of its start") {
+  pid_t const parent = ::fork();
+  if (parent == 0) {
+    ::setpgid(0, 0);
+    sigset_t held;
+    sigemptyset(&held);
+    for (int s : {SIGHUP, SIGTERM}) sigaddset(&held, s);
+    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
+    int bad = 0;
+    {
+      endings e;
+      processes p("/bin/sleep", {"sleep", "100"}, e.sink());
+      std::atomic<bool> over{false};
+      std::thread terminal([&] {
+        while (!over) ::kill(0, SIGHUP);
+      });
+      for (std::uint32_t i = 0; i < 30 && bad == 0; ++i) {
+        instance const who{role::worker, i};
+        p.start(who, {});
+        for (pid_t pid = 0; pid == 0 && e.count() == i;) p.let_leave(pid = p.pid(who), false);
+        bad = !e.wait(i + 1) || e.all[i].signal != SIGTERM;
+      }
+      over = true;
+      terminal.join();
+    }
+    ::_exit(bad);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(parent, &status, 0) == parent);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
 TEST_CASE("a program that does not exist ends with 127") {

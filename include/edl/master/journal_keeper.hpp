@@ -23,12 +23,7 @@ class journal_keeper {
   /// `told`: called when more is kept than before.
   journal_keeper(net::node& on, journal to, std::chrono::milliseconds pause, logger log,
                  std::function<void()> told)
-      : node_(on),
-        disk_(on),
-        journal_(std::move(to)),
-        pause_(pause),
-        log_(std::move(log)),
-        told_(std::move(told)) {}
+      : node_(on), journal_(std::move(to)), pause_(pause), log_(std::move(log)), told_(std::move(told)) {}
 
   /// `promised`: somebody is to be told of it. What is not needs no directory forced to the disk.
   void keep(memory now, bool promised);
@@ -44,7 +39,6 @@ class journal_keeper {
   std::string try_to_write(memory const& now, forced what);  // on the disk's thread: empty, or why not
 
   net::node& node_;
-  net::disk disk_;
   journal journal_;
   std::chrono::milliseconds pause_;
   logger log_;
@@ -53,6 +47,7 @@ class journal_keeper {
   std::uint64_t asked_ = 0, promised_ = 0, done_ = 0;  // numbers of what is to be kept
   std::uint64_t generation_ = 0;
   bool writing_ = false, failing_ = false;
+  net::disk disk_{node_};  // its thread ends first
 };
 
 }  // namespace edl::master

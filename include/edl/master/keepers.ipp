@@ -221,6 +221,8 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
       for (auto const& f : written.files())
         m.files.push_back({f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
+    // The next generation has looked for a checkpoint by now, and went back behind this one.
+    if (coordinator_.generation() != c.generation) co_return "another generation has begun";
     std::function<void()> const commit = [&] {
       checkpoint::commit_checkpoint(path, m, earlier, options_.allowed);
     };

@@ -133,7 +133,7 @@ class server {
 
   void obey();
   void remember();
-  void perform(command const& c);
+  void perform(std::function<void()> const& work);
   asio::awaitable<void> told();
   void execute(find_restore_point const& c);
   void execute(configure_servers const& c);

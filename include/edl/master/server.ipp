@@ -125,18 +125,21 @@ EDL_INLINE void server::remember() {
 
 EDL_INLINE void server::obey() {
   remember();
-  for (auto commands = coordinator_.take_commands(); !commands.empty();
-       commands = coordinator_.take_commands())
+  for (bool more = true; more;) {
+    auto const commands = coordinator_.take_commands();
+    more = !commands.empty();
     for (command const& c : commands) {
+      std::function<void()> work = [this, c] { std::visit([this](auto const& one) { execute(one); }, c); };
       if (is_promise(c))
-        unkept_.emplace_back([this, c] { perform(c); });
+        unkept_.push_back(std::move(work));
       else
-        perform(c);
+        perform(work);
     }
-  while (!unkept_.empty() && keeper_.kept()) {
+    if (more || unkept_.empty() || !keeper_.kept()) continue;
     auto const work = std::move(unkept_.front());
     unkept_.pop_front();
-    work();
+    perform(work);
+    more = true;  // it may have failed
   }
   changed_.notify();
 }
@@ -146,8 +149,8 @@ EDL_INLINE void server::when_kept(std::function<void()> work) {
   obey();
 }
 
-EDL_INLINE void server::perform(command const& c) try {
-  std::visit([this](auto const& one) { execute(one); }, c);
+EDL_INLINE void server::perform(std::function<void()> const& work) try {
+  work();
 } catch (std::exception const& e) {
   coordinator_.fail(fmt::format("the master cannot do what it has decided: {}", e.what()));
 }

@@ -27,11 +27,12 @@ namespace detail {
 [[noreturn]] inline void become(char const* program, char* const* arguments, char* const* environment,
                                 pid_t parent, int said, bool also_output) {
   if (!die_with_parent(parent)) ::_exit(127);
+  // What comes before this is held back, where the parent holds it back, and ignored signals are dropped.
+  for (int s : {SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
+  for (int s : {SIGINT, SIGHUP}) ::signal(s, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int s : {SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
-  for (int s : {SIGINT, SIGHUP}) ::signal(s, SIG_IGN);
   if (said >= 0) ::dup2(said, 2);
   if (said >= 0 && also_output) ::dup2(said, 1);
   ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
@@ -118,7 +119,7 @@ EDL_INLINE void processes::stop(instance who, std::chrono::milliseconds grace) {
 EDL_INLINE void processes::let_leave(pid_t pid, bool asked) {
   std::lock_guard const lock(mutex_);
   for (auto const& [who, c] : children_)
-    if (c.pid == pid && (c.asked || !asked)) ::kill(pid, SIGTERM);
+    if (pid > 0 && c.pid == pid && (c.asked || !asked)) ::kill(pid, SIGTERM);
 }
 
 EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_master) {
