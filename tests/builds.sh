@@ -36,7 +36,8 @@ for number in $chosen; do
   set -- $line
   unity=$2 type=$3 compiler=$4 linking=$5 onednn=$6 cuda=$7 form=$8
   shown="unity $unity, $type, $compiler, $linking, $onednn, $cuda, $form"
-  command -v "$compiler" >/dev/null || { left_out="$left_out $number ($compiler is not installed)"; continue; }
+  command -v "$compiler" >/dev/null || tools/install-packages "clang-${compiler##*-}" ||
+    { left_out="$left_out $number ($compiler is not installed)"; continue; }
   [ "$cuda" = no-CUDA ] || command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || cuda=no-CUDA
   [ "$onednn" = no-oneDNN ] && onednn=OFF || onednn=ON
   [ "$cuda" = no-CUDA ] && cuda=OFF || cuda=ON
