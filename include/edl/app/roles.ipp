@@ -311,11 +311,15 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   start();
   std::optional<int> asked;
   std::vector<std::chrono::steady_clock::time_point> deaths;
+  std::vector<pid_t> wishes;
   for (;;) {
     auto const came = stop.next(50ms);
+    // What tells every process of this job to leave tells this one, too, perhaps last, and the master
+    // decides.
+    if (!came)
+      for (pid_t const who : std::exchange(wishes, {})) launcher.let_leave(who, asked.has_value());
     if (came && came->signal == wish_to_leave()) {
-      // What tells every process of this job to leave tells this one, too, and the master decides.
-      launcher.let_leave(came->from, asked.has_value());
+      wishes.push_back(came->from);
     } else if (came && asked) {
       // Who means a whole group may send more than one signal.
       if (came->signal == SIGINT) {
