@@ -69,7 +69,7 @@ TEST_CASE("a peer that answers nothing any more is lost, and the next call takes
   raw_port port;
   client c(port.where(), {.silence = 20ms});
   for (int i = 0; i < 2; ++i) {
-    auto call = edl::net::start(c.channel, {.method = 1, .timeout = 30ms});
+    auto call = edl::net::start(c.channel, {.method = 1, .timeout = 400ms});  // for the handshake, too
     raw peer(port.acceptor);
     peer.greet_as_server();
     CHECK(outcome_of([&] { call.get(); }).code == status::deadline_exceeded);
@@ -79,9 +79,9 @@ TEST_CASE("a peer that answers nothing any more is lost, and the next call takes
 
 TEST_CASE("a peer that answers other calls is not lost") {
   server s;
-  client c(s.where(), {.silence = 20ms});
+  client c(s.where(), {.silence = 400ms});  // longer than an answer takes
   CHECK(c.echo("connect first") == "connect first");
-  auto held = edl::net::start(c.channel, {.method = hold, .timeout = 50ms});
+  auto held = edl::net::start(c.channel, {.method = hold, .timeout = 400ms});
   while (!held.wait_for(0ms)) CHECK(c.echo("still") == "still");
   CHECK(outcome_of([&] { held.get(); }).code == status::deadline_exceeded);
   CHECK(c.echo("still") == "still");

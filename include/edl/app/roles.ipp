@@ -76,7 +76,8 @@ inline std::string joined_line(logger const& log, net::listener const* at = null
   return at && log.detailed() ? fmt::format("{}, listens at {}", line, joined(at->addresses())) : line;
 }
 
-inline constexpr std::size_t most_masters = 5;  // killed within a minute
+inline constexpr std::size_t most_masters = 5;              // killed within a minute
+inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that others have got already
 
 }  // namespace detail
 
@@ -314,11 +315,18 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   start();
   std::optional<int> asked;
   std::vector<std::chrono::steady_clock::time_point> deaths;
+  std::vector<pid_t> wishes;
+  std::chrono::steady_clock::time_point heeded;
   for (;;) {
     auto const came = stop.next(50ms);
+    auto const now = std::chrono::steady_clock::now();
+    // What tells every process of this job to leave tells this one, too, perhaps last, and the master
+    // decides.
+    if (asked || now >= heeded)
+      for (pid_t const who : std::exchange(wishes, {})) launcher.let_leave(who, asked.has_value());
     if (came && came->signal == wish_to_leave()) {
-      // What tells every process of this job to leave tells this one, too, and the master decides.
-      launcher.let_leave(came->from, asked.has_value());
+      if (wishes.empty()) heeded = now + latecomer;
+      wishes.push_back(came->from);
     } else if (came && asked) {
       // Who means a whole group may send more than one signal.
       if (came->signal == SIGINT) {
@@ -344,7 +352,6 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
       return asked ? 128 + *asked : how - 1;
     }
     std::string const death = platform::describe({.who = {}, .signal = -how, .memory = starved});
-    auto const now = std::chrono::steady_clock::now();
     std::erase_if(deaths, [&](auto at) { return now - at > 60s; });
     deaths.push_back(now);
     if (deaths.size() > most_masters) {

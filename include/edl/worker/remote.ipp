@@ -325,7 +325,8 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
     bool const first = parameters_.generation() == 0;
     parameters_.refresh();
     if (!first) {
-      held_ = a;
+      // The answer may be one that was lost and given again: then its lease went with its generation.
+      if (t.generation() == parameters_.generation()) held_ = a;
       throw rolled_back(fmt::format("the servers are at generation {}", parameters_.generation()));
     }
   }
