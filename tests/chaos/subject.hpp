@@ -188,7 +188,9 @@ class crew final : public subject {
     std::string const log = w.run->log();
     bool const late = job::has(log, "the job is over: it takes nobody any more");
     over_ = over_ || late || job::has(log, "the job is over");
-    if (code != 0 && !late)
+    // Who had no time to join before the master was gone waits for another.
+    bool const never_in = code == 75 && !job::has(log, "joined the job");
+    if (code != 0 && !late && !never_in)
       failed_["worker-" + std::to_string(w.id)] =
           "ended with " + std::to_string(code) + ": " + last_line(log);
   }
