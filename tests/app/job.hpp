@@ -149,6 +149,8 @@ struct options {
   std::string program = EDL_TINY;
   int terminal = -1;                  ///< of the command, which types there; negative: it writes to a file
   rlim_t file_bytes = RLIM_INFINITY;  ///< no process of the job may write a larger file, as on a full disk
+  std::string log;                    ///< its output is appended there; empty: to a file of its own
+  bool own_group = false;             ///< `kill(-pid)` signals all of the job, and nobody else
 };
 
 /// One run of a command, with all processes that come of it. They carry a mark in their environment, by which
@@ -171,6 +173,7 @@ class run {
       return out;
     };
     auto const argv = pointers(arguments), env = pointers(variables);
+    if (!o.log.empty()) log_path_ = o.log;
     std::string const path = log_path();
     pid_t const parent = ::getpid();
     pid_ = ::fork();
@@ -181,6 +184,7 @@ class run {
       int const log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644),
                 nothing = ::open("/dev/null", O_RDONLY);
       ::dup2(nothing, 0), ::dup2(log, 1), ::dup2(log, 2);
+      if (o.own_group) ::setpgid(0, 0);
       if (o.terminal >= 0) {
         ::setsid();
         ::ioctl(o.terminal, TIOCSCTTY, 0);
@@ -208,7 +212,7 @@ class run {
   }
 
   pid_t pid() const { return pid_; }
-  std::string log_path() const { return dir_ / "log"; }
+  std::string log_path() const { return log_path_; }
   std::string log() const { return slurp(log_path()); }
 
   /// From here on no record is delayed any more. A test that needs a job that still runs delays it for longer
@@ -270,7 +274,7 @@ class run {
 
  private:
   scratch dir_;
-  std::string mark_;
+  std::string log_path_ = dir_ / "log", mark_;
   pid_t pid_ = 0;
   std::optional<int> status_;
 };

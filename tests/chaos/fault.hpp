@@ -33,25 +33,31 @@ enum class kind {
   journal,             ///< the master's journal is damaged, and the master killed
   master_silent,       ///< the master is stopped for longer than members are given, and goes on
   master_cut,          ///< the master's network is cut for longer than members are given
+  lost_reply,          ///< a reply of the master to a worker is lost, and the connection it came on
+  altered_record,      ///< between a worker and the master a TLS record's length is changed, or a byte
+  group_signal,        ///< every process of the job is told to stop, and the same command given again
+  early_signal,        ///< the same; that command is told to stop within 0.1 s, and given once more
 };
 
-inline constexpr std::array<std::string_view, 19> names{
-    "worker killed",       "several workers killed", "all workers killed",  "server killed",
-    "master killed",       "master, worker killed",  "worker silent < 5 s", "worker silent > 5 s",
-    "worker told to stop", "worker slowed down",     "network cut < 5 s",   "network cut > 5 s",
-    "names squatted",      "newcomer silent",        "storage fails",       "storage fails, server killed",
-    "journal damaged",     "master silent > 5 s",    "master cut off > 5 s"};
+inline constexpr std::array<std::string_view, 23> names{
+    "worker killed",       "several workers killed", "all workers killed",   "server killed",
+    "master killed",       "master, worker killed",  "worker silent < 5 s",  "worker silent > 5 s",
+    "worker told to stop", "worker slowed down",     "network cut < 5 s",    "network cut > 5 s",
+    "names squatted",      "newcomer silent",        "storage fails",        "storage fails, server killed",
+    "journal damaged",     "master silent > 5 s",    "master cut off > 5 s", "reply lost",
+    "record altered",      "signal to the group",    "early signal"};
 
 /// Whether a process of the job may be given up although it lives.
 inline bool silences(kind k) {
   return k == kind::short_silence || k == kind::long_silence || k == kind::slow || k == kind::short_cut ||
-         k == kind::long_cut || k == kind::newcomer_silent || k == kind::master_cut;
+         k == kind::long_cut || k == kind::newcomer_silent || k == kind::master_cut ||
+         k == kind::lost_reply || k == kind::altered_record;
 }
 
 /// Whether nothing need stand in the master's log of it.
 inline bool unnoticed(kind k) {
   return k == kind::short_silence || k == kind::slow || k == kind::short_cut || k == kind::storage ||
-         k == kind::master_silent || k == kind::master_cut;
+         k == kind::master_silent || k == kind::master_cut || k >= kind::lost_reply;
 }
 
 inline std::string_view name(kind k) { return names[std::size_t(k)]; }

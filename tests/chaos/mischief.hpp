@@ -23,9 +23,11 @@
 #include <thread>
 #include <vector>
 
+#include "app/relay.hpp"
 #include "edl/net/status.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/frame.hpp"
+#include "edl/wire/method.hpp"
 
 /// What neighbours, disks and networks do to a job, besides ending its processes.
 namespace chaos {
@@ -191,6 +193,51 @@ class failing_storage {
 
   std::string directory_, other_;
   bool broken_ = false;
+};
+
+/// A relay that loses a reply, or alters a record, when it is told to.
+class saboteur {
+ public:
+  saboteur(asio::ip::tcp::endpoint const& master, bool plain)
+      : relay_(plain ? job::relay(master, job::relay::loses([this](std::uint16_t m) { return loses(m); }))
+                     : job::relay(master, job::relay::alters([this](auto piece) { return alters(piece); }))) {
+  }
+
+  std::string address() const { return relay_.address(); }
+
+  /// What passes next is harmed: the reply to one method, or after a second to any; or a piece of bytes.
+  /// False: nothing has passed. Throws std::runtime_error when the connection lives on for 15 s.
+  bool harm(std::uint64_t choice) {
+    using namespace std::chrono_literals;
+    namespace method = edl::wire::method;
+    static constexpr std::array methods{method::heartbeat, method::task,  method::report,
+                                        method::version,   method::watch, method::enter};
+    int const before = relay_.ended();
+    auto const harmed = [&] { return relay_.spoiled() > before; };
+    choice_ = choice, method_ = methods[choice % methods.size()], armed_ = true;
+    if (!job::eventually(harmed, 1s)) method_ = 0;
+    job::eventually(harmed, 1s);
+    if (armed_.exchange(false)) return false;
+    if (!job::eventually([&] { return relay_.ended() > before; }, 15s))
+      throw std::runtime_error("a connection goes on with an altered record");
+    return true;
+  }
+
+ private:
+  bool loses(std::uint16_t m) { return (m == method_ || method_ == 0) && armed_.exchange(false); }
+  bool alters(std::span<std::byte> piece) {
+    if (!armed_.exchange(false)) return false;
+    bool const record = piece.size() > 5 && piece[0] == std::byte{23};
+    std::size_t const at = record && choice_ % 4 < 3 ? 3 + choice_ / 4 % 2 : choice_ / 8 % piece.size();
+    piece[at] ^=
+        std::byte(1 << choice_ / 64 % (at == 3 ? 6 : 8));  // a length above 16 KiB is refused at once
+    return true;
+  }
+
+  std::atomic<std::uint64_t> choice_ = 0;
+  std::atomic<std::uint16_t> method_ = 0;
+  std::atomic<bool> armed_ = false;
+  job::relay relay_;
 };
 
 /// A variable of a process' environment; empty: it has none.

@@ -16,8 +16,10 @@ namespace chaos {
 struct plan {
   std::uint64_t seed = 0;
   bool allreduce = false, asynchronous = false, by_hand = false;
-  bool fixed = false;   ///< all-reduce: steps and the order of their sums do not depend on who is there
-  bool judged = false;  ///< a best version, an early end and a moving average; the end cuts the last epoch
+  bool fixed = false;    ///< all-reduce: steps and the order of their sums do not depend on who is there
+  bool proxied = false;  ///< by hand, too: each worker reaches the master through a relay
+  bool plain = false;    ///< without TLS, so that the relay knows replies
+  bool judged = false;   ///< a best version, an early end and a moving average; the end cuts the last epoch
   int workers = 2, servers = 0, copies = 1, epochs = 1;
   bool to_the_end = false;  ///< faults go on until the job has ended, not only until its last epoch
   std::vector<intent> faults;
@@ -46,6 +48,8 @@ struct plan_options {
   int epochs_per_worker = 12;
   bool hostile = false;       ///< neighbours, storage and journals, too
   bool by_hand = false;       ///< roles started by hand, workers behind networks that can be cut
+  bool proxied = false;       ///< by hand, without networks: replies that are lost, records that are altered
+  bool signals = false;       ///< to all of the job, and to its command just started
   bool long_silences = true;  ///< they take six seconds and more each
   bool judged = false;        ///< as `plan::judged`: with all-reduce in a fixed order, kills alone
 };
@@ -58,7 +62,7 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   auto const between = [&](std::int64_t low, std::int64_t high) {
     return milliseconds(low + std::int64_t(below(std::uint64_t(high - low + 1))));
   };
-  plan p{.seed = seed, .allreduce = o.allreduce, .by_hand = o.by_hand};
+  plan p{.seed = seed, .allreduce = o.allreduce, .by_hand = o.by_hand, .proxied = o.proxied};
   p.workers = o.by_hand ? 3 : int(1 + std::min<std::uint64_t>(below(5), 3));
   p.servers = o.allreduce ? 0 : int(1 + below(3));
   p.asynchronous = !o.allreduce && below(2) == 0;
@@ -67,6 +71,7 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   p.epochs = (o.judged ? 40 : o.epochs_per_worker) * p.workers;  // these end early
   p.to_the_end = below(2) == 0 || o.judged;                      // they end early, and nobody knows when
   p.judged = o.judged;
+  p.plain = o.proxied && random.child(3).below(2, 0) == 0;
   p.fixed = o.allreduce && (o.judged || random.child(1).below(2, 0) == 0);
 
   using weight = std::pair<kind, int>;
@@ -74,6 +79,8 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
   if (o.judged) {
     weights = {{kind::worker, 6}, {kind::all_workers, 3}, {kind::master, 4}, {kind::master_and_worker, 4}};
     if (p.workers > 2) weights.emplace_back(kind::workers, 3);
+  } else if (o.proxied) {
+    weights = {{kind::worker, 2}, {kind::goodbye, 1}, {p.plain ? kind::lost_reply : kind::altered_record, 9}};
   } else if (o.by_hand) {
     weights = {{kind::worker, 3}, {kind::short_cut, 4}, {kind::long_cut, 2}, {kind::goodbye, 1}};
     if (o.hostile)
@@ -85,6 +92,7 @@ inline plan draw_plan(std::uint64_t seed, plan_options const& o) {
     if (p.workers > 2) weights.emplace_back(kind::workers, 3);
     if (p.servers > 0) weights.emplace_back(kind::server, 4);
     if (o.long_silences) weights.emplace_back(kind::long_silence, 1);
+    if (o.signals) weights.insert(weights.end(), {{kind::group_signal, 12}, {kind::early_signal, 12}});
     if (o.hostile) {
       weights.insert(weights.end(), {{kind::squatted, 8},
                                      {kind::newcomer_silent, 4},

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "app/job.hpp"
+#include "chaos/mischief.hpp"
 #include "chaos/network.hpp"
+#include "chaos/plan.hpp"
 
 namespace chaos {
 
@@ -32,6 +35,12 @@ class subject {
   virtual void tend() {}
   virtual void cut(std::string const&, bool) {}
   virtual void mend(std::string const&) {}
+  /// Harms what passes between a worker and the master. False: nothing has passed.
+  virtual bool harm(std::string const&, std::uint64_t) { return false; }
+  /// Tells the command, or all of its group, to stop. Its exit code; -1: it does not end.
+  virtual int stop(int, bool) { return -1; }
+  /// Gives the same command again, once it has ended.
+  virtual void again() {}
 
   /// Workers that ended with an error, besides those that were hit.
   virtual std::vector<std::string> failed(std::set<std::string> const&) { return {}; }
@@ -40,40 +49,52 @@ class subject {
 /// One command, which starts all others.
 class launched_job final : public subject {
  public:
-  launched_job(std::vector<std::string> command, job::options o) : run_(std::move(command), std::move(o)) {}
-  bool ended() override { return run_.ended(); }
-  int wait(std::chrono::milliseconds deadline) override { return run_.wait(deadline); }
-  std::vector<job::process> processes() override { return run_.processes(); }
-  bool nothing_left(std::chrono::milliseconds within) override { return run_.nothing_left(within); }
-  std::string log_path() const override { return run_.log_path(); }
-  std::string log() const override { return run_.log(); }
+  launched_job(std::vector<std::string> command, job::options o)
+      : command_(std::move(command)), options_(std::move(o)) {
+    options_.log = dir_ / "log", options_.own_group = true;
+    again();
+  }
+  bool ended() override { return run_->ended(); }
+  int wait(std::chrono::milliseconds deadline) override { return run_->wait(deadline); }
+  std::vector<job::process> processes() override { return run_->processes(); }
+  bool nothing_left(std::chrono::milliseconds within) override { return run_->nothing_left(within); }
+  std::string log_path() const override { return options_.log; }
+  std::string log() const override { return run_->log(); }
+  int stop(int signal, bool group) override {
+    if (!ended()) ::kill(group ? -run_->pid() : run_->pid(), signal);
+    return wait(60s);
+  }
+  void again() override { run_ = std::make_unique<job::run>(command_, options_); }
 
  private:
-  job::run run_;
+  std::vector<std::string> command_;
+  job::options options_;
+  job::scratch dir_;
+  std::unique_ptr<job::run> run_;
 };
 
-/// Roles that are started by hand, the workers each behind a wire that can be cut. Workers that end are
-/// followed by others.
+/// Roles that are started by hand, the workers each behind a wire that can be cut, or a relay that can harm
+/// what passes. Workers that end are followed by others.
 class crew final : public subject {
  public:
-  crew(std::vector<std::string> command, job::options o, int workers, int servers)
-      : command_(std::move(command)),
-        options_(std::move(o)),
-        network_(workers + 1),
-        at_(std::size_t(workers)) {
+  crew(std::vector<std::string> command, job::options o, plan const& p)
+      : command_(std::move(command)), options_(std::move(o)), at_(std::size_t(p.workers)) {
+    if (!p.proxied) network_.emplace(p.workers + 1);
     command_.push_back("--log_file_path=" + log_path());
     int const last = int(at_.size());  // the master's own place
-    master_ = start({{"EDL_ROLE", "master"}, {"MY_POD_IP", network_.address(last)}}, network_.inside(last));
+    master_ = start({{"EDL_ROLE", "master"}, {"MY_POD_IP", address(last)}}, inside(last));
     if (!master_->says("listens at "))
       throw std::runtime_error("the master does not start: " + master_->log());
     std::string const log = master_->log();
     auto const at = log.find("tcp:", log.find("listens at ")) + 4;
     where_ = log.substr(at, log.find('\n', at) - at);
-    for (int i = 0; i < servers; ++i)
+    for (std::size_t i = 0; p.proxied && i < at_.size(); ++i)
+      at_[i].way = std::make_unique<saboteur>(job::relay::place_of(log), p.plain);
+    for (int i = 0; i < p.servers; ++i)
       servers_.push_back(start({{"EDL_ROLE", "ps"},
                                 {"PS_ID", std::to_string(i)},
                                 {"MASTER_ADDR", where_},
-                                {"MY_POD_IP", network_.outside()}},
+                                {"MY_POD_IP", network_ ? network_->outside() : address(0)}},
                                {}));
     tend();
   }
@@ -108,17 +129,23 @@ class crew final : public subject {
       w.id = next_++;
       w.run = start({{"EDL_ROLE", "worker"},
                      {"WORKER_ID", std::to_string(w.id)},
-                     {"MASTER_ADDR", where_},
-                     {"MY_POD_IP", network_.address(int(i))}},
-                    network_.inside(int(i)));
+                     {"MASTER_ADDR", w.way ? w.way->address() : where_},
+                     {"MY_POD_IP", address(int(i))}},
+                    inside(int(i)));
     }
   }
 
   void cut(std::string const& name, bool dark) override {
-    each(name, [&](int i) { network_.cut(i, dark); });
+    each(name, [&](int i) { network_->cut(i, dark); });
   }
   void mend(std::string const& name) override {
-    each(name, [&](int i) { network_.mend(i); });
+    each(name, [&](int i) { network_->mend(i); });
+  }
+
+  bool harm(std::string const& name, std::uint64_t choice) override {
+    bool harmed = false;
+    each(name, [&](int i) { harmed = i < int(at_.size()) && at_[std::size_t(i)].way->harm(choice); });
+    return harmed;
   }
 
   std::vector<std::string> failed(std::set<std::string> const& hit) override {
@@ -133,7 +160,13 @@ class crew final : public subject {
   struct worker {
     int id = 0;
     std::unique_ptr<job::run> run;
+    std::unique_ptr<saboteur> way;  // to the master
   };
+
+  std::string address(int place) const { return network_ ? network_->address(place) : "127.0.0.1"; }
+  std::vector<std::string> inside(int place) const {
+    return network_ ? network_->inside(place) : std::vector<std::string>{};
+  }
 
   std::unique_ptr<job::run> start(job::environment more, std::vector<std::string> before) {
     more.insert(more.end(),
@@ -155,7 +188,9 @@ class crew final : public subject {
     std::string const log = w.run->log();
     bool const late = job::has(log, "the job is over: it takes nobody any more");
     over_ = over_ || late || job::has(log, "the job is over");
-    if (code != 0 && !late)
+    // Who had no time to join before the master was gone waits for another.
+    bool const never_in = code == 75 && !job::has(log, "joined the job");
+    if (code != 0 && !late && !never_in)
       failed_["worker-" + std::to_string(w.id)] =
           "ended with " + std::to_string(code) + ": " + last_line(log);
   }
@@ -176,7 +211,7 @@ class crew final : public subject {
   std::vector<std::string> command_;
   job::options options_;
   job::scratch dir_;
-  network network_;
+  std::optional<network> network_;
   std::string where_;
   std::vector<worker> at_;  // by place
   std::vector<std::unique_ptr<job::run>> servers_;

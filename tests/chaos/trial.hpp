@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,7 +56,7 @@ class trial {
       if (plan_.judged) o.env.emplace_back("TINY_EVALUATION_DELAY_US", "400");
       std::unique_ptr<subject> j;
       if (plan_.by_hand)
-        j = std::make_unique<crew>(command(plan_, dir_), o, plan_.workers, plan_.servers);
+        j = std::make_unique<crew>(command(plan_, dir_), o, plan_);
       else
         j = std::make_unique<launched_job>(command(plan_, dir_), o);
       watcher seen(j->log_path());
@@ -64,7 +65,7 @@ class trial {
       int const code = j->wait(300s);
       if (code != 0) fail("exit code " + std::to_string(code));
       // Whoever is cut off hears of the end by its silence.
-      if (!j->nothing_left(plan_.by_hand ? 40s : 2s)) fail("processes of the job still run");
+      if (!j->nothing_left(plan_.by_hand ? 60s : 2s)) fail("processes of the job still run");
       for (std::string const& why : j->failed(hit_)) fail(why);
       seen.read();
       out_.log = j->log();
@@ -98,6 +99,9 @@ class trial {
     else
       more.insert(more.end(), {"--num_ps_pods=" + std::to_string(p.servers),
                                "--ps_replicas=" + std::to_string(p.copies)});
+    // Whoever is harmed just before the end does not hear of it, and waits so long for another master.
+    if (p.proxied) more.push_back("--master_timeout=30");
+    if (p.plain) more.push_back("--transport_security=none");
     if (p.fixed) more.push_back("--fixed_global_batch");
     if (p.judged)
       more.insert(more.end(), {"--evaluation_steps=8", "--save_best=accuracy", "--moving_average=0.98",
@@ -227,6 +231,9 @@ class trial {
       case kind::storage:
       case kind::master_cut:
         return strike_all(next, joined);
+      case kind::group_signal:
+      case kind::early_signal:
+        return stop_all(next);
       case kind::journal:
       case kind::master_silent:
       case kind::master:
@@ -286,6 +293,14 @@ class trial {
         std::this_thread::sleep_for(next.length);
         job_->mend(victims.front().name);
         break;
+      case kind::lost_reply:
+      case kind::altered_record:
+        try {
+          sent = job_->harm(victims.front().name, next.choice / 7);
+        } catch (std::runtime_error const& e) {
+          fail(e.what()), sent = true;
+        }
+        break;
       case kind::squatted: {
         squatter neighbour(victims.front().pid, next.choice);
         sent = all(SIGKILL);
@@ -334,6 +349,31 @@ class trial {
       std::this_thread::sleep_for(next.length);
       job_->mend("master");
     }
+    out_.faults.push_back(std::move(f));
+  }
+
+  // Whatever comes of it, the same command goes on with the job.
+  void stop_all(intent const& next) {
+    fault f{.what = next.what, .at = wall_clock::now()};
+    for (target const& w : of_role("worker")) f.victims.push_back(w.name), hit_.insert(w.name);
+    auto const stop = [&](int signal, bool group) {
+      int const code = job_->stop(signal, group);
+      if (code == 0) return false;  // it was done
+      if (code != 128 + signal) fail("told to stop, the job ended with " + std::to_string(code));
+      if (!job_->nothing_left(5s)) fail("processes of a stopped job still run");
+      return true;
+    };
+    auto const kept = [&] { return job::count(job_->log(), "the same command goes on from "); };
+    auto const before = kept();
+    static constexpr std::array signals{SIGTERM, SIGINT, SIGHUP};
+    if (!stop(signals[next.choice % 3], true)) return;
+    if (kept() == before) fail("no checkpoint is kept of a job that was told to stop");
+    if (next.what == kind::early_signal) {
+      job_->again();
+      std::this_thread::sleep_for(milliseconds(next.choice / 3 % 101));
+      stop(signals[next.choice / 7 % 2], false);
+    }
+    job_->again();
     out_.faults.push_back(std::move(f));
   }
 
@@ -431,7 +471,9 @@ class trial {
       fail(name + " was not hit and has not stayed to the end");
     }
     for (fault const& f : out_.faults) {
-      if (f.what != kind::short_silence && f.what != kind::slow && f.what != kind::short_cut) continue;
+      if (f.what != kind::short_silence && f.what != kind::slow && f.what != kind::short_cut &&
+          f.what != kind::lost_reply)
+        continue;
       std::string const lost = "worker " + f.victims.front().substr(7) + " is lost: it gave no sign of life";
       out_.paused_lost += seen_->has(lost);
     }

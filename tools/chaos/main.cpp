@@ -52,6 +52,12 @@ std::vector<flag> flags() {
        .help =
            "of a best version, an early end and a moving average: all-reduce in a fixed order, kills alone",
        .what = truth},
+      {.name = "relays",
+       .help = "workers behind relays that lose replies of the master and alter TLS records",
+       .what = truth},
+      {.name = "signals",
+       .help = "also: signals to all of a job, and to its command just started, which is given again",
+       .what = truth},
       {.name = "networks", .help = "workers behind networks that are cut; needs root and ip", .what = truth},
       {.name = "bare", .help = "do not compare with undisturbed jobs", .what = truth}};
 }
@@ -63,11 +69,15 @@ int run(edl::cli::command_line const& l) {
   std::string const strategy = l.text("strategy"), out = l.text("out"), logs = l.text("logs"),
                     program = l.text("program");
   bool const bare = l.truth("bare"), networks = l.truth("networks"), hostile = l.truth("hostile"),
-             best = l.truth("best");
-  if (best && (hostile || networks || l.truth("tables") || strategy == "ps"))
+             best = l.truth("best"), relays = l.truth("relays"), signals = l.truth("signals");
+  if ((relays || networks) && (signals || (relays && (hostile || networks))))
+    throw edl::usage_error(
+        "--relays and --networks are of roles by hand: give one, without --signals, and --relays without "
+        "--hostile");
+  if (best && (hostile || networks || relays || signals || l.truth("tables") || strategy == "ps"))
     throw edl::usage_error(
         "--best is of all-reduce jobs and kills alone: give it without --hostile, --networks, "
-        "--tables and --strategy=ps");
+        "--relays, --signals, --tables and --strategy=ps");
   if (l.truth("tables")) ::setenv("TINY_TABLES", "1", 1);  // for the programs that are started
   if (!logs.empty()) std::filesystem::create_directories(logs);
   chaos::report all;
@@ -75,8 +85,12 @@ int run(edl::cli::command_line const& l) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   for (std::uint64_t i = first; all.faults() < faults && (jobs == 0 || i < first + jobs); ++i) {
     bool const allreduce = best || strategy == "allreduce" || (strategy == "both" && i % 2 == 1);
-    auto const p = chaos::draw_plan(
-        edl::mix(seed, i), {.allreduce = allreduce, .hostile = hostile, .by_hand = networks, .judged = best});
+    auto const p = chaos::draw_plan(edl::mix(seed, i), {.allreduce = allreduce,
+                                                        .hostile = hostile,
+                                                        .by_hand = networks || relays,
+                                                        .proxied = relays,
+                                                        .signals = signals,
+                                                        .judged = best});
     chaos::outcome const o = chaos::trial(p, bare ? nullptr : &undisturbed, program).run();
     all.add(i, p, o);
     std::printf("job %llu (%s): %zu faults in %.1f s, accuracy %.3f, %s; %zu faults in all\n",
