@@ -48,7 +48,7 @@ for number in $chosen; do
   if [ "$form" = header-only ]; then
     source=tests/package/header_only
   fi
-  cmake -S "$source" -B "$work" -G Ninja -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_COMPILER="$compiler" -DEDL_UNITY="$unity" -DEDL_PRECOMPILE=ON \
+  cmake -S "$source" -B "$work" -G Ninja -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_COMPILER="$compiler" -DEDL_UNITY="$unity" \
     -DBUILD_SHARED_LIBS=$shared -DEDL_ONEDNN="$onednn" -DEDL_CUDA="$cuda" -DCMAKE_CUDA_ARCHITECTURES=80 -DEDL_TESTS=OFF \
     -DCMAKE_CXX_FLAGS_RELEASE="-O0 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O0 -g1 -DNDEBUG" -DCMAKE_CXX_FLAGS_DEBUG="-O0" \
     >"$work.log" 2>&1 || { cat "$work.log" >&2; exit 1; }
