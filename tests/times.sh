@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: times.sh BUILD: seconds of build steps and of tests, by groups, as the last runs took them. Steps are compilers, which
-# compute; tests also wait.
+# usage: times.sh BUILD: seconds of build steps and of tests, by groups, as the last runs took them. Steps are compilers,
+# which compute; tests also wait.
 set -eu
 build=$1
 [ -f "$build/.ninja_log" ] || { echo "$build holds no build: run tools/test" >&2; exit 1; }
@@ -26,6 +26,8 @@ awk -F '\t' '
     }
     for (group in sum) printf "%8.0f s  build  %s\n", sum[group], group
   }' "$build/.ninja_log" | sort -rn
+costs=$build/Testing/Temporary/CTestCostData.txt
+[ -f "$costs" ] || { echo "no test of $build has run yet" >&2; exit 0; }
 awk '
   $1 == "---" { exit }
   {
@@ -35,4 +37,4 @@ awk '
   }
   END {
     for (group in sum) if (sum[group] >= 1) printf "%8.0f s  run    %s\n", sum[group], group
-  }' "$build/Testing/Temporary/CTestCostData.txt" | sort -rn
+  }' "$costs" | sort -rn

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +20,9 @@
 
 namespace edl {
 namespace detail {
+
+/// An input as errors name it; empty: there is only one.
+std::string shown_input(std::string_view name);
 
 /// Throws data_error: `feed` writes value `at`, which a record does not have.
 [[noreturn]] void refuse_place(std::string_view input, std::int64_t at, std::size_t size);

@@ -3,15 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <string>
-
 #include "edl/author/checked_view.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::detail {
 
-inline std::string of_input(std::string_view name) {
+EDL_INLINE std::string shown_input(std::string_view name) {
   return name.empty() ? std::string("the network's input") : fmt::format("input '{}'", name);
 }
 
@@ -19,7 +17,7 @@ EDL_INLINE void refuse_place(std::string_view input, std::int64_t at, std::size_
   throw data_error(fmt::format(
       "{} has no place {}, which `feed` writes: the network has {} of a record, from 0 on; cut the record's "
       "values in `feed`, or make the network's input larger",
-      of_input(input), at, size));
+      shown_input(input), at, size));
 }
 
 EDL_INLINE void refuse_shape(std::string_view input, std::span<std::size_t const> got,
@@ -29,7 +27,7 @@ EDL_INLINE void refuse_shape(std::string_view input, std::span<std::size_t const
     for (std::size_t e : of) n *= e;
     return of.size() == 1 ? fmt::format("{}", n) : fmt::format("{} ({})", n, fmt::join(of, " × "));
   };
-  throw data_error(fmt::format("{} is given {} values by `feed`, the network takes {}", of_input(input),
+  throw data_error(fmt::format("{} is given {} values by `feed`, the network takes {}", shown_input(input),
                                values(got), values(wanted)));
 }
 

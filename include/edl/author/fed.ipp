@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "edl/author/checked_view.hpp"
 #include "edl/author/fed.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -24,15 +25,12 @@ inline bool all_finite(view<float> of) {
   return odd == 0;
 }
 
-inline std::string shown(nn::input_place const& of) {
-  return of.name.empty() ? std::string("the network's input") : fmt::format("input '{}'", of.name);
-}
-
 [[noreturn]] inline void refuse_unfed(nn::input_place const& of, std::size_t first, std::size_t unset,
                                       std::size_t all) {
-  if (unset == all) throw error(fmt::format("the model's `feed` does not write {}", shown(of)));
+  if (unset == all)
+    throw error(fmt::format("the model's `feed` does not write {}", edl::detail::shown_input(of.name)));
   throw error(fmt::format("the model's `feed` leaves {} of the {} values of {} unwritten, the first is {}",
-                          unset, all, shown(of), first));
+                          unset, all, edl::detail::shown_input(of.name), first));
 }
 
 /// Of a record whose values are none: the first feature that is not finite, if any is.
@@ -64,7 +62,8 @@ EDL_INLINE void check_inputs(example const& record, std::span<nn::input_place co
                            std::size_t(std::ranges::count_if(values, is_unfed)), values.size());
     std::string const feature = detail::culprit(record);
     auto const odd = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
-    std::string const place = fmt::format("value {} of {}", odd - values.begin(), detail::shown(in));
+    std::string const place =
+        fmt::format("value {} of {}", odd - values.begin(), edl::detail::shown_input(in.name));
     throw data_error(feature.empty()
                          ? fmt::format("{} is {}, which `feed` made of finite numbers", place, *odd)
                          : fmt::format("{}, and so {} would be {}", feature, place, *odd));

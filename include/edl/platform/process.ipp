@@ -205,7 +205,9 @@ EDL_INLINE void processes::reap(instance who, child const& c) {
 
 // Each kill explains one end.
 EDL_INLINE bool processes::killed_for_memory() {
-  return memory_kills() > memory_kills_ && ++memory_kills_ > 0;
+  if (memory_kills() <= memory_kills_) return false;
+  ++memory_kills_;
+  return true;
 }
 
 EDL_INLINE int processes::wait_ms() const {
