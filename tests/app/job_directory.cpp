@@ -9,30 +9,14 @@
 #include <filesystem>
 #include <fstream>
 
-namespace job_directory_test {
+#include "app/runtime_directory.hpp"
 
-namespace {
+namespace job_directory_test {
 
 namespace fs = std::filesystem;
 
-/// XDG_RUNTIME_DIR for as long as it lives.
-struct runtime {
-  runtime() {
-    REQUIRE(::mkdtemp(path.data()));
-    if (char const* const old = ::getenv("XDG_RUNTIME_DIR")) before = old;
-    ::setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
-  }
-  ~runtime() {
-    before.empty() ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", before.c_str(), 1);
-    fs::remove_all(path);
-  }
-  std::string path = "/tmp/edl-test-XXXXXX", before;
-};
-
-}  // namespace
-
 TEST_CASE("a job's directory is its user's alone, and goes with the job") {
-  runtime const r;
+  runtime_directory const r;
   std::string path;
   {
     edl::app::job_directory const d;
@@ -48,7 +32,7 @@ TEST_CASE("a job's directory is its user's alone, and goes with the job") {
 
 TEST_CASE(
     "directories of killed jobs go when the next is made; those of living jobs and others' things stay") {
-  runtime const r;
+  runtime_directory const r;
   edl::app::job_directory const living;
   std::string const dead = r.path + "/edl-run-dead00", unlocked = r.path + "/edl-run-other0",
                     deep = r.path + "/edl-run-deep00", other = r.path + "/something";
@@ -69,7 +53,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a base too long for a socket's path is not used") {
-  runtime const r;
+  runtime_directory const r;
   std::string const deep = r.path + "/" + std::string(100, 'd');
   fs::create_directory(deep);
   ::setenv("XDG_RUNTIME_DIR", deep.c_str(), 1);
@@ -79,7 +63,7 @@ TEST_CASE("a base too long for a socket's path is not used") {
 }
 
 TEST_CASE("a base that cannot stand in an address, or that others could empty, is not used") {
-  runtime const r;
+  runtime_directory const r;
   for (char const* const name : {"a b", "a,b", "a!b", "a\nb"}) {
     std::string const base = r.path + "/" + name;
     fs::create_directory(base);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "app/runtime_directory.hpp"
 #include "edl/core/error.hpp"
 #include "edl/master/journal.hpp"
 
@@ -20,20 +21,6 @@ using namespace edl::app;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// XDG_RUNTIME_DIR for as long as it lives.
-struct runtime {
-  runtime() {
-    REQUIRE(::mkdtemp(path.data()));
-    if (char const* const old = ::getenv("XDG_RUNTIME_DIR")) before = old;
-    ::setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
-  }
-  ~runtime() {
-    before.empty() ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", before.c_str(), 1);
-    fs::remove_all(path);
-  }
-  std::string path = "/tmp/edl-test-XXXXXX", before;
-};
 
 void begin(job_directory const& in, std::string const& token, std::string const& checkpoints) {
   edl::master::memory known;
@@ -84,7 +71,7 @@ std::string refusal(std::string const& name) {
 }  // namespace
 
 TEST_CASE("a job is found as long as it runs, by nobody else") {
-  runtime const r;
+  runtime_directory const r;
   ::umask(0);
   {
     job_directory const own;
@@ -102,7 +89,7 @@ TEST_CASE("a job is found as long as it runs, by nobody else") {
 }
 
 TEST_CASE("of two jobs of one name none is taken silently, and the one that goes on is found") {
-  runtime const r;
+  runtime_directory const r;
   job_directory const own;
   begin(own, "a token", "a");
   {
@@ -121,7 +108,7 @@ TEST_CASE("of two jobs of one name none is taken silently, and the one that goes
 }
 
 TEST_CASE("no token lies where others may write") {
-  runtime const r;
+  runtime_directory const r;
   std::string const open = r.path + "/open";
   fs::create_directory(open);
   REQUIRE(::chmod(open.c_str(), 0777) == 0);

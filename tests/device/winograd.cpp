@@ -11,65 +11,16 @@
 
 #include "device/draw.hpp"
 #include "device/narrow.hpp"
+#include "device/narrow_convolution.hpp"
 #include "edl/device/cpu/tiled_conv2d.hpp"
 
 namespace winograd_test {
 
+using namespace narrow_convolution;
+
 namespace {
 
 namespace winograd = edl::detail::winograd;
-
-/// One problem and its results by the definition, in double.
-struct problem {
-  edl::conv_geometry g;
-  int batch;
-  std::vector<float> x, w, bias, dy;
-  std::vector<double> y, dx, dw, db;
-
-  problem(edl::conv_geometry of, int samples) : g(of), batch(samples) {
-    g.narrow = {true, true};
-    auto const n = std::size_t(batch);
-    x = rounded(numbers<float>(n * g.in.size(), 1));
-    w = numbers<float>(g.patch() * std::size_t(g.out.channels), 2);
-    bias = numbers<float>(std::size_t(g.out.channels), 3);
-    dy = rounded(numbers<float>(n * g.out.size(), 4));
-    y.resize(dy.size()), dx.resize(x.size()), dw.resize(w.size()), db.resize(bias.size());
-    auto const filters = bias.size(), inputs = std::size_t(g.in.channels);
-    for (std::size_t i = 0; i < dy.size(); ++i) {
-      y[i] = double(bias[i % filters]);
-      db[i % filters] += double(dy[i]);
-    }
-    for (std::size_t place = 0; place < y.size() / filters; ++place) {
-      auto const column = int(place % std::size_t(g.out.width)),
-                 row = int(place / std::size_t(g.out.width) % std::size_t(g.out.height));
-      std::size_t const sample = place / g.positions();
-      for (int a = 0; a < 3; ++a)
-        for (int b = 0; b < 3; ++b) {
-          int const i = row + a - g.before.height, j = column + b - g.before.width;
-          if (i < 0 || j < 0 || i >= g.in.height || j >= g.in.width) continue;
-          std::size_t const from =
-              ((sample * std::size_t(g.in.height) + std::size_t(i)) * std::size_t(g.in.width) +
-               std::size_t(j)) *
-              inputs;
-          for (std::size_t c = 0; c < inputs; ++c)
-            for (std::size_t f = 0; f < filters; ++f) {
-              std::size_t const out = place * filters + f,
-                                weight = (std::size_t(a * 3 + b) * inputs + c) * filters + f;
-              y[out] += double(x[from + c]) * double(w[weight]);
-              dx[from + c] += double(dy[out]) * double(w[weight]);
-              dw[weight] += double(dy[out]) * double(x[from + c]);
-            }
-        }
-    }
-  }
-};
-
-/// What a device makes of it, as scalars.
-struct results {
-  std::vector<float> y, dx, dw, db;
-
-  friend bool operator==(results const&, results const&) = default;
-};
 
 results by_winograd(problem const& p, int threads, edl::activation f = edl::activation::none,
                     bool bias = true) {
@@ -95,16 +46,6 @@ results by_device(problem const& p, edl::kernels kernels) {
   return r;
 }
 
-/// The root of the mean square of the difference, of that of the expected numbers.
-double error_of(std::vector<float> const& a, std::vector<double> const& expected) {
-  double errors = 0, all = 1e-30;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    errors += (double(a[i]) - expected[i]) * (double(a[i]) - expected[i]);
-    all += expected[i] * expected[i];
-  }
-  return std::sqrt(errors / all);
-}
-
 bool left_out() {
   if (winograd::fits({{4, 4, 32}, {4, 4, 32}, 3, 1, 1, 1, {true, true}}) &&
       edl::multiplies(edl::precision::bfloat16))
@@ -117,7 +58,7 @@ bool left_out() {
 constexpr double near = 6e-3;
 
 void compare(edl::conv_geometry const& g, int batch, int threads) {
-  problem const p(g, batch);
+  problem const p(g, batch, false);
   REQUIRE(winograd::fits(p.g));
   CAPTURE(g.in.height);
   CAPTURE(g.in.width);
@@ -167,7 +108,7 @@ TEST_CASE("tiles of 2 x 2 agree with the definition, whatever the map, its borde
 
 TEST_CASE("bias and relu are part of it, and a bias may be missing") {
   if (left_out()) return;
-  problem p({{6, 7, 32}, {6, 7, 64}, 3, 1, 1, 1}, 3);
+  problem p({{6, 7, 32}, {6, 7, 64}, 3, 1, 1, 1}, 3, false);
   auto const plain = by_winograd(p, 2), positive = by_winograd(p, 2, edl::activation::relu),
              without = by_winograd(p, 2, edl::activation::none, false);
   for (std::size_t i = 0; i < p.y.size(); ++i) {
@@ -180,7 +121,7 @@ TEST_CASE("bias and relu are part of it, and a bias may be missing") {
 
 TEST_CASE("samples have the same bits for any number of threads, gradients of kernels for equal ones") {
   if (left_out()) return;
-  problem const p({{9, 8, 64}, {9, 8, 96}, 3, 1, 1, 1}, 13);
+  problem const p({{9, 8, 64}, {9, 8, 96}, 3, 1, 1, 1}, 13, false);
   auto const one = by_winograd(p, 1), three = by_winograd(p, 3);
   CHECK(one.y == three.y);
   CHECK(one.dx == three.dx);
@@ -189,7 +130,7 @@ TEST_CASE("samples have the same bits for any number of threads, gradients of ke
 
 TEST_CASE("a device errs about twice as much as with plain products, and can be kept from it") {
   if (left_out()) return;
-  problem const p({{8, 8, 64}, {8, 8, 64}, 3, 1, 1, 1}, 16);
+  problem const p({{8, 8, 64}, {8, 8, 64}, 3, 1, 1, 1}, 16, false);
   auto const tiled = by_device(p, edl::kernels::fixed), plain = by_device(p, edl::kernels::direct);
   bool const unit = edl::detail::tiled::fits(p.g);  // which has its own way by rule
   CHECK((unit || tiled == by_winograd(p, 2)));

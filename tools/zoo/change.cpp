@@ -130,8 +130,11 @@ bool delete_training_job(cluster& c, std::string const& job) {
 /// Whether it goes on after a suspension where it was.
 bool keeps_state(controller::training_job const& job) {
   auto const& flags = job.spec.flags;
+  std::string const flag = "--checkpoint_dir", given = flag + "=";
   for (auto it = flags.begin(); it != flags.end(); ++it)
-    if (it->starts_with("--checkpoint_dir=") ? it->size() > 17 : *it == "--checkpoint_dir") return true;
+    if (*it == flag ? it + 1 != flags.end() && !it[1].empty()
+                    : it->starts_with(given) && it->size() > given.size())
+      return true;
   return false;
 }
 
