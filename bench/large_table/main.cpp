@@ -75,12 +75,12 @@ struct one_table {
     store.push({{{0, task++}, 0, 1}, std::uint32_t(per_batch)}, store.version(), dense, {}, {&rows, 1});
   }
 
-  void write(edl::ps::cut const& what, std::string const& directory) {
+  void write(edl::ps::full_snapshot const& what, std::string const& directory) {
     std::string const path = edl::checkpoint::checkpoint_path(directory, what.version());
     auto const earlier = edl::checkpoint::begin_checkpoint(path);
     edl::checkpoint::manifest m{
         .job = "large", .version = what.version(), .layout = edl::checkpoint::layout_digest(layout)};
-    m.files = write_cut(what, path, layout, {.most_changes = 8});
+    m.files = write_snapshot(what, path, layout, {.most_changes = 8});
     edl::checkpoint::commit_checkpoint(path, m, earlier);
   }
 

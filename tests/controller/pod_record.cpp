@@ -39,7 +39,7 @@ TEST_CASE("only a pod that a TrainingJob controls is a job's") {
   REQUIRE(r.master);
   CHECK(r.master->attempt == 2);
   CHECK(r.master->first_size == 3);
-  CHECK(r.master->wish == "5");
+  CHECK(r.master->requested_size == "5");
   CHECK(r.master->size->workers == 4);
   CHECK(r.master->how.code == edl::platform::suspended);
   CHECK(r.at == pod_record::phase::over);

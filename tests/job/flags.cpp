@@ -32,7 +32,7 @@ TEST_CASE("a default is a value that the flag accepts, and that a job has withou
 }
 
 TEST_CASE("a flag's value arrives in the job as its own type") {
-  edl::asked a;
+  edl::parsed_flags a;
   auto const put = [&](std::string const& name, std::string const& value) {
     for (edl::job_flag const& f : edl::job_flags())
       if (f.is.name == name) return f.put(a, edl::cli::accept(f.is, value));

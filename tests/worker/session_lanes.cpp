@@ -37,10 +37,10 @@ struct two_lanes : scripted_parameters {
     if (turns.back().second) step();
     return scripted_parameters::push(m, v, g, change, rows);
   }
-  void idle(std::chrono::milliseconds patience) override {
+  void idle(std::chrono::milliseconds timeout) override {
     ++idled;
     if (!waiting.empty()) {
-      CHECK(patience.count() == 0);
+      CHECK(timeout.count() == 0);
       step();
     }
   }

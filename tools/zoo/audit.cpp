@@ -52,10 +52,10 @@ class passing_pod {
   /// Waits for its end.
   pod_state end(std::chrono::seconds limit) const {
     auto const until = std::chrono::steady_clock::now() + limit;
-    bool told = false;
+    bool announced = false;
     for (std::string said;;) {
       pod_state s;
-      if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, told)) continue;
+      if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, announced)) continue;
       if (s.ended) return s;
       std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message, job_) : "";
       if (s.hinders && s.hinders->hopeless) throw error("the auditing pod cannot start: " + why);

@@ -59,7 +59,7 @@ live_job await_controller(cluster& c, std::string const& job, std::int64_t gener
     bool const seen = now.is.status.observed_generation >= generation;
     if (seen && (now.is.finished() || reached(now.is))) return now;
     if (std::chrono::steady_clock::now() > until)
-      throw error(fmt::format("{0} within {1} s: {2}; the wish stays", what, limit.count(),
+      throw error(fmt::format("{0} within {1} s: {2}; the request stays", what, limit.count(),
                               seen ? fmt::format("`edl explain {}` tells why", job)
                                    : "no controller has read it; `edl doctor` says whether there is one"));
     std::this_thread::sleep_for(200ms);
@@ -104,12 +104,12 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
     change["workers"]["replicas"] = chosen ? json(workers) : json();
   }
   live_job const changed = change_training_job(c, job.name, {{"spec", change}});
-  auto const told = [&](controller::training_job const& now) {
+  auto const announced = [&](controller::training_job const& now) {
     return waits_for_room(now) || workers == 0 || now.status.workers.desired == workers;
   };
   live_job const now =
-      await_controller(c, job.name, changed.is.generation, std::chrono::seconds(l.number("timeout")), told,
-                       fmt::format("job '{}' was not told its new size", job.name));
+      await_controller(c, job.name, changed.is.generation, std::chrono::seconds(l.number("timeout")),
+                       announced, fmt::format("job '{}' was not told its new size", job.name));
   if (waits_for_room(now.is))
     fmt::print("job {}: has the new size when it starts: {}\n", job.name,
                now.is.spec.suspend ? fmt::format("`edl resume {}` lets it", job.name) : hindrance_of(now.is));
@@ -213,11 +213,11 @@ int remove(words const& line) {
   }
   if (!l.truth("wait")) return done;
   auto const until = std::chrono::steady_clock::now() + limit;
-  bool told = false;
+  bool announced = false;
   for (std::string const& job : l.arguments())
     for (;;) {
       json pods;
-      if (!answered([&] { pods = c.pods_of(job); }, until, told)) continue;
+      if (!answered([&] { pods = c.pods_of(job); }, until, announced)) continue;
       if (pods.empty() && !find_training_job(c, job)) break;
       if (std::chrono::steady_clock::now() > until)
         throw error(
@@ -274,9 +274,9 @@ int scale(words const& line) {
     throw error(fmt::format("job '{}' has ended ({}): nothing of it can be scaled", job, state.status));
   std::string const path = c.path("pods", text_at(pod, "/metadata/name"));
   c.api.patch(path, json{{"metadata", {{"annotations", wanted}}}});
-  bool told = false;
+  bool announced = false;
   for (auto const until = std::chrono::steady_clock::now() + limit;;) {
-    if (!answered([&] { pod = c.api.get(path); }, until, told)) continue;
+    if (!answered([&] { pod = c.api.get(path); }, until, announced)) continue;
     if (std::string const answer = text_at(pod, scaled_at); answer.starts_with("refused"))
       throw error(fmt::format("the master of job '{}' {}", job, answer));
     else if (!answer.empty())

@@ -100,7 +100,7 @@ holder holder_of_name(cluster& c, wanted_job const& job) {
 void create(cluster& c, wanted_job const& job, command_line const& l) {
   bool const try_only = l.text("dry_run") == "server";
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(l.number("start_timeout"));
-  for (bool told = false;;) try {
+  for (bool announced = false;;) try {
       k8s::query q{{"fieldValidation", "Strict"}};
       if (try_only) q.emplace_back("dryRun", "All");
       c.api.create(training_jobs_path(c.space), job.object, q);
@@ -115,7 +115,7 @@ void create(cluster& c, wanted_job const& job, command_line const& l) {
             fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n "
                         "{1}` removes it, or give another name",
                         job.name(), c.space, bad.message()));
-      if (!std::exchange(told, true))
+      if (!std::exchange(announced, true))
         note(fmt::format("job '{}' is being removed: waiting until its name is free", job.name()));
       std::this_thread::sleep_for(250ms);
     }
@@ -146,8 +146,8 @@ bool waits_for_room(controller::training_job const& job) {
 }
 
 /// Waits for the master to run, and says meanwhile what it waits for. False: it waits for room.
-bool await_start(cluster& c, std::string const& name, std::chrono::seconds patience) {
-  auto const until = std::chrono::steady_clock::now() + patience;
+bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeout) {
+  auto const until = std::chrono::steady_clock::now() + timeout;
   std::string said;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
     live_job const now = training_job_again(c, name, until);

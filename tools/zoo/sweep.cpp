@@ -41,7 +41,7 @@ namespace k8s = platform::kubernetes;
 constexpr std::uint64_t longest_list = 64u << 20;  // bytes
 constexpr std::size_t longest_reason = 400;        // bytes
 constexpr std::chrono::milliseconds first_pause{100}, longest_pause{1'000};
-constexpr std::chrono::seconds patience_with_report{10}, patience_with_name{60};
+constexpr std::chrono::seconds report_timeout{10}, name_timeout{60};
 
 /// A trial's job, from its turn to its end.
 struct turn {
@@ -49,7 +49,7 @@ struct turn {
   std::string uid{};        ///< of its master's pod; empty: it is not there yet
   clock::time_point since;  ///< of its turn, or of its good end
   bool ended_well = false;
-  std::string told{};  ///< what it waits for, as was said last
+  std::string announced{};  ///< what it waits for, as was said last
 };
 
 void make_directory(std::string const& output) {
@@ -173,14 +173,14 @@ class sweep_run {
 
   /// Waits for a name that is about to be free, until it has taken too long.
   void await_name(turn& t) {
-    if (clock::now() - t.since > patience_with_name) refuse_name(t);
+    if (clock::now() - t.since > name_timeout) refuse_name(t);
     tell(t, "a job of its name is being removed");
   }
 
   void tell(turn& t, std::string const& why) {
-    if (why.empty() || t.told == why) return;
+    if (why.empty() || t.announced == why) return;
     say(fmt::format("job {} waits: {}", t.job, why));
-    t.told = why;
+    t.announced = why;
   }
 
   /// Makes a trial's job, or finds it. Where its name is not free yet, the next call tries again.
@@ -275,7 +275,7 @@ class sweep_run {
     if (now.is == under_way) return tell(t, now.why), false;
     if (now.is == unread) {
       if (!std::exchange(t.ended_well, true)) t.since = clock::now();
-      if (clock::now() - t.since < patience_with_report) return false;
+      if (clock::now() - t.since < report_timeout) return false;
     }
     // It may quote a log.
     std::string const why = printable(

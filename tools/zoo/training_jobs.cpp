@@ -74,8 +74,8 @@ std::optional<live_job> find_training_job(cluster& c, std::string const& name) {
 live_job training_job_again(cluster& c, std::string const& name,
                             std::chrono::steady_clock::time_point until) {
   std::optional<live_job> found;
-  bool told = false;
-  while (!answered([&] { found = find_training_job(c, name); }, until, told)) continue;
+  bool announced = false;
+  while (!answered([&] { found = find_training_job(c, name); }, until, announced)) continue;
   if (!found) throw error(fmt::format("the TrainingJob '{}' is gone from namespace '{}'", name, c.space));
   return std::move(*found);
 }

@@ -15,7 +15,7 @@
 #include "edl/core/names.hpp"
 #include "edl/job/flags.hpp"
 #include "edl/job/foreign_flags.hpp"
-#include "edl/job/settle.hpp"
+#include "edl/job/resolve.hpp"
 #include "edl/train/metric_history.hpp"
 #include "edl/version.hpp"
 
@@ -116,7 +116,7 @@ inline std::vector<cli::flag> own_sweep_flags() {
 }
 
 /// What a sweep says itself to its runs.
-inline bool told_by_sweep(std::string const& name) {
+inline bool set_by_sweep(std::string const& name) {
   static std::array<std::string_view, 5> const own{"output", "checkpoint_dir", "save_best",
                                                    "keep_checkpoint_max", "early_stopping"};
   return std::ranges::find(own, name) != own.end();
@@ -125,7 +125,7 @@ inline bool told_by_sweep(std::string const& name) {
 inline std::string why_not_in_sweep(std::string const& name) {
   if (name == "early_stopping")
     return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
-  if (told_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
+  if (set_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
   return why_not_here(name);
 }
 
@@ -133,7 +133,7 @@ inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
   std::vector<cli::flag> all = own_sweep_flags();
   for (cli::flag& f : all) f.group = "Sweep";
   for (cli::flag& f : edl::flags_of(command::train, program))
-    if (!told_by_sweep(f.name)) all.push_back(std::move(f));
+    if (!set_by_sweep(f.name)) all.push_back(std::move(f));
   return all;
 }
 
@@ -279,7 +279,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   } else if (name == "scale") {
     a.scale = detail::scaling_of(l);
   } else {
-    settled s = settle(*value_of<command>(name), l);
+    resolved s = resolve(*value_of<command>(name), l);
     a.job = std::move(s.job);
     a.notes = std::move(s.notes);
     for (cli::flag const& f : detail::flags_of(name, program))

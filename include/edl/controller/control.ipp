@@ -64,8 +64,9 @@ EDL_INLINE std::optional<kueue::verdict> control::ask_kueue_of(job_entry& entry,
     if (!p->master || p->at == pod_record::phase::over) continue;
     master_state const& m = *p->master;
     is.pods.master_ready = m.ready;
-    auto const wish = platform::kubernetes::number(m.wish);
-    is.pods.workers = std::max({is.pods.workers, wish.value_or(0), m.size ? m.size->workers : m.first_size});
+    auto const requested_size = platform::kubernetes::number(m.requested_size);
+    is.pods.workers =
+        std::max({is.pods.workers, requested_size.value_or(0), m.size ? m.size->workers : m.first_size});
   }
   // Nor below what the next master would be made for.
   if (is_true(job.status, condition_type::admitted))

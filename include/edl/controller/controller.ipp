@@ -66,7 +66,7 @@ struct controller::implementation {
         watching(via, {.agent = "edl-controller"}),
         // What is under way when the right to act ends has ended before others act.
         asking(via, {.timeout = set.times.duration - set.times.renew_deadline,
-                     .patience = std::chrono::milliseconds(0),
+                     .retry_timeout = std::chrono::milliseconds(0),
                      .agent = "edl-controller"}),
         state(set.planning, set.reconciling, set.space),
         queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}),

@@ -33,7 +33,7 @@ struct situation {
 };
 
 struct options {
-  double slice_patience = 30;  ///< seconds until a slice that is not admitted asks for one more worker alone
+  double slice_timeout = 30;  ///< seconds until a slice that is not admitted asks for one more worker alone
 };
 
 /// What Kueue's decision means for a job, and what its controller owes Kueue.

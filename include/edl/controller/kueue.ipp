@@ -362,9 +362,9 @@ class judgement {
     }
     // One that waits for long asks for the least that there is, so that it is admitted as soon as possible.
     double const since = seconds_of(slice->created).value_or(is_.now);
-    bool const late = is_.now >= since + options_.slice_patience;
+    bool const late = is_.now >= since + options_.slice_timeout;
     std::uint32_t const ask = late ? have + 1 : want;
-    if (!late) out_.again_at = since + options_.slice_patience;
+    if (!late) out_.again_at = since + options_.slice_timeout;
     if (!slice->reserved() && slice->set(workers_set)->count != ask) owe(resize(*slice, workers_set, ask));
   }
 

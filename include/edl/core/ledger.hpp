@@ -27,8 +27,8 @@ struct minibatch_key {
 /// A minibatch that is to count, with how many records it has, and how many it lacks because they are
 /// damaged.
 struct contribution {
-  contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t lacks = 0)
-      : key(k), records(has), skipped(lacks) {}
+  contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t skipped_records = 0)
+      : key(k), records(has), skipped(skipped_records) {}
   minibatch_key key;
   std::uint32_t records, skipped;
 };

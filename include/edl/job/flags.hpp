@@ -12,8 +12,8 @@
 
 namespace edl {
 
-/// What a command line says of a job, flag by flag; `settle` makes a job of it.
-struct asked {
+/// What a command line says of a job, flag by flag; `resolve` makes a job of it.
+struct parsed_flags {
   edl::job job;
   std::optional<strategy> how;         ///< as told; none: by the processes that are asked for
   std::uint64_t records_per_task = 0;  ///< 0: not told
@@ -29,7 +29,8 @@ struct job_flag {
   std::vector<command> needs;  ///< commands that cannot do without it
   std::string read_by;         ///< roles whose processes look at it: "master, workers"
   std::string elasticdl;       ///< what ElasticDL calls it; empty: it has nothing like it
-  std::function<void(asked&, std::string const& value)> put;  ///< a value that `cli::accept` let through
+  std::function<void(parsed_flags&, std::string const& value)>
+      put;  ///< a value that `cli::accept` let through
 };
 
 /// All of them, in the order of the document.

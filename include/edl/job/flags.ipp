@@ -83,7 +83,7 @@ class table {
     /// Several values are one text, with ';' between them.
     row repeated(std::string job::*member) {
       of_.is.repeats = true;
-      of_.put = [member](asked& a, std::string const& value) {
+      of_.put = [member](parsed_flags& a, std::string const& value) {
         std::string& all = a.job.*member;
         all += (all.empty() ? "" : ";") + value;
       };
@@ -105,15 +105,15 @@ class table {
     edl::job const defaults;
     return add<typename held<T>::type>(
         std::move(name), written(defaults.*member), std::move(read_by), std::move(help),
-        [member](asked& a, std::string const& value) { read(a.job.*member, value); });
+        [member](parsed_flags& a, std::string const& value) { read(a.job.*member, value); });
   }
 
   template <class T>
-  row flag(std::string name, T asked::*member, std::string read_by, std::string help) {
-    asked const defaults;
+  row flag(std::string name, T parsed_flags::*member, std::string read_by, std::string help) {
+    parsed_flags const defaults;
     return add<typename held<T>::type>(
         std::move(name), written(defaults.*member), std::move(read_by), std::move(help),
-        [member](asked& a, std::string const& value) { read(a.*member, value); });
+        [member](parsed_flags& a, std::string const& value) { read(a.*member, value); });
   }
 
   std::vector<job_flag> take() { return std::move(all_); }
@@ -121,7 +121,7 @@ class table {
  private:
   template <class T>
   row add(std::string name, std::string fallback, std::string read_by, std::string help,
-          std::function<void(asked&, std::string const&)> put) {
+          std::function<void(parsed_flags&, std::string const&)> put) {
     job_flag f;
     f.is = {
         .name = std::move(name), .fallback = std::move(fallback), .help = std::move(help), .group = group_};
@@ -164,7 +164,7 @@ inline void data(table& t) {
       .only({train, evaluate})
       .needed_by({evaluate})
       .elasticdl();
-  t.flag("validation_split", &asked::validation_split, "master, workers",
+  t.flag("validation_split", &parsed_flags::validation_split, "master, workers",
          "share of --training_data that is evaluated on and not trained, in place of --validation_data: 0.1 "
          "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
       .only({train, evaluate});
@@ -199,7 +199,7 @@ inline void data(table& t) {
          "minibatches that a worker leases at a time")
       .from(1, most_records)
       .elasticdl();
-  t.flag("records_per_task", &asked::records_per_task, "master",
+  t.flag("records_per_task", &parsed_flags::records_per_task, "master",
          "the same in records, a multiple of --minibatch_size; 0: by that flag")
       .only({train})
       .elasticdl();
@@ -317,11 +317,11 @@ inline void training(table& t) {
          "evaluate every so many versions of the model, and the last; 0: the last only")
       .only(train)
       .elasticdl();
-  t.flag("save_best", &asked::save_best, "master",
+  t.flag("save_best", &parsed_flags::save_best, "master",
          "METRIC[:max|min]: keep the model of the version with the best value, as "
          "CHECKPOINT_DIR/best/model.safetensors")
       .only(train);
-  t.flag("early_stopping", &asked::early_stopping, "master",
+  t.flag("early_stopping", &parsed_flags::early_stopping, "master",
          "METRIC[:max|min][,patience=N][,min_delta=X]: end the job when N evaluations in a row (3) were not "
          "better by more than X (0)")
       .only(train);
@@ -393,7 +393,7 @@ inline void processes(table& t) {
   t.flag("job_name", &job::name, "all",
          "name of the job, in logs and checkpoints; a job goes on from its own only")
       .elasticdl();
-  t.flag("distribution_strategy", &asked::how, "all",
+  t.flag("distribution_strategy", &parsed_flags::how, "all",
          "Local: one process; ParameterServerStrategy: a master, servers and workers; AllreduceStrategy: a "
          "master, and workers that have a copy of the model each")
       .elasticdl();

@@ -30,7 +30,7 @@ EDL_INLINE asio::awaitable<std::vector<server::row_part>> server::row_parts(std:
   request.set_generation(coordinator_.generation());
   if (options_.job.replicas) request.set_version(version);
   order_terms const terms{
-      .name = "count_rows", .generation = coordinator_.generation(), .patience = options_.order_patience};
+      .name = "count_rows", .generation = coordinator_.generation(), .timeout = options_.order_timeout};
   std::vector<keeper> const asked = keepers();
   auto const replies = co_await ask_all(asked, wire::method::count_rows, request, control_timeout, terms);
   std::vector<row_part> all, chosen;

@@ -59,18 +59,18 @@ struct server_options {
   parameter_layout const& layout;  ///< outlives the server
   std::string checkpoint_dir;      ///< empty: none
   std::uint64_t keep_checkpoint_max = 0;
-  std::string output;                 ///< directory for the trained model; empty: none
-  std::string best;                   ///< for the best model, with `job_options::judges`
-  checkpoint::manifest manifest;      ///< of every checkpoint, but for version and files
-  master::journal journal;            ///< read already
-  std::optional<memory> before = {};  ///< what was in it
+  std::string output;                          ///< directory for the trained model; empty: none
+  std::string best;                            ///< for the best model, with `job_options::judges`
+  checkpoint::manifest manifest;               ///< of every checkpoint, but for version and files
+  master::journal journal;                     ///< read already
+  std::optional<persisted_state> before = {};  ///< what was in it
   bool ignore_damaged_checkpoints = false;
-  restore_point anew = {};                            ///< where it begins again when all are damaged
-  checkpoint::permission allowed = {};                ///< to write checkpoints; throws when it is not
-  std::chrono::milliseconds step_patience{60'000};    ///< without a step, until it is told what is waited for
-  std::chrono::milliseconds order_patience{300'000};  ///< for who lives and cannot be reached, or for storage
-  std::chrono::milliseconds final_patience{10'000};   ///< for the storage of what the job ends with
-  std::chrono::milliseconds storage_pause{1'000};     ///< between two tries
+  restore_point anew = {};                           ///< where it begins again when all are damaged
+  checkpoint::permission allowed = {};               ///< to write checkpoints; throws when it is not
+  std::chrono::milliseconds step_timeout{60'000};    ///< without a step, until it is told what is waited for
+  std::chrono::milliseconds order_timeout{300'000};  ///< for who lives and cannot be reached, or for storage
+  std::chrono::milliseconds final_timeout{10'000};   ///< for the storage of what the job ends with
+  std::chrono::milliseconds storage_pause{1'000};    ///< between two tries
 };
 
 /// What the master asks of the process around it. All are called on the node's thread.
@@ -131,10 +131,10 @@ class server {
  private:
   static constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
 
-  void obey();
+  void run_commands();
   void remember();
   void perform(std::function<void()> const& work);
-  asio::awaitable<void> told();
+  asio::awaitable<void> announceable();
   void execute(find_restore_point const& c);
   void execute(configure_servers const& c);
   void execute(ask_version const& c);
@@ -184,7 +184,7 @@ class server {
   struct order_terms {
     char const* name = "";
     std::optional<std::uint64_t> generation = {};  // of which it is void when another begins
-    std::chrono::milliseconds patience{};          // 0: without end
+    std::chrono::milliseconds timeout{};           // 0: without end
     bool waits = true;                             // `not_ready` is no answer
   };
   struct waiting {

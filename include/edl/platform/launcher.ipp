@@ -78,7 +78,9 @@ EDL_INLINE void launcher::stop_master(std::chrono::milliseconds grace) {
   processes_->stop({role::master, 0}, grace);
 }
 
-EDL_INLINE void launcher::let_leave(pid_t pid, bool asked) { processes_->let_leave(pid, asked); }
+EDL_INLINE void launcher::let_leave(pid_t pid, bool stop_requested) {
+  processes_->let_leave(pid, stop_requested);
+}
 
 EDL_INLINE void launcher::stop_all(std::chrono::milliseconds grace) { processes_->stop_all(grace); }
 
@@ -141,7 +143,7 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
     detail::to_message(e.who, *out.mutable_who());
     out.set_code(e.code);
     out.set_signal(e.signal);
-    out.set_asked(e.asked);
+    out.set_asked(e.stop_requested);
     out.set_memory(e.memory);
   }
   for (instance const& who : processes_->all()) detail::to_message(who, *reply.add_running());
@@ -180,7 +182,7 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
         to_.ended({.who = detail::from_message(e.who()),
                    .code = int(e.code()),
                    .signal = int(e.signal()),
-                   .asked = e.asked(),
+                   .stop_requested = e.asked(),
                    .memory = e.memory()},
                   ++seen_);
       if (std::exchange(first, false)) {

@@ -258,21 +258,21 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
 }
 
 EDL_INLINE std::vector<checkpoint::manifest::file> server::write(
-    cut const& what, wire::CheckpointRequest const& request) const {
+    full_snapshot const& what, wire::CheckpointRequest const& request) const {
   written_parts parts{.server = request.range(),
                       .servers = options_.ranges,
                       .variables = !request.rows_only(),
                       .most_changes = options_.delta_checkpoints};
   if (auto const& r = request.rows(); request.has_rows())
     parts.of_rows = {.slots = {r.first(), r.last()}, .part = r.part(), .parts = r.parts()};
-  return write_cut(what, request.path(), options_.layout, parts);
+  return write_snapshot(what, request.path(), options_.layout, parts);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.range(), request.version());
   store& from = *of(request.generation(), request.range()).state;
-  cut what = request.final() ? from.cut() : from.checkpoint(request.version());
+  full_snapshot what = request.final() ? from.full_snapshot() : from.checkpoint(request.version());
   if (std::string const tables = from.describe_tables(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   std::vector<checkpoint::manifest::file> files;

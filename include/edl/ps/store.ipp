@@ -281,7 +281,7 @@ EDL_INLINE void store::accumulate(segment const& s, view<float> gradients, view<
   add(sums.last(state_change.size()), state_change);
 }
 
-EDL_INLINE bool store::lacks(contribution const& c) const {
+EDL_INLINE bool store::not_yet_applied(contribution const& c) const {
   return std::ranges::none_of(
       segments_, [&](segment const& s) { return s.counted.check(c.key) == edl::ledger::verdict::repeat; });
 }
@@ -403,20 +403,20 @@ EDL_INLINE ps::snapshot store::averaged() const {
   return {version_, std::move(values)};
 }
 
-EDL_INLINE ps::cut store::cut() const {
+EDL_INLINE ps::full_snapshot store::full_snapshot() const {
   check_usable();
   fetch();
-  ps::cut all{.variables = snapshot(),
-              .slots = slots_.hold(),
-              .slot_stride = slot_stride_,
-              .slot_names = slot_names_,
-              .row_slot_names = options_.rule.slots(),
-              .elements = options_.elements,
-              .parameters = parameters_,
-              .segments = {}};
+  ps::full_snapshot all{.variables = snapshot(),
+                        .slots = slots_.hold(),
+                        .slot_stride = slot_stride_,
+                        .slot_names = slot_names_,
+                        .row_slot_names = options_.rule.slots(),
+                        .elements = options_.elements,
+                        .parameters = parameters_,
+                        .segments = {}};
   for (segment const& s : segments_)
     (s.of_rows ? all.row_segments : all.segments).push_back({s.elements, s.steps, s.applied});
-  cut_rows(all);
+  snapshot_rows(all);
   return all;
 }
 
@@ -428,7 +428,7 @@ EDL_INLINE ps::snapshot store::evaluation(std::uint64_t version) {
                   version, options_.most_frozen));
 }
 
-EDL_INLINE ps::cut store::checkpoint(std::uint64_t version) {
+EDL_INLINE ps::full_snapshot store::checkpoint(std::uint64_t version) {
   if (auto found = checkpoints_.find(version)) return *found;
   throw error(
       fmt::format("version {} is not frozen for a checkpoint: it never was, was released, or gave way to a "
@@ -503,10 +503,10 @@ EDL_INLINE void store::merge() {
 EDL_INLINE void store::freeze_rows() {
   bool const written = !tables_.empty() && version_ > 0 && options_.checkpoint_steps > 0 &&
                        version_ % options_.checkpoint_steps == 0;
-  ps::cut const* const kept = checkpoints_.look(version_);
+  ps::full_snapshot const* const kept = checkpoints_.look(version_);
   if (!written || (kept && overlap(kept->hash_slots, held_) == held_)) return;
   checkpoints_.release(version_);
-  checkpoints_.keep(version_, cut());
+  checkpoints_.keep(version_, full_snapshot());
 }
 
 EDL_INLINE push_result store::due() {
@@ -526,7 +526,7 @@ EDL_INLINE push_result store::advanced() {
   auto const due = [&](std::uint64_t every) { return freezes_ && every != 0 && version_ % every == 0; };
   if (options_.rests_to_evaluate) evaluations_.clear();
   if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, averaged());
-  if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, cut());
+  if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, full_snapshot());
   return result;
 }
 

@@ -27,7 +27,7 @@ template <class Reply, class Request>
 Reply ask(net::channel& to, std::uint16_t method, Request const& request,
           std::function<bool()> const& stopping) {
   net::outgoing const what{
-      .method = method, .message = wire::pack(request), .timeout = master_patience, .idempotent = true};
+      .method = method, .message = wire::pack(request), .timeout = master_call_timeout, .idempotent = true};
   return wire::unpack<Reply>(ask_master(to, what, stopping).message, to.name());
 }
 

@@ -21,7 +21,7 @@ inline constexpr int most_stale_retries = 64;  // ElasticDL's DEFAULT_MAX_MINIBA
 inline constexpr auto poll_interval = std::chrono::milliseconds(100),
                       first_pause = std::chrono::milliseconds(5);
 
-inline constexpr std::size_t most_told = 100;  // damaged records, with a line for each
+inline constexpr std::size_t most_reported = 100;  // damaged records, with a line for each
 
 /// A pass over a minibatch, for others to see.
 struct seen_pass {
@@ -293,8 +293,8 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
 // Each once: the same record comes in every epoch.
 EDL_INLINE void session::tell_damage(data::batch const& b) {
   for (std::string const& why : b.damage) {
-    if (told_damage_.size() > detail::most_told || !told_damage_.insert(why).second) continue;
-    log_.warning(told_damage_.size() > detail::most_told
+    if (reported_damage_.size() > detail::most_reported || !reported_damage_.insert(why).second) continue;
+    log_.warning(reported_damage_.size() > detail::most_reported
                      ? "more damaged records are left out, and are not told one by one"
                      : why + "; it is left out");
   }

@@ -90,7 +90,7 @@ TEST_CASE("A server that is given up and wanted again comes back when its old po
   d.exit(s, 137);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK(ends[0].how.asked);
+  CHECK(ends[0].how.stop_requested);
   d.all.deleted(s, d.now);
   REQUIRE(d.take<create_pod>().size() == 1);
   SUBCASE("the new pod is kept") {
@@ -127,7 +127,7 @@ TEST_CASE("A pod that is to leave before its request is answered ends as the mas
   d.all.deleted(s, d.now);
   auto const commands = d.all.take_commands();
   REQUIRE(commands.size() == 2);
-  CHECK(std::get<pod_ended>(commands[0]).how.asked);
+  CHECK(std::get<pod_ended>(commands[0]).how.stop_requested);
   CHECK(std::get<create_pod>(commands[1]).who == server(0));
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("What the master stops is its own doing, and stopped once; what comes 
   d.exit(s, 1);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK(ends[0].how.asked);
+  CHECK(ends[0].how.stop_requested);
 
   d.all.start(worker(1), std::nullopt, d.now);
   d.all.stop(worker(1), 0s);

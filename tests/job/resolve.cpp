@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/job/job.hpp.
-#include "edl/job/settle.hpp"
+#include "edl/job/resolve.hpp"
 
 #include <doctest/doctest.h>
 
 #include "cli/refusal.hpp"
-#include "job/settled.hpp"
+#include "job/resolved.hpp"
 
-namespace settle_test {
+namespace resolve_test {
 
 namespace {
 
-edl::job job(std::vector<std::string> const& line) { return settled(line).job; }
+edl::job job(std::vector<std::string> const& line) { return resolved(line).job; }
 
 std::string refusal(std::vector<std::string> const& line) {
-  return refused([&] { settled(line); });
+  return refused([&] { resolved(line); });
 }
 
 bool contains(std::string const& text, std::string const& part) {
@@ -128,4 +128,4 @@ TEST_CASE("int8 is refused to who trains, and to who insists on a GPU") {
   CHECK(contains(refusal(line), "leave out --device=cuda"));
 }
 
-}  // namespace settle_test
+}  // namespace resolve_test
