@@ -27,15 +27,15 @@ using edl::cli::flag;
 constexpr std::size_t per_batch = 26 * 512;
 
 std::vector<flag> flags() {
-  using enum flag::kind;
+  using enum flag::value_type;
   return {{.name = "gigabytes",
            .fallback = "20",
            .help = "that the table takes",
-           .what = number,
+           .type = number,
            .lowest = 0.001,
            .highest = 1e6},
-          {.name = "width", .fallback = "16", .help = "of a row", .what = whole, .least = 1, .most = 65536},
-          {.name = "bfloat16", .help = "weights are kept as bfloat16", .what = truth},
+          {.name = "width", .fallback = "16", .help = "of a row", .type = whole, .least = 1, .most = 65536},
+          {.name = "bfloat16", .help = "weights are kept as bfloat16", .type = truth},
           {.name = "directory", .fallback = "large-table", .help = "where checkpoints go, and lie"}};
 }
 

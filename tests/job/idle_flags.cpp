@@ -76,7 +76,7 @@ TEST_CASE("a flag of another strategy is told in one line to do nothing") {
 
 TEST_CASE("the table is of flags that there are, and the test is of the whole table") {
   std::set<std::string> known;
-  for (edl::job_flag const& f : edl::job_flags()) known.insert(f.is.name);
+  for (edl::job_flag const& f : edl::job_flags()) known.insert(f.flag.name);
   std::set<std::string_view> const others{"lr_staleness_modulation",
                                           "ps_replicas",
                                           "keep_checkpoint_max",

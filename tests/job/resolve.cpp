@@ -31,7 +31,7 @@ TEST_CASE("defaults are those of the published flags") {
   CHECK(j.log_loss_steps == 100);
   CHECK(j.grads_to_wait == 1);
   CHECK_FALSE(j.use_async);
-  CHECK(j.how == edl::strategy::local);
+  CHECK(j.strategy == edl::strategy::local);
   CHECK(j.name == "mnist");
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("the tutorials' flags are understood") {
                       "--num_epochs=2", "--minibatch_size=64", "--num_minibatches_per_task=2",
                       "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50", "--job_name=test-mnist",
                       "--distribution_strategy=ParameterServerStrategy"});
-  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.strategy == edl::strategy::parameter_server);
   CHECK(j.num_workers == 1);
   CHECK(j.evaluation_steps == 50);
   CHECK(j.records_per_task() == 128);
@@ -64,7 +64,7 @@ TEST_CASE("a moving average keeps less than all, and is not made by GPUs that su
 
 TEST_CASE("workers or servers ask for a cluster of processes") {
   auto const j = job({"train", "--training_data=d", "--num_workers=4"});
-  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.strategy == edl::strategy::parameter_server);
   CHECK(j.num_ps_pods == 1);
   CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=4", "--distribution_strategy=Local"}),
                  "--num_workers"));

@@ -127,7 +127,7 @@ TEST_CASE("the end of a master is the launcher's owner's business") {
   std::unique_lock lock(mutex);
   REQUIRE(changed.wait_for(lock, 20s, [&] { return ends.size() == 1; }));
   CHECK(ends[0].signal == SIGKILL);
-  CHECK(ends[0].who.what == role::master);
+  CHECK(ends[0].who.role == role::master);
 }
 
 TEST_CASE("a launcher obeys nobody who knows the job's token alone") {

@@ -64,7 +64,7 @@ struct dealing_master : edl::worker::master_link {
 
   assignment next(std::uint32_t lane) override {
     assignment a;
-    a.what = over ? task_kind::finished : task_kind::wait;
+    a.kind = over ? task_kind::finished : task_kind::wait;
     if (rests > 0 && !outcomes.empty() && outcomes.back().returned) {
       a.rests = true;
       --rests;

@@ -59,7 +59,7 @@ error cluster::no_such_job(std::string const& job) {
   json const all = api.get(path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
   for (json const& pod : all.at("items"))
     names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
-  for (live_job const& one : list_training_jobs(*this, false).list) names.push_back(one.is.name);
+  for (live_job const& one : list_training_jobs(*this, false).list) names.push_back(one.resource.name);
   std::string const near = cli::nearest(job, names);
   return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, space,
                            !near.empty()   ? "; did you mean " + near + "?"

@@ -43,7 +43,7 @@ inline cli::words command_names() {
 }
 
 inline std::vector<cli::flag> conversion_flags() {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   conversion const defaults;
   auto const kinds = names(defaults.compressor);
   return {
@@ -55,7 +55,7 @@ inline std::vector<cli::flag> conversion_flags() {
       {.name = "records_per_shard",
        .fallback = std::to_string(defaults.records_per_shard),
        .help = "records in one file",
-       .what = whole,
+       .type = whole,
        .least = 1},
       {.name = "compressor",
        .fallback = std::string(name_of(defaults.compressor)),
@@ -64,7 +64,7 @@ inline std::vector<cli::flag> conversion_flags() {
       {.name = "fraction",
        .fallback = "1",
        .help = "share of the records to take, from the first",
-       .what = share}};
+       .type = share}};
 }
 
 inline conversion conversion_of(cli::command_line const& l) {
@@ -76,16 +76,16 @@ inline conversion conversion_of(cli::command_line const& l) {
 }
 
 inline std::vector<cli::flag> scaling_flags(std::string const& program) {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   return {{.name = "job_name", .fallback = program, .help = "which job; of this machine's and this user's"},
           {.name = "num_workers",
            .help = "workers that there are to be",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 10'000},
           {.name = "num_ps_pods",
            .help = "servers that there are to be",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 10'000}};
 }
@@ -101,7 +101,7 @@ inline scaling scaling_of(cli::command_line const& l) {
 
 /// Of a sweep on this machine.
 inline std::vector<cli::flag> own_sweep_flags() {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   std::vector<cli::flag> all{{.name = "output",
                               .help = "directory of the sweep: a list of its trials, and a folder for each",
                               .needed = true}};
@@ -109,7 +109,7 @@ inline std::vector<cli::flag> own_sweep_flags() {
   all.push_back({.name = "parallel",
                  .fallback = "0",
                  .help = "runs side by side; 0: one for each core",
-                 .what = whole,
+                 .type = whole,
                  .least = 0,
                  .most = 1024});
   return all;

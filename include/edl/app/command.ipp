@@ -137,7 +137,7 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
 /// Makes the program the one that a model was trained with, as far as the user has not set something else.
 inline std::vector<train::trained_note> take_trained(train::program& p, job const& j,
                                                      process_environment const& s) {
-  if (j.what == command::train || j.checkpoint_dir_for_init.empty()) return {};
+  if (j.command == command::train || j.checkpoint_dir_for_init.empty()) return {};
   // What one command starts on this machine takes what the command has found: the directory may change.
   static constexpr char const* variable = "EDL_TRAINED_WITH";
   char const* const from_environment = is_of_a_command(s) ? std::getenv(variable) : nullptr;
@@ -209,7 +209,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   // Ctrl-C, the end of a terminal, and what ends a group reach all its processes: what one command has
   // started leaves them to the command. Its master may be stopped by itself, and keeps the state.
-  bool const starts_others = s.role.empty() && a.job.how != strategy::local;
+  bool const starts_others = s.role.empty() && a.job.strategy != strategy::local;
   signals const stop = starts_others         ? signals{SIGTERM, SIGINT, SIGHUP, leave_signal()}
                        : !is_of_a_command(s) ? signals{SIGTERM, SIGINT, SIGHUP}
                        : s.role == "master"  ? signals{SIGTERM}
@@ -231,7 +231,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     log.info(e.what());
     return 0;
   }
-  if (a.job.how == strategy::local) return run_locally(p, a, log, stop, status_sink_of(s, terminal));
+  if (a.job.strategy == strategy::local) return run_locally(p, a, log, stop, status_sink_of(s, terminal));
   return run_local_job(a, log, stop, terminal);
 }
 

@@ -58,7 +58,7 @@ inline platform::instance instance_of(master::role of, std::uint32_t id) {
 /// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
 inline std::string journal_path(job const& j, process_environment const& s) {
   if (!s.journal.empty()) return s.journal;
-  return j.what == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
+  return j.command == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
 }
 
 /// What tells this run of a job from others, without telling its token.
@@ -180,7 +180,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       server_(node_,
               {.job = options_,
                .layout = p.layout,
-               .checkpoint_dir = j.what == command::train ? j.checkpoint_dir : "",
+               .checkpoint_dir = j.command == command::train ? j.checkpoint_dir : "",
                .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
                .output = j.output,
                .best = train::best_path(j),
@@ -303,16 +303,16 @@ EDL_INLINE void master_role::start(platform::instance who, std::optional<std::ui
   if (server_.decisions().suspending()) return;  // it would only have to leave again
   // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the
   // journal.
-  if (!started_.insert(who).second && who.what == platform::role::worker) return;
+  if (!started_.insert(who).second && who.role == platform::role::worker) return;
   platform_->start(who, instead_of);
 }
 
 EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
   // A server that was killed to be replaced has its successor: that it ended is no news.
-  if (e.stop_requested && e.who.what == platform::role::server && !over_) return;
+  if (e.stop_requested && e.who.role == platform::role::server && !over_) return;
   if (adopting_) return;  // what has ended before was not of this master's doing
   if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
-  server_.exited(detail::master_role_of(e.who.what), e.who.id,
+  server_.exited(detail::master_role_of(e.who.role), e.who.id,
                  relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e),
                  number);
 }
@@ -324,7 +324,7 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
   if (std::exchange(adopting_, false)) {
     master::found_processes those{.workers = {}, .servers = {}, .next_worker = what.next_worker};
     for (platform::instance const who : running)
-      (who.what == platform::role::server ? those.servers : those.workers).push_back(who.id);
+      (who.role == platform::role::server ? those.servers : those.workers).push_back(who.id);
     // Members that run go on with what is there, though nobody remembers them.
     train::clean_outputs(job_, !running.empty(), log_);
     server_.adopt(those);
@@ -341,7 +341,7 @@ EDL_INLINE void master_role::reconcile(std::vector<platform::instance> const& ru
     for (auto const& line : lines.lines)
       if (!line.ended) wanted.insert({of, line.id});
     for (platform::instance const who : running)
-      if (who.what == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
+      if (who.role == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
     for (platform::instance const who : wanted)
       if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
   };

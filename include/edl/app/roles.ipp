@@ -216,7 +216,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
                                .store = store,
                                .server = server,
                                .model = p,
-                               .what = j,
+                               .job = j,
                                // There all parameters are trained.
                                .there = j.freeze.empty() ? trainer.arena() : nullptr,
                                .log = log,
@@ -257,7 +257,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
-  if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
+  if (j.strategy == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));

@@ -52,7 +52,7 @@ struct master_state {
   std::optional<platform::kubernetes::job_size> size{};  ///< that it says the job is to have
   std::optional<job_report> report{};
   bool started = false, ready = false;  ///< its container has run; it listens
-  platform::ending how{};               ///< when the pod is over
+  platform::ending ending{};            ///< when the pod is over
   std::string waits{};                  ///< what it says that it waits for
   std::uint32_t crashes = 0;            ///< its kubelet has started it so often in its pod; it crashed last
 };

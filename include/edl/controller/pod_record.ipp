@@ -82,7 +82,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
       how.disruption.clear();
       how.reason.clear();
     }
-    m->how = ending_of(how);
+    m->ending = ending_of(how);
   }
   return m;
 }
@@ -153,7 +153,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   r.trouble = shortened(trouble(*s), longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())
     r.held = std::find(holders.begin(), holders.end(), recorded_finalizer) != holders.end();
-  if (r.who.what == platform::role::master) r.master = read_master(pod, *s);
+  if (r.who.role == platform::role::master) r.master = read_master(pod, *s);
   return r;
 }
 
@@ -173,7 +173,7 @@ EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
   return x.attempt == y.attempt && x.restart == y.restart && x.requested_size == y.requested_size &&
          x.leave == y.leave && x.suspending == y.suspending && x.scaled == y.scaled && x.size == y.size &&
          x.report == y.report && x.started == y.started && x.ready == y.ready && x.waits == y.waits &&
-         x.crashes == y.crashes && x.how.code == y.how.code && x.how.words == y.how.words;
+         x.crashes == y.crashes && x.ending.code == y.ending.code && x.ending.words == y.ending.words;
 }
 
 }  // namespace edl::controller

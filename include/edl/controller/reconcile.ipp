@@ -167,15 +167,15 @@ class reconciler {
   void record_end() {
     master_state const& m = *master_->master;
     if (m.attempt != std::max(1u, next_.attempts)) return;
-    if (m.how.code == 0 && !m.how.outside && m.how.signal == 0)
+    if (m.ending.code == 0 && !m.ending.outside && m.ending.signal == 0)
       return end_job(ct::succeeded, "MasterFinished", "All is done.");
-    if (m.how.code == platform::suspended && !m.how.outside)
+    if (m.ending.code == platform::suspended && !m.ending.outside)
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
-    std::string const how = platform::describe(m.how);
+    std::string const how = platform::describe(m.ending);
     // Killed for its memory, or superseded by another master: no fault of the attempt.
-    bool const taken = m.how.code == 137 || m.how.code == platform::gave_up_waiting;
-    bool const crashed = m.how.signal != 0 && m.how.signal != SIGKILL && m.how.signal != SIGTERM;
-    if (m.how.outside || taken || (m.how.signal != 0 && !(crashed && crashes_too_often())))
+    bool const taken = m.ending.code == 137 || m.ending.code == platform::gave_up_waiting;
+    bool const crashed = m.ending.signal != 0 && m.ending.signal != SIGKILL && m.ending.signal != SIGTERM;
+    if (m.ending.outside || taken || (m.ending.signal != 0 && !(crashed && crashes_too_often())))
       return set(ct::running, false, run::lost, fmt::format("The master {}.", how));
     fail_attempt(m.attempt, how);
   }
@@ -353,7 +353,7 @@ class reconciler {
     }
     if (over) {
       discard(*master_);
-      if (m.how.code == platform::suspended) discard_members();
+      if (m.ending.code == platform::suspended) discard_members();
       return;
     }
     next_.restarts = m.restart;
@@ -405,7 +405,7 @@ class reconciler {
     std::set<std::uint32_t> ids;
     for (std::string const& key : is_.plan->leaving)
       for (pod_record const* p : is_.members)
-        if (p->key == key && p->who.what == platform::role::worker && !p->leaving) ids.insert(p->who.id);
+        if (p->key == key && p->who.role == platform::role::worker && !p->leaving) ids.insert(p->who.id);
     return {ids.begin(), ids.end()};
   }
 
@@ -435,7 +435,7 @@ class reconciler {
       request_size(m, want);
     std::uint32_t running = 0;
     for (pod_record const* p : is_.members)
-      running += p->who.what == platform::role::worker && p->at == pod_record::phase::running && !p->leaving;
+      running += p->who.role == platform::role::worker && p->at == pod_record::phase::running && !p->leaving;
     bool const there = is_true(next_, ct::running) && running == next_.workers.desired &&
                        m.requested_size.empty() && (!m.size || m.size->workers == next_.workers.desired);
     if (there)

@@ -9,16 +9,16 @@
 namespace edl {
 namespace detail {
 
-inline bool is_local(parsed_flags const& a) { return a.job.how == strategy::local; }
-inline bool sums(parsed_flags const& a) { return a.job.how == strategy::allreduce; }
+inline bool is_local(parsed_flags const& a) { return a.job.strategy == strategy::local; }
+inline bool sums(parsed_flags const& a) { return a.job.strategy == strategy::allreduce; }
 inline bool no_sums(parsed_flags const& a) { return !sums(a); }
-inline bool no_servers(parsed_flags const& a) { return a.job.how != strategy::parameter_server; }
+inline bool no_servers(parsed_flags const& a) { return a.job.strategy != strategy::parameter_server; }
 inline bool asynchronous_servers(parsed_flags const& a) { return !no_servers(a) && a.job.use_async; }
 inline bool synchronous_servers(parsed_flags const& a) { return !no_servers(a) && !a.job.use_async; }
 inline bool without_checkpoints(parsed_flags const& a) {
-  return a.job.what == command::train && a.job.checkpoint_dir.empty();
+  return a.job.command == command::train && a.job.checkpoint_dir.empty();
 }
-inline bool does_not_train(parsed_flags const& a) { return a.job.what != command::train; }
+inline bool does_not_train(parsed_flags const& a) { return a.job.command != command::train; }
 inline bool on_processor(parsed_flags const& a) { return a.job.device == worker::device_kind::cpu; }
 
 }  // namespace detail

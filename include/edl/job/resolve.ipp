@@ -18,14 +18,14 @@ namespace edl {
 namespace detail {
 
 inline void resolve_processes(job& j) {
-  if (j.how == strategy::allreduce && j.num_ps_pods > 0)
+  if (j.strategy == strategy::allreduce && j.num_ps_pods > 0)
     throw usage_error("--distribution_strategy=AllreduceStrategy has no servers: leave out --num_ps_pods");
-  if (j.how == strategy::local && (j.num_workers > 0 || j.num_ps_pods > 0))
+  if (j.strategy == strategy::local && (j.num_workers > 0 || j.num_ps_pods > 0))
     throw usage_error(
         "--distribution_strategy=Local is one process: leave out --num_workers and --num_ps_pods");
-  if (j.how != strategy::local && j.num_workers == 0) j.num_workers = 2;
-  if (j.how == strategy::parameter_server && j.num_ps_pods == 0) j.num_ps_pods = 1;
-  if (j.how != strategy::parameter_server) j.ps_replicas = 1;  // of servers, which there are none of
+  if (j.strategy != strategy::local && j.num_workers == 0) j.num_workers = 2;
+  if (j.strategy == strategy::parameter_server && j.num_ps_pods == 0) j.num_ps_pods = 1;
+  if (j.strategy != strategy::parameter_server) j.ps_replicas = 1;  // of servers, which there are none of
   if (j.ps_replicas > std::max(1, j.num_ps_pods))
     throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
                                   j.ps_replicas, j.ps_replicas));
@@ -39,7 +39,7 @@ inline void resolve_split(job& j, std::string const& share) {
   auto const [stopped, failed] = std::from_chars(share.data(), end, j.validation_split);
   if (failed != std::errc{} || stopped != end || !(j.validation_split >= 0 && j.validation_split < 1))
     throw usage_error(fmt::format("--validation_split={}: expected at least 0 and less than 1", share));
-  if (j.what == command::train && j.validation_split > 0 && !j.validation_data.empty())
+  if (j.command == command::train && j.validation_split > 0 && !j.validation_data.empty())
     throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
 }
 
@@ -53,7 +53,7 @@ inline void resolve_tasks(job& j, std::uint64_t records_per_task) {
 }
 
 inline void resolve_steps(job& j) {
-  bool const nccl = j.how == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl;
+  bool const nccl = j.strategy == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl;
   if (nccl && (j.fixed_global_batch || j.gradients == gradient_format::bfloat16))
     throw usage_error(
         fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
@@ -72,16 +72,16 @@ inline void resolve_steps(job& j) {
         "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
   read_rates(j.rates);
   if (j.use_async) j.grads_to_wait = 1;
-  if (!j.use_async || j.how == strategy::allreduce) j.get_model_steps = 1;
+  if (!j.use_async || j.strategy == strategy::allreduce) j.get_model_steps = 1;
   bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);
-  if (j.lr_staleness_modulation && j.how == strategy::parameter_server && together)
+  if (j.lr_staleness_modulation && j.strategy == strategy::parameter_server && together)
     throw usage_error(
         "--lr_staleness_modulation is for gradients that are steps by themselves: add --use_async");
 }
 
 inline void resolve_precision(job const& j) {
   if (j.precision != precision::int8) return;
-  if (j.what == command::train)
+  if (j.command == command::train)
     throw usage_error(
         "--precision=int8 is of evaluate and predict: train with bfloat16, or leave it out for float32");
   if (j.device == worker::device_kind::cuda)
@@ -105,17 +105,17 @@ inline void resolve_metrics(job& j, parsed_flags const& a) {
 EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   parsed_flags a;
   for (job_flag const& f : job_flags()) {
-    if (std::ranges::find(f.of, what) == f.of.end()) continue;
-    if (f.is.repeats) {
-      for (std::string const& value : given.all(f.is.name)) f.put(a, value);
-    } else if (given.given(f.is.name) || f.is.name == "job_name") {
-      f.put(a, given.text(f.is.name));
+    if (std::ranges::find(f.commands, what) == f.commands.end()) continue;
+    if (f.flag.repeats) {
+      for (std::string const& value : given.all(f.flag.name)) f.put(a, value);
+    } else if (given.given(f.flag.name) || f.flag.name == "job_name") {
+      f.put(a, given.text(f.flag.name));
     }
   }
   job& j = a.job;
-  j.what = what;
+  j.command = what;
   bool const processes = j.num_workers > 0 || j.num_ps_pods > 0;
-  j.how = a.how.value_or(processes ? strategy::parameter_server : strategy::local);
+  j.strategy = a.strategy.value_or(processes ? strategy::parameter_server : strategy::local);
   resolved s;
   s.notes = idle_notes(a, given);
   detail::resolve_processes(j);

@@ -66,15 +66,15 @@ EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
   return all;
 }
 
-EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_each(std::vector<keeper> whom,
+EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_each(std::vector<keeper> target,
                                                                       std::uint16_t method,
                                                                       std::vector<std::string> messages,
                                                                       std::chrono::milliseconds timeout,
                                                                       order_terms terms) {
-  auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
-  for (std::size_t place = 0; place < whom.size(); ++place) {
+  auto const g = std::make_shared<detail::gathering>(node_.executor(), target.size());
+  for (std::size_t place = 0; place < target.size(); ++place) {
     node_.spawn(
-        [this, g, to = whom[place], terms,
+        [this, g, to = target[place], terms,
          what = net::outgoing{.method = method, .message = std::move(messages[place]), .timeout = timeout},
          place]() -> asio::awaitable<void> {
           try {
@@ -192,12 +192,12 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
     m.layout = checkpoint::layout_digest(options_.layout);
     order_terms const terms{
         .name = "checkpoint", .generation = c.generation, .timeout = options_.order_timeout};
-    std::vector<keeper> whom;
+    std::vector<keeper> target;
     std::vector<std::string> messages;
     std::function<void(keeper const&)> const add = [&](keeper const& k) {
       request.set_range(k.range);
       messages.push_back(wire::pack(request));
-      whom.push_back(k);
+      target.push_back(k);
     };
     if (!shares_rows()) {
       std::ranges::for_each(keepers(true), add);
@@ -207,14 +207,14 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
         auto& rows = *request.mutable_rows();
         rows.set_first(std::uint32_t(p.slots.first));
         rows.set_last(std::uint32_t(p.slots.last));
-        rows.set_part(std::uint32_t(whom.size()));
+        rows.set_part(std::uint32_t(target.size()));
         rows.set_parts(std::uint32_t(parts.size()));
-        request.set_rows_only(!whom.empty());
-        add(p.whom);
+        request.set_rows_only(!target.empty());
+        add(p.target);
       }
     }
     auto const replies =
-        co_await ask_each(whom, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
+        co_await ask_each(target, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
     for (std::string const& reply : replies) {
       auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
       for (auto const& f : written.files())

@@ -86,9 +86,9 @@ EDL_INLINE asio::awaitable<std::string> server::order(keeper to, net::outgoing w
 EDL_INLINE std::string server::waits(std::chrono::steady_clock::time_point now) const {
   std::string all = coordinator_.waits_for(now);
   for (waiting const& w : waiting_) {
-    if (w.whom.to && !takes_part(w.whom)) continue;
+    if (w.target.to && !takes_part(w.target)) continue;
     all += fmt::format("{}{} to answer '{}' (for {} s{}{})", all.empty() ? "" : "; ",
-                       w.whom.to ? w.whom.to->name() : std::string("the storage"), w.what,
+                       w.target.to ? w.target.to->name() : std::string("the storage"), w.what,
                        std::chrono::duration_cast<std::chrono::seconds>(now - w.since).count(),
                        w.why.empty() ? "" : ": ", w.why);
   }

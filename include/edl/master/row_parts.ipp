@@ -45,7 +45,7 @@ EDL_INLINE asio::awaitable<std::vector<server::row_part>> server::row_parts(std:
   if (options_.job.replicas)
     std::ranges::stable_partition(all, [&](row_part const& p) {
       auto const& members = coordinator_.current_world().members;
-      auto const it = std::ranges::find(members, p.whom.id, &world::member::id);
+      auto const it = std::ranges::find(members, p.target.id, &world::member::id);
       return it != members.end() && it->current;
     });
   for (std::size_t at = 0; at < sparse::hash_slots; at = chosen.back().slots.last) {

@@ -188,7 +188,7 @@ class server {
     bool waits = true;                             // `not_ready` is no answer
   };
   struct waiting {
-    keeper whom;  // nobody: the storage
+    keeper target;  // nobody: the storage
     std::string what, why;
     std::chrono::steady_clock::time_point since;
   };
@@ -217,7 +217,7 @@ class server {
                                              std::optional<std::uint64_t> frozen, std::span<float> variables);
   /// A keeper's rows of the tables: those of these hash slots, and how many of each table.
   struct row_part {
-    keeper whom;
+    keeper target;
     element_range slots;
     std::vector<std::uint64_t> rows;
   };
@@ -230,17 +230,17 @@ class server {
   std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
   /// Asks each of them the same, about its own range.
   template <class Request>
-  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
+  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> target, std::uint16_t method,
                                                     Request request, std::chrono::milliseconds timeout,
                                                     order_terms terms) {
     std::vector<std::string> messages;
-    for (keeper const& k : whom) {
+    for (keeper const& k : target) {
       request.set_range(k.range);
       messages.push_back(wire::pack(request));
     }
-    return ask_each(std::move(whom), method, std::move(messages), timeout, terms);
+    return ask_each(std::move(target), method, std::move(messages), timeout, terms);
   }
-  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> whom, std::uint16_t method,
+  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> target, std::uint16_t method,
                                                      std::vector<std::string> messages,
                                                      std::chrono::milliseconds timeout, order_terms terms);
   wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;

@@ -41,7 +41,7 @@ inline instance from_message(wire::Instance const& m) {
 }
 
 inline void to_message(instance const& who, wire::Instance& m) {
-  m.set_role(std::uint32_t(who.what));
+  m.set_role(std::uint32_t(who.role));
   m.set_id(who.id);
 }
 
@@ -53,7 +53,7 @@ EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::
     : node_(on), on_end_(std::move(on_end)), ended_(on.executor()) {
   net::address const here = net::parse_address("unix:" + directory + "/launcher");
   auto const on_ending = [this](ending const& e) {
-    if (e.who.what == role::master) return on_end_(e);
+    if (e.who.role == role::master) return on_end_(e);
     node_.post([this, e] {
       endings_.push_back(e);
       ended_.notify();
@@ -89,9 +89,9 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
     case wire::method::start_process: {
       auto const m = wire::unpack<wire::StartProcess>(r.message(), r.peer());
       instance const who = detail::from_message(m.who());
-      if (who.what == role::master)
+      if (who.role == role::master)
         throw net::call_error(net::status::invalid, "a launcher starts no master for another process");
-      bool const server = who.what == role::server;
+      bool const server = who.role == role::server;
       environment env{{"EDL_ROLE", server ? "ps" : "worker"},
                       {server ? "PS_ID" : "WORKER_ID", std::to_string(who.id)}};
       for (auto const& v : m.variables()) {

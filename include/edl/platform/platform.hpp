@@ -16,7 +16,7 @@ enum class role { master, server, worker };
 
 /// One process of a job. Its name in logs is "master", "ps-0", "worker-3".
 struct instance {
-  role what = role::worker;
+  edl::platform::role role = edl::platform::role::worker;
   std::uint32_t id = 0;
   friend auto operator<=>(instance const&, instance const&) = default;
 };

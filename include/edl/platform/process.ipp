@@ -128,9 +128,9 @@ EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_m
     std::vector<instance> those;
     {
       std::lock_guard const lock(mutex_);
-      std::erase_if(orders_, [&](start_order const& o) { return o.who.what == r; });
+      std::erase_if(orders_, [&](start_order const& o) { return o.who.role == r; });
       for (auto const& [who, c] : children_)
-        if (who.what == r) those.push_back(who);
+        if (who.role == r) those.push_back(who);
     }
     for (instance const& who : those) stop(who, grace);
     for (instance const& who : those)
@@ -159,9 +159,9 @@ EDL_INLINE std::vector<instance> processes::all() const {
 
 EDL_INLINE std::size_t processes::running(role of) const {
   std::lock_guard const lock(mutex_);
-  auto const mine = [of](auto const& one) { return one.who.what == of; };
+  auto const mine = [of](auto const& one) { return one.who.role == of; };
   std::size_t n = std::size_t(std::ranges::count_if(orders_, mine));
-  for (auto const& [who, c] : children_) n += who.what == of;
+  for (auto const& [who, c] : children_) n += who.role == of;
   return n;
 }
 

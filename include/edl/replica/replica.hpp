@@ -60,7 +60,7 @@ class replica final : public worker::remote_link {
     std::shared_ptr<ps::store> store;  ///< on the node's thread
     ps::server& server;
     train::program const& model;
-    job const& what;
+    edl::job const& job;
     arena* there;  ///< where the model's gradients are computed; null: on no GPU
     logger log;
     /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a

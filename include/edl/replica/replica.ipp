@@ -69,18 +69,18 @@ EDL_INLINE replica::replica(worker::identity self, dependencies with)
       dependencies_(std::move(with)),
       sum_({.parameters = dependencies_.model.layout.parameters,
             .state = dependencies_.model.layout.state,
-            .bfloat16 = dependencies_.what.gradients == gradient_format::bfloat16,
-            .places = detail::fixed_places(dependencies_.what)}),
-      rows_(dependencies_.model.layout.tables, detail::fixed_places(dependencies_.what)),
+            .bfloat16 = dependencies_.job.gradients == gradient_format::bfloat16,
+            .places = detail::fixed_places(dependencies_.job)}),
+      rows_(dependencies_.model.layout.tables, detail::fixed_places(dependencies_.job)),
       shares_({.tables = dependencies_.model.layout.tables,
-               .copies = dependencies_.what.table_copies,
-               .small = std::size_t(dependencies_.what.small_tables_mib) << 20,
+               .copies = dependencies_.job.table_copies,
+               .small = std::size_t(dependencies_.job.small_tables_mib) << 20,
                .store = dependencies_.store,
                .on_node = [this](std::function<void()> const& work) { on_node(work); },
                .call = [this](std::vector<member_call> const& calls) { return call_members(calls); },
                .name = [this](std::size_t rank) { return fmt::format("worker-{}", members_[rank].id); }}),
       gpus_(dependencies_.there, {.parameters = dependencies_.model.layout.parameters,
-                                  .unwanted = detail::keeps_to_ring(dependencies_.what)}) {}
+                                  .unwanted = detail::keeps_to_ring(dependencies_.job)}) {}
 
 EDL_INLINE replica::~replica() {
   std::lock_guard const guard(lock_);
@@ -240,7 +240,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     shares_.prepare(w.restore());
     // Here, as the node's thread waits for no disk.
     on_node([&] { dependencies_.server.withdraw(); });
-    train::configure(*dependencies_.store, dependencies_.what, dependencies_.model, w.restore());
+    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, w.restore());
     current_ = true;
   }
   if (current_) {
@@ -275,7 +275,7 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
     dependencies_.log.warning(fmt::format(
         "world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
         "job goes back to its last checkpoint, if it has one",
-        w.number(), dependencies_.what.table_copies));
+        w.number(), dependencies_.job.table_copies));
     copied_ = false;
     return false;
   }
@@ -292,7 +292,7 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
 
 // The members' GPUs sum, if all of them can; the copy is where the sums are.
 EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
-  if (dependencies_.what.what != command::train) return;
+  if (dependencies_.job.command != command::train) return;
   bool const one = on_node([&] { return dependencies_.store->segments() == 1; });
   auto const not_joined = gpus_.enter(
       group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
@@ -306,7 +306,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
           fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
     return;
   }
-  if (dependencies_.what.allreduce_transport == allreduce_transport::nccl)
+  if (dependencies_.job.allreduce_transport == allreduce_transport::nccl)
     throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
                             not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
                             not_joined->why));
@@ -372,9 +372,8 @@ EDL_INLINE worker::lane_range replica::lanes() const {
 }
 
 EDL_INLINE std::optional<std::uint64_t> replica::rests_at() const {
-  bool const rests = number_ > 0 && version_ > 0 && pending() == 0 &&
-                     dependencies_.what.rests_to_evaluate() &&
-                     version_ % dependencies_.what.evaluation_steps == 0;
+  bool const rests = number_ > 0 && version_ > 0 && pending() == 0 && dependencies_.job.rests_to_evaluate() &&
+                     version_ % dependencies_.job.evaluation_steps == 0;
   return rests ? std::optional(version_) : std::nullopt;
 }
 

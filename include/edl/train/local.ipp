@@ -74,10 +74,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
     run_commands();
     if (master_.failed()) throw error(master_.reason());
     worker::assignment a;
-    a.what = r.kind;
-    if (!is_work(a.what)) return a;
+    a.kind = r.kind;
+    if (!is_work(a.kind)) return a;
     a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
-    a.shard_name = options_.shards(a.what)[a.shard].name;
+    a.shard_name = options_.shards(a.kind)[a.shard].name;
     a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until;
     return a;
   }
@@ -139,7 +139,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
   void close(bool complete) {
     finish_writing(true);
-    if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train)
+    if (!complete && !job_.checkpoint_dir.empty() && job_.command == command::train)
       write(store_.full_snapshot());
     if (complete && !job_.output.empty()) {
       ps::snapshot const what = store_.averaged();

@@ -19,7 +19,7 @@ namespace edl::worker {
 
 /// What the master gives a worker to do.
 struct assignment {
-  task_kind what = task_kind::wait;
+  task_kind kind = task_kind::wait;
   std::uint64_t lease = 0;
   task_key task;
   std::uint32_t shard = 0;

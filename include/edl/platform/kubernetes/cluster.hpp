@@ -64,9 +64,9 @@ class cluster final : public platform {
   void run_commands();
   void execute(create_pod const& c);
   void execute(delete_pod const& c);
-  void execute(pod_ended const& c) { to_.ended(c.how, 0); }
+  void execute(pod_ended const& c) { to_.ended(c.ending, 0); }
   void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
-  void execute(pods_found const& c) { to_.found(c.what); }
+  void execute(pods_found const& c) { to_.found(c.pods); }
   void execute(pod_note const& c);
   void execute(not_allowed const& c) { refused(c.why); }
 

@@ -94,7 +94,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
     if (auto s = read_pod(one)) {
       if (s->uid == self_.uid)
         self = &one;
-      else if (s->who.what != role::master && s->owner == members_owner())
+      else if (s->who.role != role::master && s->owner == members_owner())
         all.push_back(std::move(*s));  // others are left from a job of that name, and about to go
     }
   if (!self) return self_is_gone();
@@ -108,7 +108,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
 EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& object) {
   auto s = read_pod(object);
   if (!s) return;
-  if (s->who.what == role::master) {
+  if (s->who.role == role::master) {
     if (type == "DELETED" && s->uid == self_.uid) return self_is_gone();
     return see_self(object);
   }

@@ -31,7 +31,7 @@ struct delete_pod {
 
 /// A process has ended.
 struct pod_ended {
-  ending how;
+  edl::platform::ending ending;
 };
 
 /// A worker has been told to leave, by whoever deleted or preempted its pod.
@@ -42,7 +42,7 @@ struct pod_leaving {
 
 /// The first listing has been dealt with: these run, or are about to.
 struct pods_found {
-  findings what;
+  findings pods;
 };
 
 /// Something that a user would want to know: a log line, and an Event of the master's pod.

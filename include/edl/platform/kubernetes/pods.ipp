@@ -28,13 +28,13 @@ EDL_INLINE bool pods::refusal::lacks_right() const {
 EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_of, time_point) {
   if (closed_) return;
   pod& p = pods_[who];
-  if (auto const old = pods_.find({who.what, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
+  if (auto const old = pods_.find({who.role, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
     p.index = old->second.index;
   else
     p.index = instead_of.value_or(who.id);
-  if (instance const before{who.what, instead_of.value_or(who.id)}; ends_.contains(before)) {
+  if (instance const before{who.role, instead_of.value_or(who.id)}; ends_.contains(before)) {
     commands_.emplace_back(pod_note{
-        severity::info, who.what == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
+        severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
         who == before
             ? fmt::format("{} is started again: it {}", name(who), ends_[before])
             : fmt::format("{} takes the place of {}, which {}", name(who), name(before), ends_[before])});
@@ -59,8 +59,8 @@ EDL_INLINE void pods::create(instance who, pod& p) {
   p.again = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
   p.retry_at.reset();
   p.troubled_since.reset();
-  role_spec const& s = spec(who.what);
-  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.what), grown(s.limit, who.what)});
+  role_spec const& s = spec(who.role);
+  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role)});
 }
 
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
@@ -168,14 +168,14 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now)
   if (std::exchange(found_, true)) return;
   pods_found found;
   for (auto const& [who, p] : pods_) {
-    if (!p.over && !p.leaving) found.what.running.push_back(who);
-    if (who.what == role::worker) found.what.next_worker = std::max(found.what.next_worker, who.id + 1);
+    if (!p.over && !p.leaving) found.pods.running.push_back(who);
+    if (who.role == role::worker) found.pods.next_worker = std::max(found.pods.next_worker, who.id + 1);
   }
   commands_.emplace_back(std::move(found));
 }
 
 EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
-  if (s.who.what == role::master) return;
+  if (s.who.role == role::master) return;
   made_ = true;
   auto const known = pods_.find(s.who);
   bool const unwanted = known == pods_.end()
@@ -197,7 +197,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
     if (s.lingers() && !s.terminating) discard(s.who, p, options_.farewell);
     return end(s.who, p, std::move(e));
   }
-  if (s.terminating && !p.stop_requested && !std::exchange(p.leaving, true) && s.who.what == role::worker) {
+  if (s.terminating && !p.stop_requested && !std::exchange(p.leaving, true) && s.who.role == role::worker) {
     std::string const why = ending_of(s).words;
     ends_[s.who] = why;
     commands_.emplace_back(pod_leaving{s.who, why});
@@ -231,18 +231,18 @@ EDL_INLINE void pods::end(instance who, pod& p, ending e) {
 }
 
 EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
-  auto const limit = spec(s.who.what).limit.find("memory");
-  if (limit == spec(s.who.what).limit.end() || s.memory.empty()) return;
+  auto const limit = spec(s.who.role).limit.find("memory");
+  if (limit == spec(s.who.role).limit.end() || s.memory.empty()) return;
   std::uint64_t const asked = bytes_of(limit->second), had = bytes_of(s.memory);
   std::uint32_t times = 0;
   while (times < 32 && (asked << times) < had) ++times;
   if (times + 1 > options_.most_doublings) return;
-  auto& now = doublings_[s.who.what];
+  auto& now = doublings_[s.who.role];
   now = std::max(now, times + 1);
   e.outside = true;
   commands_.emplace_back(pod_note{severity::warning, "OutOfMemory",
                                   fmt::format("{} {}: its successors get {}", name(s.who), e.words,
-                                              grown(spec(s.who.what).limit, s.who.what)["memory"])});
+                                              grown(spec(s.who.role).limit, s.who.role)["memory"])});
 }
 
 EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now) {
