@@ -36,7 +36,7 @@ struct fake_job {
   std::uint32_t master = 0, servers = 0, workers = 0;
   std::uint32_t announced = 0;  ///< the size that its master was told last
   std::uint32_t plan = 100;     ///< what the autoscaler would give it
-  kueue::verdict last{};
+  kueue::assessment last{};
 
   std::uint32_t pods() const { return master + servers + workers; }
 
@@ -152,7 +152,7 @@ struct cluster {
   }
 
   /// Who has changed an object has been told what it is now.
-  void take_answer(kueue::request const& r) {
+  void take_answer(kueue::api_write const& r) {
     std::erase_if(view_, [&](auto const& w) { return w.space == r.space && w.name == r.name; });
     if (auto const at = server.objects.find(r.space + "/" + r.name); at != server.objects.end())
       view_.push_back(*kueue::read_workload(at->second));

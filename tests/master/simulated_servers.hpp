@@ -274,12 +274,12 @@ class simulated : public simulated_time {
   void apply(std::uint32_t id, minibatch_key const& key) {
     server& s = servers[id];
     switch (s.now.applied.check(key)) {
-      case ledger::verdict::repeat:
+      case ledger::sequence_check::repeat:
         return;
-      case ledger::verdict::gap:
+      case ledger::sequence_check::gap:
         ++gaps;
         return;
-      case ledger::verdict::next:
+      case ledger::sequence_check::next:
         break;
     }
     s.now.applied.apply(key);

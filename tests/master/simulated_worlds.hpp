@@ -325,8 +325,8 @@ class simulated : public simulated_copies {
   void apply(worker* w, std::vector<minibatch_key> const& keys, bool first) {
     copy_state& c = *w->copy;
     for (minibatch_key const& k : keys) {
-      if (c.applied.check(k) == ledger::verdict::gap) ++gaps;
-      if (c.applied.check(k) != ledger::verdict::next) continue;
+      if (c.applied.check(k) == ledger::sequence_check::gap) ++gaps;
+      if (c.applied.check(k) != ledger::sequence_check::next) continue;
       c.applied.apply(edl::contribution{k});
       ++c.times[place(k)];
       c.value = edl::mix(c.value, place(k));

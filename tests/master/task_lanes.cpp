@@ -55,7 +55,7 @@ steps walk(task_lanes::options o, ledger& applied,
     }
     if (step.empty()) break;
     for (auto const& m : step) {
-      CHECK(applied.check(m) == ledger::verdict::next);
+      CHECK(applied.check(m) == ledger::sequence_check::next);
       applied.apply({m, 1});
     }
     all.push_back(step);

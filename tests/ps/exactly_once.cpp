@@ -171,12 +171,12 @@ class job {
     bool const missing =
         std::any_of(mine.begin(), mine.end(), [&](element const& e) { return !e.counted.contains(key); });
     if (!missing) {
-      CHECK(r.verdict == verdict::repeat);
+      CHECK(r.outcome == push_outcome::repeat);
     } else if (when_.stale(version, computed_on)) {
-      CHECK(r.verdict == verdict::stale);
+      CHECK(r.outcome == push_outcome::stale);
       ++stales_;
     } else {
-      CHECK(r.verdict == verdict::applied);
+      CHECK(r.outcome == push_outcome::applied);
       for (std::size_t i = 0; i < mine.size(); ++i)
         count(mine[i], key, all[i], i < s.parameters(), when_.rate(version, computed_on));
     }

@@ -34,16 +34,16 @@ TEST_CASE("asynchronous: each push is a step, a repeat is none") {
   auto const layout = small_layout();
   store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
   auto r = s.push(batch(7, 0, 2), 0, ones, twos);
-  CHECK(r.verdict == verdict::applied);
+  CHECK(r.outcome == push_outcome::applied);
   CHECK(r.version == 1);
   CHECK(values(s.current()) == std::vector<float>{1, 1, 1, 1, 2, 2});
   r = s.push(batch(7, 0, 2), 0, ones, twos);
-  CHECK(r.verdict == verdict::repeat);
+  CHECK(r.outcome == push_outcome::repeat);
   CHECK(r.version == 1);
   CHECK(s.position({0, 7}).applied == 1);
   CHECK(s.push(batch(7, 1, 2), 0, ones, twos).version == 2);
   CHECK(s.position({0, 7}).closed);
-  CHECK(s.push(batch(7, 1, 2), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.push(batch(7, 1, 2), 0, ones, twos).outcome == push_outcome::repeat);
   CHECK(s.position({0, 8}).applied == 0);
   CHECK_FALSE(s.position({0, 8}).closed);
   CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 4, 4});
@@ -68,18 +68,18 @@ TEST_CASE("synchronous: the mean of a group is a step") {
   CHECK(s.push(batch(0), 0, ones, twos).version == 0);
   CHECK(values(s.current()) == std::vector<float>(6, 0));
   CHECK(s.position({0, 0}).closed);  // counted: it is not to be sent again
-  CHECK(s.push(batch(0), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.push(batch(0), 0, ones, twos).outcome == push_outcome::repeat);
   CHECK(s.push(batch(1), 0, threes, fours).version == 1);
   CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 3, 3});
   s.push(batch(2), 1, ones, twos);
   s.push(batch(3), 1, ones, twos);
   CHECK(s.version() == 2);
   auto const r = s.push(batch(4), 0, ones, twos);
-  CHECK(r.verdict == verdict::stale);
+  CHECK(r.outcome == push_outcome::stale);
   CHECK(r.version == 2);
   CHECK_FALSE(s.position({0, 4}).closed);
-  CHECK(s.push(batch(3), 0, ones, twos).verdict == verdict::repeat);  // old, but counted
-  CHECK(s.push(batch(4), 1, ones, twos).verdict == verdict::applied);
+  CHECK(s.push(batch(3), 0, ones, twos).outcome == push_outcome::repeat);  // old, but counted
+  CHECK(s.push(batch(4), 1, ones, twos).outcome == push_outcome::applied);
   CHECK(s.flush().version == 3);
   CHECK(values(s.current()) == std::vector<float>{4, 4, 4, 4, 7, 7});
   CHECK(s.flush().version == 3);  // nothing waits
@@ -117,7 +117,7 @@ TEST_CASE("what is accumulated and dropped may come again, and a copy made meanw
   CHECK(s.counted() == copy.counted());
   for (std::uint32_t i = 0; i < 2; ++i)
     for (store* one : {&s, &copy})
-      CHECK(one->push({batch(0, i, 2), 1, 0}, 0, ones, twos).verdict == verdict::applied);
+      CHECK(one->push({batch(0, i, 2), 1, 0}, 0, ones, twos).outcome == push_outcome::applied);
   CHECK(s.version() == 1);
   CHECK(values(s.current()) == values(copy.current()));
 }
@@ -210,9 +210,9 @@ TEST_CASE("stores that had applied different minibatches become one store that c
   CHECK_FALSE(s.position({0, 0}).closed);
   CHECK_FALSE(s.position({0, 1}).closed);
   CHECK(contains(complaint([&] { s.push(batch(2, 1, 2), 2, whole, {}); }), "has not arrived"));
-  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).verdict == verdict::repeat);
+  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).outcome == push_outcome::repeat);
   auto r = s.push(batch(0, 1, 2), 2, whole, {});
-  CHECK(r.verdict == verdict::applied);
+  CHECK(r.outcome == push_outcome::applied);
   CHECK(r.version == 2);  // half of it is still to come
   CHECK(s.segments() == 2);
   r = s.push(batch(1), 2, whole, {});
@@ -224,7 +224,7 @@ TEST_CASE("stores that had applied different minibatches become one store that c
   s.restore(path, history::forgotten);
   CHECK(s.version() == 2);
   CHECK(s.segments() == 1);
-  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).verdict == verdict::applied);
+  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).outcome == push_outcome::applied);
   CHECK(s.version() == 3);
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("a store that cannot be restored stays as it was") {
   CHECK_THROWS_AS(s.configure([](std::size_t, std::span<float>) { throw edl::error("no"); }), edl::error);
   CHECK(values(s.current()) == before);
   CHECK(s.version() == 1);
-  CHECK(s.push(batch(0), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.push(batch(0), 0, ones, twos).outcome == push_outcome::repeat);
 }
 
 TEST_CASE("a store without elements keeps the ledger, and a checkpoint of it can be read") {
@@ -250,7 +250,7 @@ TEST_CASE("a store without elements keeps the ledger, and a checkpoint of it can
   store s({.layout = layout, .elements = {6, 6}, .rule = momentum, .when = at_once});
   store rest({.layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once});
   CHECK(s.push(batch(0), 0, {}, {}).version == 1);
-  CHECK(s.push(batch(0), 0, {}, {}).verdict == verdict::repeat);
+  CHECK(s.push(batch(0), 0, {}, {}).outcome == push_outcome::repeat);
   rest.push(batch(0), 0, ones, twos);
   auto const path = save(dir, layout, 1, {rest.full_snapshot(), s.full_snapshot()});
   store again({.layout = layout, .elements = {6, 6}, .rule = momentum, .when = at_once});

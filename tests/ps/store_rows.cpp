@@ -70,7 +70,7 @@ edl::contribution of(std::uint32_t task, std::uint32_t index = 0, std::uint32_t 
 TEST_CASE("rows are trained with the minibatch, once, however often it is pushed") {
   store s = make();
   CHECK(push(s, of(0), {1, 2}, 1).version == 1);
-  CHECK(push(s, of(0), {1, 2}, 1).verdict == verdict::repeat);
+  CHECK(push(s, of(0), {1, 2}, 1).outcome == push_outcome::repeat);
   push(s, of(1), {2}, 2);
   CHECK(row(s, 1) == 1);
   CHECK(row(s, 2) == 3);
@@ -152,7 +152,7 @@ TEST_CASE("a snapshot keeps its rows while training goes on, and a checkpoint of
   CHECK(back.version() == 1);
   CHECK(row(back, 1) == 1);
   CHECK(row(back, 4) == 0);
-  CHECK(push(back, of(0), {1, 2, 3}, 1).verdict == verdict::repeat);
+  CHECK(push(back, of(0), {1, 2, 3}, 1).outcome == push_outcome::repeat);
   push(back, of(1), {1, 4}, 10);
   CHECK(row(back, 1) == 11);
   CHECK(row(back, 4) == 10);
@@ -177,7 +177,7 @@ TEST_CASE("rows of servers that had not applied the same are made equal, each mi
   CHECK(row(all, low[0]) == 3);
   CHECK(row(all, high[0]) == 3);
   CHECK(row(all, high[1]) == 1);
-  CHECK(push(all, of(1), both, 2).verdict == verdict::repeat);
+  CHECK(push(all, of(1), both, 2).outcome == push_outcome::repeat);
   push(all, of(2), both, 1);
   CHECK(row(all, low[0]) == 4);
   CHECK(row(all, high[0]) == 4);

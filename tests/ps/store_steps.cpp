@@ -58,7 +58,7 @@ TEST_CASE("a step of several minibatches is one step with the mean over all thei
       {2.0f, {batch(0, 0, 2), 4}}, {5.0f, {batch(1), 1, 3}}, {-1.0f, {batch(2), 3}}};
   auto sums = sums_of(all, 6, s);
   auto const r = s.step(keys_of(all), sums);
-  CHECK(r.verdict == verdict::applied);
+  CHECK(r.outcome == push_outcome::applied);
   CHECK(r.version == 1);
   CHECK(values(s.current()) == std::vector<float>(6, (2.0f * 4 + 5.0f * 1 - 1.0f * 3) / 8));
   CHECK(s.position({0, 0}).applied == 1);

@@ -18,7 +18,7 @@ struct job_situation {
   pod_record const* master = nullptr;        ///< the pod of its master's name, whoever owns it
   std::vector<pod_record const*> members{};  ///< the job's other pods
   std::optional<job_plan> plan{};            ///< its part of the last plan; nothing: no plan knows it yet
-  std::optional<kueue::verdict> queue{};     ///< what Kueue decides, of a job with a queue
+  std::optional<kueue::assessment> queue{};  ///< what Kueue decides, of a job with a queue
   std::function<inventory::node_state(std::string const& node)> state_of;
   double now = 0;  ///< seconds since 1970
 };

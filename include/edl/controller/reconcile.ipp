@@ -225,7 +225,7 @@ class reconciler {
 
   void add_kueue_requests() {
     if (!is_.queue) return;
-    for (kueue::request const& r : is_.queue->requests) {
+    for (kueue::api_write const& r : is_.queue->requests) {
       out_.actions.push_back(ask_kueue{r});
       if (!r.why.empty()) out_.events.push_back({false, "Kueue", r.why});
     }

@@ -232,7 +232,7 @@ EDL_INLINE wire::Empty server::version(wire::VersionReport const& m) {
 
 EDL_INLINE bool server::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
   membership const& all = of == role::worker ? coordinator_.workers() : coordinator_.servers();
-  return all.check(id, incarnation) == membership::verdict::fresh && !coordinator_.over();
+  return all.check(id, incarnation) == membership::standing::fresh && !coordinator_.over();
 }
 
 EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {

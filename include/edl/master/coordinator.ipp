@@ -150,15 +150,15 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
       return refuse(fmt::format("it was started with {}, and the job with {}: give all processes the same",
                                 printable(flag, 64), fmt::join(options_.flags, " ")));
   membership& all = members(r.of);
-  auto const verdict = all.check(r.id, r.incarnation);
-  if (verdict == membership::verdict::given_up) return refuse("it has been given up: start a new process");
+  auto const standing = all.check(r.id, r.incarnation);
+  if (standing == membership::standing::given_up) return refuse("it has been given up: start a new process");
   layout_ = r.layout;
-  if (verdict == membership::verdict::fresh && all.find(r.id))
+  if (standing == membership::standing::fresh && all.find(r.id))
     lose(r.of, r.id, "a new process takes its place", now);
   if (over()) return refuse("the job is over");
   all.join(r.id, r.incarnation, r.addresses, now);
   lines(r.of).joined(r.id);
-  if (verdict == membership::verdict::fresh) {
+  if (standing == membership::standing::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
     rise_above(r, now);
     if (keeps_model(r.of)) keeper_joined(r, now);
@@ -172,7 +172,7 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
   std::uint64_t const records = before ? before->last.records : 0,
                       position = before ? before->last.position : 0;
   heartbeat_reply reply{.known = members(of).heartbeat(id, incarnation, v, now), .finished = over()};
-  reply.stranger = !reply.known && members(of).check(id, incarnation) == membership::verdict::fresh;
+  reply.stranger = !reply.known && members(of).check(id, incarnation) == membership::standing::fresh;
   if (!reply.known) return reply;
   minibatches_ += v.records > records || (before && v.position > position);
   if (of == role::worker && tasks_ && v.records > records) tasks_->progressed(id, now);

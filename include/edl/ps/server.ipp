@@ -126,15 +126,15 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   push_result const result = apply(s, detail::contribution_of(request), request.version(),
                                    values.first(parameters), values.subspan(parameters), memory->rows());
   advanced_.notify();
-  if (result.verdict == verdict::applied) ++s.applied;
+  if (result.outcome == push_outcome::applied) ++s.applied;
   if (s.backup) {
-    if (result.verdict == verdict::applied)
+    if (result.outcome == push_outcome::applied)
       node_.spawn([this, request, memory, number = s.applied] { return send_on(request, memory, number); });
     co_await make_safe(request.range(), s.applied);
   }
   if (request.range() == 0 && (result.evaluate || result.checkpoint)) options_.frozen(generation_, result);
   wire::PushReply reply;
-  reply.set_verdict(wire::PushReply::Verdict(int(result.verdict)));
+  reply.set_verdict(wire::PushReply::Verdict(int(result.outcome)));
   reply.set_version(result.version);
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
@@ -195,7 +195,7 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
   if (s.applied + 1 == request.number()) {
     push_result const result = apply(s, detail::contribution_of(p), p.version(), values.first(parameters),
                                      values.subspan(parameters), memory.rows());
-    if (result.verdict != verdict::applied)
+    if (result.outcome != push_outcome::applied)
       throw net::call_error(net::status::internal,
                             fmt::format("{} is no copy of range {}", options_.name, p.range()));
     ++s.applied;

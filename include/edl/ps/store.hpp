@@ -51,10 +51,10 @@ struct store_options {
 /// when another job starts from them.
 enum class history { kept, forgotten };
 
-enum class verdict { applied, repeat, stale };
+enum class push_outcome { applied, repeat, stale };
 
 struct push_result {
-  ps::verdict verdict = verdict::applied;
+  ps::push_outcome outcome = push_outcome::applied;
   std::uint64_t version = 0;  ///< of the store, now
   bool evaluate = false;      ///< this version has been frozen for an evaluation
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint

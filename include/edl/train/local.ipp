@@ -128,7 +128,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
                               now());
     alive();
     run_commands();
-    return {.stale = r.verdict == ps::verdict::stale, .version = r.version};
+    return {.stale = r.outcome == ps::push_outcome::stale, .version = r.version};
   }
 
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override {
