@@ -14,9 +14,8 @@ namespace edl::data {
 EDL_INLINE std::string detail::spelled_note(std::string const& path, std::uint64_t line,
                                             std::string_view number, std::string_view column) {
   return fmt::format(
-      "{}:{}: {} does not fit 64 bits with a sign, and makes column '{}' of whole numbers a text; where "
-      "floats "
-      "are meant, write numbers with a point",
+      "{}:{}: {} does not fit 64 bits with a sign, and makes column '{}' of whole numbers a text; "
+      "where floats are meant, write numbers with a point",
       path, line, edl::printable(number, 64), edl::printable(column, 64));
 }
 

@@ -45,8 +45,8 @@ EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
   return wanted ? o.validation : std::vector<shard>{};
 }
 
-inline constexpr std::chrono::seconds crash_pause{
-    1};                                         // doubled by each failure of a lineage, from its second on
+// Doubled by each failure of a lineage after its second.
+inline constexpr std::chrono::seconds crash_pause{1};
 inline constexpr char const* left = "it left";  // by its own word
 inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
 
