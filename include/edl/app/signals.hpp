@@ -11,7 +11,7 @@
 namespace edl::app {
 
 /// By which a process that was told to leave from outside asks its parent. What is asked so is queued.
-inline int wish_to_leave() { return SIGRTMIN; }
+inline int leave_signal() { return SIGRTMIN; }
 
 /// Whether one more signal, so long after the first, ends at once what is being stopped in order. Ctrl-C
 /// always does. SIGTERM does after 2 s: before, it is the first one once more, which `timeout` sends to a
@@ -34,8 +34,8 @@ class signals {
   signals& operator=(signals const&) = delete;
   ~signals();
 
-  /// The next signal, waiting at most `patience` for it.
-  std::optional<int> wait(std::chrono::milliseconds patience) const;
+  /// The next signal, waiting at most `timeout` for it.
+  std::optional<int> wait(std::chrono::milliseconds timeout) const;
 
   struct arrival {
     int signal;
@@ -43,7 +43,7 @@ class signals {
   };
 
   /// The same, with who has sent it.
-  std::optional<arrival> next(std::chrono::milliseconds patience) const;
+  std::optional<arrival> next(std::chrono::milliseconds timeout) const;
 
   /// From here on `signal` does what it does to a program that knows nothing of it: the next one ends the
   /// process at once. Holds as long as the calling thread runs.
