@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs with servers whose master is away or is lost.
+#include <atomic>
 #include <memory>
 
 #include "app/kept_port.hpp"
+#include "app/relay.hpp"
 #include "app/tiny_job.hpp"
 
 namespace cluster_master_test {
@@ -62,6 +64,42 @@ TEST_CASE("members outlast a master that is away, whatever becomes of its journa
     CHECK_FALSE(std::filesystem::exists(journal));
     CHECK_FALSE(std::filesystem::exists(journal + ".before"));
   }
+}
+
+TEST_CASE("a master that was started by hand stays until who was cut off has heard of the end") {
+  job::environment const common{{"EDL_JOB_NAME", "by-hand"},
+                                {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"}};
+  auto const command = cluster(1, 2, {"--use_async", "--num_epochs=9", "--max_task_retries=1"});
+  auto const role = [&](job::environment more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return std::make_unique<job::run>(command, job::options{.env = more});
+  };
+  auto const master = role({{"EDL_ROLE", "master"}});
+  REQUIRE(master->says("listens at "));
+  auto const place = job::relay::place_of(master->log());
+  std::string const where = "127.0.0.1:" + std::to_string(place.port());
+  enum { passes, holds, alters };
+  std::atomic<int> network{passes};
+  job::relay proxy(place, [&](std::span<std::byte> bytes) {
+    network.wait(holds);
+    if (network != alters) return false;
+    bytes[0] ^= std::byte{1};
+    return true;
+  });
+  auto const server = role({{"EDL_ROLE", "ps"}, {"PS_ID", "0"}, {"MASTER_ADDR", where}});
+  auto const cut_off = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "1"}, {"MASTER_ADDR", proxy.address()}});
+  REQUIRE(master->says("worker 1 joined"));
+  network = holds;
+  auto const fails =
+      role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}, {"TINY_FAILS", "throw"}});
+  CHECK(fails->wait() == 0);  // it has heard that the job has failed
+  CHECK(server->wait() == 0);
+  network = alters;
+  network.notify_all();
+  CHECK(job::eventually([&] { return proxy.ended() > 0; }));
+  network = passes;
+  CHECK(cut_off->wait() == 0);
+  CHECK(master->wait() == 1);
 }
 
 TEST_CASE("a killed master is replaced; servers, workers and what they have done stay") {

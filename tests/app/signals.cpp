@@ -32,6 +32,14 @@ TEST_CASE("signals that are given back end a process, as if nobody had taken the
   CHECK(WTERMSIG(status) == SIGUSR1);
 }
 
+TEST_CASE("one more SIGTERM ends a stop at once where it is no echo of the first, as Ctrl-C does") {
+  using namespace std::chrono_literals;
+  CHECK(edl::app::ends_at_once(SIGINT, 0s));
+  CHECK_FALSE(edl::app::ends_at_once(SIGTERM, 1999ms));
+  CHECK(edl::app::ends_at_once(SIGTERM, 2s));
+  CHECK_FALSE(edl::app::ends_at_once(SIGHUP, 1h));
+}
+
 TEST_CASE("what nohup has taken from a program stays taken") {
   auto const before = ::signal(SIGHUP, SIG_IGN);
   {

@@ -204,9 +204,10 @@ TEST_CASE("Ctrl-C writes a checkpoint and says how to go on, in every strategy; 
   }
 }
 
-TEST_CASE("a second Ctrl-C ends everything at once") {
+TEST_CASE("a second Ctrl-C ends everything at once, and so does SIGTERM that is sent again and again") {
   // A minibatch that takes minutes, and servers that do not answer: nobody can write a checkpoint.
-  for (bool const processes : {false, true}) {
+  for (auto const& [processes, signal] :
+       {std::pair{false, SIGINT}, {true, SIGINT}, {false, SIGTERM}, {true, SIGTERM}}) {
     job::scratch const dir;
     lines flags{"--checkpoint_dir=" + dir / "c", "--num_epochs=0", "--log_loss_steps=1"};
     if (processes) flags.insert(flags.end(), {"--num_workers=1", "--num_ps_pods=1"});
@@ -215,8 +216,11 @@ TEST_CASE("a second Ctrl-C ends everything at once") {
     if (processes) ::kill(s.j.find("ps", 0), SIGSTOP);
     s.at.type("\x03");
     REQUIRE(s.says("stopping: "));
-    s.at.type("\x03");
-    CHECK(s.wait() == 128 + SIGINT);
+    if (signal == SIGINT)
+      s.at.type("\x03");
+    else
+      CHECK(job::eventually([&] { return ::kill(s.j.pid(), SIGTERM), s.j.ended(); }));
+    CHECK(s.wait() == 128 + signal);
     CHECK(s.j.nothing_left());
     CAPTURE(s.at.text());
     CHECK(s.at.count("every process of the job ends at once") == (processes ? 1 : 0));

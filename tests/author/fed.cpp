@@ -39,6 +39,7 @@ struct partial {
   static constexpr auto loss = nn::heads(nn::head<"kind", 2>(nn::softmax_cross_entropy{}),
                                          nn::head<"age", 1>(nn::mean_squared_error{}));
   static inline std::string leave;  // a member's name
+  static inline std::uint64_t id = 0;
 
   static void feed(edl::example const& record, edl::sample<partial>& into, edl::mode) {
     auto const fed = [](char const* name) { return leave != name; };
@@ -48,7 +49,7 @@ struct partial {
     if (fed("pair") && fed("half")) pair(1) = std::log(x[1]);
     if (fed("words")) into.input<"words">()(0) = 4;
     if (fed("tags")) into.input<"tags">().add(1);
-    if (fed("pages")) into.input<"pages">()[1] = 0;
+    if (fed("pages")) into.input<"pages">()[1] = id;
     if (fed("pages") && fed("page")) into.input<"pages">()[0] = 12;
     if (fed("read")) into.input<"read">().add(5);
     if (fed("kind")) into.head<"kind">() = 1;
@@ -145,20 +146,30 @@ std::string left_out(std::string const& what) {
 
 TEST_CASE("what the feed leaves unwritten is an error that names it, whatever it is") {
   CHECK(left_out("") == "");
-  CHECK(left_out("pair") == "the model's `feed` does not write input 'pair'");
+  CHECK(left_out("pair") == "data: the model's `feed` does not write input 'pair'");
   CHECK(left_out("half") ==
-        "the model's `feed` leaves 1 of the 2 values of input 'pair' unwritten, the first is 1");
-  CHECK(left_out("pages") == "the model's `feed` does not write input 'pages'");
+        "data: the model's `feed` leaves 1 of the 2 values of input 'pair' unwritten, the first is 1");
+  CHECK(left_out("pages") == "data: the model's `feed` does not write input 'pages'");
   CHECK(left_out("page") ==
-        "the model's `feed` leaves 1 of the 2 values of input 'pages' unwritten, the first is 0");
+        "data: the model's `feed` leaves 1 of the 2 values of input 'pages' unwritten, the first is 0");
   CHECK(left_out("kind") ==
-        "the model's `feed` does not set `into.head<\"kind\">()`, which training and evaluation need");
+        "data: the model's `feed` does not set `into.head<\"kind\">()`, which training and evaluation need");
   CHECK(left_out("age") ==
-        "the model's `feed` does not set `into.head<\"age\">()`, which training and evaluation need");
+        "data: the model's `feed` does not set `into.head<\"age\">()`, which training and evaluation need");
   // A record may have no ids for those.
   for (char const* list : {"words", "tags", "read"}) CHECK(left_out(list) == "");
   partial::leave = "kind";
   CHECK(refusal<partial>(of_x(1, 2), edl::mode::prediction) == "");
+}
+
+TEST_CASE("any number is an id, also the one that stands where none was written") {
+  for (std::uint64_t const id : {edl::author::unfed_id, edl::author::unfed_id + 1, ~std::uint64_t{0}}) {
+    partial::id = id;
+    CHECK(left_out("") == "");
+    CHECK(left_out("page") ==
+          "data: the model's `feed` leaves 1 of the 2 values of input 'pages' unwritten, the first is 0");
+  }
+  partial::id = 0;
 }
 
 TEST_CASE("an input that may be empty is named somewhere in the feed") {
@@ -181,7 +192,7 @@ TEST_CASE("a label of any kind that is not set is an error, but in prediction") 
   auto const check = [](auto model, char const* which) {
     using model_type = decltype(model);
     CHECK(refusal<model_type>(of_x(1, 2)) ==
-          fmt::format("the model's `feed` does not set {}, which training and evaluation need", which));
+          fmt::format("data: the model's `feed` does not set {}, which training and evaluation need", which));
     CHECK(refusal<model_type>(of_x(1, 2), edl::mode::prediction) == "");
   };
   check(labelled<nn::softmax_cross_entropy, of_class>{}, "`into.label`");

@@ -74,6 +74,26 @@ TEST_CASE("a holder that cannot renew stops before anybody can take its place") 
   CHECK(turn(b, s, start + 15s));
 }
 
+TEST_CASE("where the holder is killed another leads within 12 s, whenever it looks") {
+  election::options const o;
+  election::time const killed = start + 20s;  // just after a renewal
+  for (auto phase = 0ms; phase < o.retry; phase += 50ms) {
+    server s;
+    election a("edl-controller", "edl-system", "a", o), b("edl-controller", "edl-system", "b", o);
+    auto now = start;
+    for (; now < killed; now += o.retry) {
+      CHECK(turn(a, s, now));
+      CHECK_FALSE(turn(b, s, now + phase));
+    }
+    CHECK(turn(a, s, killed));
+    now += phase;
+    while (!turn(b, s, now)) now += o.retry;
+    CHECK(now - killed >= o.duration);
+    CHECK(now - killed <= o.duration + 2 * o.retry);
+    CHECK(now - killed < 15s);
+  }
+}
+
 TEST_CASE("a holder that leaves gives the lease back") {
   server s;
   election a = make("a"), b = make("b");

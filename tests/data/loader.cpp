@@ -14,6 +14,7 @@
 #include "data/support.hpp"
 #include "edl/data/example_builder.hpp"
 #include "edl/data/order.hpp"
+#include "edl/data/split.hpp"
 
 namespace loader_test {
 
@@ -254,6 +255,19 @@ TEST_CASE("what the feed throws is the batch's error, with the record's place") 
   b = l.next();
   CHECK(b->error == "record 12 of shard-0: the feed failed");
   l.recycle(b);
+}
+
+TEST_CASE("a record that the feed refuses has the number that it has in its file") {
+  auto const whole = std::make_shared<counting_source>(std::vector<std::uint64_t>{100});
+  split_source const held_out(whole, 0.1, 3, split_part::validation);
+  auto const feed = [](edl::example const& e, batch&, int, mode) {
+    throw edl::data_error("has label " + std::to_string(e.integer("label")));
+  };
+  loader l{held_out, {.minibatch_size = 1, .shuffle = false}, make, feed};
+  l.submit({{0, 0}, 0, 4, 5});
+  batch* const b = l.next();
+  auto const number = std::to_string(held_out.place(0, 4));
+  CHECK(has(b->error, "record " + number + " of shard-0: has label " + number));
 }
 
 TEST_CASE("records that the feed refuses are left out one by one, as those that cannot be read") {

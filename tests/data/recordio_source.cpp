@@ -79,6 +79,7 @@ TEST_CASE("a damaged file is refused, or told and left out as far as it must be"
   CHECK(s.shards() == std::vector<shard>{{"a", 4}, {"b", 3}});
   REQUIRE(s.damage().size() == 1);
   CHECK(has(s.damage()[0], "chunk 2"));
+  CHECK(has(s.damage()[0], " of the file's " + std::to_string(whole.size() - 10) + " bytes are left out"));
 }
 
 TEST_CASE("a file that vanishes is an error of the record, and no lasting one") {

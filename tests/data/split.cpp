@@ -9,6 +9,7 @@
 #include "data/support.hpp"
 #include "edl/data/csv.hpp"
 #include "edl/data/example.hpp"
+#include "edl/data/first_records.hpp"
 #include "edl/data/joined.hpp"
 #include "edl/data/source.hpp"
 
@@ -139,6 +140,22 @@ TEST_CASE("an error names the record's place in its file") {
   split_source const held(whole, 0.25, 1, split_part::validation);
   said += failure([&] { held.open()->read(0, 0, e); });
   CHECK(said == (dir / "a.csv") + ":3: expected 1 field as in the header, found 2");
+}
+
+TEST_CASE("a record of a part has the number that it has in its file, in a list and where it is cut") {
+  support::scratch const dir;
+  auto const whole = numbered(dir, {40, 0, 60});
+  for (split_part const p : {split_part::training, split_part::validation}) {
+    first_records const s(std::make_unique<split_source>(whole, 0.3, 5, p), 25);
+    auto const in = s.open();
+    example e;
+    for (std::size_t shard = 0; shard < s.shards().size(); ++shard)
+      for (std::uint64_t r = 0; r < s.shards()[shard].records; ++r) {
+        in->read(shard, r, e);
+        bool const first = s.shards()[shard].name == "0.csv";
+        CHECK(e.integer("n") == std::int64_t(s.number_in_file(shard, r) + (first ? 0 : 40)));
+      }
+  }
 }
 
 }  // namespace split_test

@@ -51,4 +51,17 @@ TEST_CASE("a CSV file must have all columns, and a number cannot become a text i
         (dir / "c.jsonl") + ": has numbers in feature 'x', which is a text in other files of the set");
 }
 
+TEST_CASE("a number too large for an integer makes a text of the column in all files, in JSON, too") {
+  support::scratch const dir;
+  json_lines_source a(support::write(dir / "a.jsonl", "{\"x\": 1}\n")),
+      b(support::write(dir / "b.jsonl", "{\"x\": 18446744073709551615}\n"));
+  table* const both[]{&a, &b};
+  agree(both);
+  example e;
+  a.open()->read(0, 0, e);
+  CHECK(e.bytes("x") == "1");
+  b.open()->read(0, 0, e);
+  CHECK(e.bytes("x") == "18446744073709551615");
+}
+
 }  // namespace table_test

@@ -86,6 +86,8 @@ TEST_CASE("damage is told with file, record and byte, and what lies before it ca
   CHECK(records(*rest) == 1);
   REQUIRE(rest->damage().size() == 1);
   CHECK(has(rest->damage()[0], "record 1"));
+  CHECK(has(rest->damage()[0], std::to_string(bad.size() - first.size()) + " of the file's " +
+                                   std::to_string(bad.size()) + " bytes are left out"));
 
   support::write_anew(path, (first + second).substr(0, first.size() + second.size() - 3));
   CHECK(has(failure([&] { open_source(path); }), "and the file ends after"));

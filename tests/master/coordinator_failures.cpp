@@ -34,6 +34,27 @@ TEST_CASE("when all workers fail the job stops with the reason, instead of start
   CHECK(m.ask().kind == task_kind::finished);
 }
 
+TEST_CASE("who fails again is replaced after a pause, and the log says how long and why") {
+  auto o = small();
+  o.worker_failures = 3;
+  master m(o);
+  m.start();
+  char const* const why = "was killed because memory ran out";
+  m.it.exited(role::worker, 0, exit_kind::failed, why, m.now);
+  auto const first = m.take<replace_process>();
+  REQUIRE(first);
+  m.join(role::worker, first->with);
+  m.it.exited(role::worker, first->with, exit_kind::failed, why, m.now);
+  CHECK(
+      m.said("worker 2 failed again, and another takes its place in 1 s: was killed because memory ran out"));
+  m.it.tick(m.now += seconds(1));
+  CHECK(!m.take<replace_process>());
+  m.it.tick(m.now += seconds(1));
+  auto const second = m.take<replace_process>();
+  REQUIRE(second);
+  CHECK(second->with == 3);
+}
+
 TEST_CASE("a server that fails too often ends the job") {
   auto o = small();
   o.server_failures = 1;

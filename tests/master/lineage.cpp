@@ -53,6 +53,33 @@ TEST_CASE("who is given up is replaced at once, and how it ends is nobody's faul
   CHECK(servers.given_up(1) == replacement{1, 1});
 }
 
+TEST_CASE("who fails again and again is replaced after pauses that grow, and in the end not at all") {
+  lineages all({.count = 1, .budget = 9, .pause = seconds(1)});
+  time_point now = start;
+  CHECK(all.exited(0, exit_kind::failed, "out of memory", now) == replacement{0, 1});
+  for (std::uint32_t id = 1; id < 9; ++id) {
+    CAPTURE(id);
+    seconds const pause(std::min(60, 1 << (id - 1)));
+    CHECK(!all.exited(id, exit_kind::failed, "out of memory", now));
+    CHECK(all.pauses(id) == pause);
+    CHECK(!all.exited(id, exit_kind::failed, "out of memory", now));  // told twice
+    all.lost(id, now);
+    CHECK(all.overdue(now + pause).empty());
+    now += pause + seconds(1);
+    CHECK(all.overdue(now) == std::vector<replacement>{{id, id + 1}});
+    CHECK(!all.pauses(id + 1));
+  }
+  CHECK(!all.exited(9, exit_kind::failed, "out of memory", now));
+  CHECK(all.all_ended());
+
+  lineages servers({.count = 1, .budget = 9, .same_id = true, .pause = seconds(1)});
+  CHECK(servers.exited(0, exit_kind::failed, "", now) == replacement{0, 0});
+  CHECK(!servers.exited(0, exit_kind::failed, "", now));
+  servers.joined(0);  // somebody started it all the same
+  CHECK(!servers.pauses(0));
+  CHECK(servers.exited(0, exit_kind::preempted, "", now) == replacement{0, 0});
+}
+
 TEST_CASE("reasons that differ") {
   lineages all({.count = 1, .budget = 1});
   CHECK(all.reason() == "");

@@ -88,6 +88,30 @@ TEST_CASE("a kill is told apart from a stop that was asked for") {
   CHECK_FALSE(e.all[1].failed());
 }
 
+TEST_CASE("a kill for memory explains one end, and none of who was started after it") {
+  std::atomic<std::uint64_t> kills{3};
+  endings e;
+  processes p("/bin/sleep", {"sleep", "100"}, e.sink(), nullptr, [&] { return kills.load(); });
+  std::size_t ended = 0;
+  auto const start = [&](instance who) {
+    p.start(who, {});
+    while (!p.pid(who)) std::this_thread::yield();
+  };
+  auto const memory = [&](instance who) {
+    ::kill(p.pid(who), SIGKILL);
+    REQUIRE(e.wait(++ended));
+    return e.all.back().memory;
+  };
+  instance const a{role::worker, 0}, b{role::worker, 1}, c{role::worker, 2};
+  start(a), start(b);
+  kills = 5;  // of this group, perhaps of others in it
+  start(c);
+  CHECK_FALSE(memory(c));
+  CHECK_FALSE(memory(a));
+  kills = 6;
+  CHECK(memory(b));
+}
+
 TEST_CASE("who does not leave within its grace is killed") {
   endings e;
   processes p("/bin/sh",

@@ -79,6 +79,19 @@ TEST_CASE("a job that runs is given more workers, and fewer") {
   CHECK(s.edl({"scale", "k", "--num_workers=3"}).code == 1);
 }
 
+TEST_CASE("who waits for a job's end hears what the job waits for") {
+  shell s;
+  std::string const data = std::filesystem::path(job::data().training).parent_path().string();
+  job::run command({"train", "--job_name=j", "--image_name=tiny:1", "--model_def=tiny", "--wait",
+                    "--image_pull_policy=Never", "--training_data=/data/train", "--num_epochs=1000",
+                    "--volume=host_path=" + data + ",mount_path=/data", "--envs=TINY_DELAY_US=1000"},
+                   s.with());
+  REQUIRE(s.runs("worker-0"));
+  s.cluster.call("PATCH", pods + "/elasticdl-j-master",
+                 {{"metadata", {{"annotations", {{"elasticdl/waits", "for a test"}}}}}});
+  CHECK(command.says("edl: job 'j' waits: for a test"));
+}
+
 TEST_CASE("an audit reads a job's checkpoint in a pod with its volumes") {
   shell s;
   job::scratch const out;

@@ -136,6 +136,19 @@ TEST_CASE("a cell that makes a column a text is told once, in the log") {
   CHECK(count(j.log(), "a.csv:32: '?' makes column 'x' a text; 49 of its cells are numbers, 1 are not") == 1);
 }
 
+TEST_CASE("what a damaged file hides is told to be in no count") {
+  job::scratch const dir;
+  for (char const* part : {"/part-0", "/part-1"}) job::write_shard(dir / "data" + part, 256, 5);
+  std::filesystem::resize_file(dir / "data/part-1", 100);
+  job::run j(train({"--training_data=" + dir / "data", "--skip_damaged", "--max_damaged=0"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "100 of the file's 100 bytes are left out"));
+  CHECK(count(j.log(),
+              "what a file holds from its damaged place on is left out whole: how many records that "
+              "are nobody knows, and --max_damaged=0 does not count them") == 1);
+}
+
 TEST_CASE("records that are sorted by a feature are told, where tasks are smaller and are to be shuffled") {
   job::scratch const dir;
   for (int part : {0, 1})  // each file has one label

@@ -279,10 +279,18 @@ std::string last_words(cluster& c, json const& master) {
 }
 
 int end_of(cluster& c, std::string const& job) {
+  std::string said;
+  auto const tell = [&](std::string const& waits) {
+    if (!waits.empty() && waits != said) say(fmt::format("job '{}' waits: {}", job, waits));
+    said = waits;
+  };
   for (bool owned = false;; std::this_thread::sleep_for(1s)) try {
       if (auto const above = find_training_job(c, job)) {
         owned = true;
-        if (!above->resource.finished()) continue;
+        if (!above->resource.finished()) {
+          tell(hindrance_of(above->resource));
+          continue;
+        }
         if (controller::is_true(above->resource.status, controller::condition_type::succeeded)) {
           fmt::print("job {} is done\n", job);
           return done;
@@ -296,7 +304,10 @@ int end_of(cluster& c, std::string const& job) {
             "job '{}' is gone, deleted or past its ttlSecondsAfterFinished, before its end was seen", job));
       json const pod = c.master_of(job);
       pod_state const state = state_of(pod);
-      if (!state.ended) continue;
+      if (!state.ended) {
+        tell(waits_of(pod));
+        continue;
+      }
       if (state.phase == "Succeeded") {
         fmt::print("job {} is done\n", job);
         return done;

@@ -13,14 +13,12 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <stop_token>
@@ -121,12 +119,16 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
     while (!over.stop_requested() && !signal) signal = stop.wait(std::chrono::milliseconds(20));
     if (!signal) return;
     asked = *signal;
+    auto const first = std::chrono::steady_clock::now();
     if (train::keeps_state(a.job))
       log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
     stop.give_back(SIGINT);
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any().wait(lock, over, [] { return false; });
+    while (!over.stop_requested()) {
+      signal = stop.wait(std::chrono::milliseconds(20));
+      if (!signal || !ends_at_once(*signal, std::chrono::steady_clock::now() - first)) continue;
+      stop.give_back(*signal);
+      ::raise(*signal);
+    }
   });
   int const code = train::run_local(
       p, a.job, log,

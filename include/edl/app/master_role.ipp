@@ -489,10 +489,17 @@ EDL_INLINE int master_role::run(signals const& stop) {
   }
   // The others ask once more, hear that the job is finished, and leave by themselves.
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
-  bool const good = failure_.empty();
-  std::chrono::milliseconds const timeout = !cluster_ ? good ? 5s : 0s : good ? detail::goodbye : 5s;
-  for (auto waited = 0ms; (!signal || kept) && !alone_ && waited < timeout; waited += 10ms)
+  // Who was started by hand hears of the end from nobody else, and may be cut off for longer than it takes
+  // to find that out.
+  bool const good = failure_.empty(), by_hand = !platform_;
+  std::chrono::milliseconds const timeout = by_hand     ? detail::goodbye
+                                            : !cluster_ ? good ? 5s : 0s
+                                            : good      ? detail::goodbye
+                                                        : 5s;
+  for (auto waited = 0ms; (!signal || kept) && !alone_ && waited < timeout; waited += 10ms) {
+    if (by_hand && stop.wait(0ms)) break;
     std::this_thread::sleep_for(10ms);
+  }
   over_ = true;
   if (platform_) platform_->stop_all(2s, [this] { return left(); });
   node_.stop();

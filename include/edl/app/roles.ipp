@@ -316,7 +316,7 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
   std::optional<int> asked;
   std::vector<std::chrono::steady_clock::time_point> deaths;
   std::vector<pid_t> leave_requests;
-  std::chrono::steady_clock::time_point heeded;
+  std::chrono::steady_clock::time_point heeded, asked_at;
   for (;;) {
     auto const came = stop.next(50ms);
     auto const now = std::chrono::steady_clock::now();
@@ -328,14 +328,14 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
       if (leave_requests.empty()) heeded = now + latecomer;
       leave_requests.push_back(came->from);
     } else if (came && asked) {
-      // Who means a whole group may send more than one signal.
-      if (came->signal == SIGINT) {
+      if (ends_at_once(came->signal, now - asked_at)) {
         log.warning("every process of the job ends at once");
         launcher.stop_all(0s);
-        return 128 + SIGINT;
+        return 128 + came->signal;
       }
     } else if (came) {
       asked = came->signal;
+      asked_at = now;
       bool const keeps = train::keeps_state(a.job);
       if (keeps) log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
       // How long a checkpoint takes nobody knows, and the user can end it.

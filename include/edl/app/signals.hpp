@@ -13,6 +13,11 @@ namespace edl::app {
 /// By which a process that was told to leave from outside asks its parent. What is asked so is queued.
 inline int leave_signal() { return SIGRTMIN; }
 
+/// Whether one more signal, so long after the first, ends at once what is being stopped in order. Ctrl-C
+/// always does. SIGTERM does after 2 s: before, it is the first one once more, which `timeout` sends to a
+/// process and to its group. SIGHUP never does: a session that ends may send it to whoever has SIGTERM.
+bool ends_at_once(int signal, std::chrono::steady_clock::duration after);
+
 /// Takes signals as events instead of interruptions, so that nothing has to be global. Make it before any
 /// thread: threads started later leave the signals to it. Thread safety: safe.
 class signals {

@@ -17,6 +17,10 @@
 
 namespace edl::app {
 
+EDL_INLINE bool ends_at_once(int signal, std::chrono::steady_clock::duration after) {
+  return signal == SIGINT || (signal == SIGTERM && after >= std::chrono::seconds(2));
+}
+
 EDL_INLINE signals::signals(std::initializer_list<int> which, terminate how) : how_(how) {
   sigemptyset(&set_);
   for (int s : which) {

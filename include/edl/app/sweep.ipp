@@ -193,15 +193,18 @@ class sweep_runs {
     }
   }
 
-  /// Each run writes a checkpoint first. A second Ctrl-C ends them at once.
+  /// Each run writes a checkpoint first. A second signal may end them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
     auto const ask = [&](std::chrono::milliseconds timeout) {
       for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, timeout);
     };
     ask(stop_timeout);
+    auto const first = std::chrono::steady_clock::now();
     for (auto& [i, r] : under_way)
       while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
-        if (stop.wait(std::chrono::milliseconds(5)) == SIGINT) ask(std::chrono::milliseconds(0));
+        if (auto const more = stop.wait(std::chrono::milliseconds(5));
+            more && ends_at_once(*more, std::chrono::steady_clock::now() - first))
+          ask(std::chrono::milliseconds(0));
   }
 
   /// What the best version of a trial has reached, which may be another than its last.

@@ -28,9 +28,10 @@ inline bool all_finite(view<float> of) {
 [[noreturn]] inline void refuse_unfed(nn::input_place const& of, std::size_t first, std::size_t unset,
                                       std::size_t all) {
   if (unset == all)
-    throw error(fmt::format("the model's `feed` does not write {}", edl::detail::shown_input(of.name)));
-  throw error(fmt::format("the model's `feed` leaves {} of the {} values of {} unwritten, the first is {}",
-                          unset, all, edl::detail::shown_input(of.name), first));
+    throw data_error(fmt::format("the model's `feed` does not write {}", edl::detail::shown_input(of.name)));
+  throw data_error(
+      fmt::format("the model's `feed` leaves {} of the {} values of {} unwritten, the first is {}", unset,
+                  all, edl::detail::shown_input(of.name), first));
 }
 
 /// Of a record whose values are none: the first feature that is not finite, if any is.
@@ -48,12 +49,22 @@ inline std::string culprit(example const& record) {
 
 }  // namespace detail
 
+EDL_INLINE std::uint64_t poison_for(std::span<nn::input_place const> inputs, view<std::uint64_t> ids) {
+  bool const unfed = std::ranges::any_of(inputs, [&](nn::input_place const& in) {
+    auto const own = ids.subspan(in.first_id, in.ids);
+    return std::ranges::find(own, unfed_id) != own.end();
+  });
+  std::uint64_t poison = unfed_id;
+  while (unfed && std::ranges::find(ids, poison) != ids.end()) ++poison;
+  return poison;
+}
+
 EDL_INLINE void check_inputs(example const& record, std::span<nn::input_place const> inputs, view<float> row,
-                             view<std::uint64_t> ids) {
+                             view<std::uint64_t> ids, std::uint64_t poison) {
   for (nn::input_place const& in : inputs) {
     auto const own = ids.subspan(in.first_id, in.ids);
-    if (auto const at = std::ranges::find(own, unfed_id); at != own.end())
-      detail::refuse_unfed(in, std::size_t(at - own.begin()), std::size_t(std::ranges::count(own, unfed_id)),
+    if (auto const at = std::ranges::find(own, poison); at != own.end())
+      detail::refuse_unfed(in, std::size_t(at - own.begin()), std::size_t(std::ranges::count(own, poison)),
                            own.size());
     auto const values = row.subspan(in.first, in.count);
     if (detail::all_finite(values)) continue;
@@ -71,7 +82,8 @@ EDL_INLINE void check_inputs(example const& record, std::span<nn::input_place co
 }
 
 EDL_INLINE void refuse_unfed_label(std::string_view which) {
-  throw error(fmt::format("the model's `feed` does not set {}, which training and evaluation need", which));
+  throw data_error(
+      fmt::format("the model's `feed` does not set {}, which training and evaluation need", which));
 }
 
 EDL_INLINE void refuse_unfed_places() {

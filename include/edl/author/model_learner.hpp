@@ -155,10 +155,18 @@ class model_learner final : public train::learner {
   }
 
   void feed(example const& record, data::batch& b, int row, mode m) const override {
-    sample_type s(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row), b.class_row(row));
-    Model::feed(record, s, m);
     static constexpr auto inputs = nn::input_places(Model::network.start);
-    check_inputs(record, inputs, b.feature_row(row), b.id_row(row));
+    std::optional<sample_type> fed;
+    auto const feed_over = [&](std::uint64_t poison) {
+      fed.emplace(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row), b.class_row(row),
+                  poison);
+      Model::feed(record, *fed, m);
+    };
+    feed_over(unfed_id);
+    std::uint64_t const poison = poison_for(inputs, b.id_row(row));
+    if (poison != unfed_id) feed_over(poison);
+    check_inputs(record, inputs, b.feature_row(row), b.id_row(row), poison);
+    sample_type const& s = *fed;
     nn::for_each_ids(Model::network.body, input, Model::network.of_ids ? nn::ids_of(input) : nn::id_range{},
                      [&](nn::id_range of, int vocabulary, bool none) {
                        detail::check_ids(b.feature_row(row), of, vocabulary, none);

@@ -38,9 +38,14 @@ void prepare(data::source const& training, bool skip_damaged, initial_variables&
   std::size_t const n =
       feed_first(training, prepared_records(size), skip_damaged, [&](example const& record, std::size_t i) {
         auto const row = std::span<float>(features).subspan(i * size, size);
-        sample_type s(row, labels, ids, weights, classes);
-        Model::feed(record, s, mode::evaluation);
-        check_inputs(record, inputs, row, ids);
+        auto const feed_over = [&](std::uint64_t poison) {
+          sample_type s(row, labels, ids, weights, classes, poison);
+          Model::feed(record, s, mode::evaluation);
+        };
+        feed_over(unfed_id);
+        std::uint64_t const poison = poison_for(inputs, ids);
+        if (poison != unfed_id) feed_over(poison);
+        check_inputs(record, inputs, row, ids, poison);
       });
   Model::prepare(first_samples{sample_type::input_shape, n, view<float>(features).first(n * size)}, into);
 }

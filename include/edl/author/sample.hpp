@@ -86,8 +86,8 @@ using label_of =
 /// `nn::sequence_cross_entropy` it is an `edl::class_list`. Where the loss has `nn::heads`, `head<"name">()`
 /// is the label of one of them. Ids that `nn::masked` looks at begin as padding. Where the loss is
 /// `nn::sample_weighted`, `weight` says how much the sample counts, from 0 on: 1 unless it is set. In
-/// prediction labels and weight may be left alone. All else is to be written: what is not is an error of the
-/// job, before it is used. Views are checked: nothing is written past their end.
+/// prediction labels and weight may be left alone. All else is to be written: what is not makes the record a
+/// damaged one, before it is used. Views are checked: nothing is written past their end.
 template <class Model>
 struct sample {
   static constexpr shape input_shape = Model::network.input;
@@ -99,8 +99,10 @@ struct sample {
 
   /// The sample in these rows of a batch, `input.size()` and `labels` elements. There are no targets where
   /// labels are classes. `ids`, `weights`: `table_ids` of them. `classes`: where there are several labels.
+  /// `poison` stands where ids are to be.
   sample(std::span<float> row, std::span<float> targets, std::span<std::uint64_t> ids = {},
-         std::span<float> weights = {}, std::span<std::int32_t> classes = {})
+         std::span<float> weights = {}, std::span<std::int32_t> classes = {},
+         std::uint64_t poison = author::unfed_id)
       : features(detail::features_view<input_shape>(row.data())),
         label(make_label(targets, classes)),
         row_(row),
@@ -110,7 +112,7 @@ struct sample {
     std::ranges::fill(ids_, 0);
     for (nn::input_place const& in : nn::input_places(Model::network.start)) {
       std::ranges::fill(row_.subspan(in.first, in.count), author::unfed);
-      std::ranges::fill(ids_.subspan(in.first_id, in.ids), author::unfed_id);
+      std::ranges::fill(ids_.subspan(in.first_id, in.ids), poison);
     }
     std::ranges::fill(targets_, author::unfed);
     std::ranges::fill(weights_, 0.0f);

@@ -37,9 +37,9 @@ class csv_source : public table {
   using column = table_column;
 
   /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
-  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. Likewise if
-  /// a whole number of a column of whole numbers is too large for 64 bits, where a float would be another
-  /// one. A row with too few or too many fields is an error when it is read.
+  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A column of
+  /// whole numbers of which one is too large for 64 bits is a text. A row with too few or too many fields is
+  /// an error when it is read.
   explicit csv_source(std::string const& path, csv_options options = {});
 
   std::vector<shard> const& shards() const override { return shards_; }

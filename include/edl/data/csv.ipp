@@ -151,7 +151,7 @@ class csv_reader final : public reader {
                                from_.options_.columns.empty() ? " as in the header" : "", fields_.size()));
     example_builder build{into};
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      auto const& [name, what] = columns[i];
+      auto const& [name, what, spelled] = columns[i];
       auto const text = trimmed(fields_[i]);
       if (what == example::kind::strings) {
         build.bytes(name, stripped(fields_[i], from_.options_.blanks));
@@ -267,16 +267,16 @@ EDL_INLINE void csv_source::scan() {
   if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
   file_.check_unchanged();
   rows_.push_back(file_.size());
+  // A float would be another number, and who does not ask for the column does not mind.
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (auto const& c = cells[i];
         columns_[i].what == example::kind::floats && c.long_line > 0 && c.fractions == 0) {
-      line = c.long_line;
-      throw refuse(
-          fmt::format("column '{}' has whole numbers, and {} does not fit 64 bits with a sign; write ids as "
-                      "texts, such as x{}, or numbers with a point",
-                      edl::printable(columns_[i].name, 64), c.too_long, c.too_long));
+      columns_[i].what = example::kind::strings;
+      columns_[i].spelled = true;
+      if (notes_.size() < detail::table_notes)
+        notes_.push_back(detail::spelled_note(file_.path(), c.long_line, c.too_long, columns_[i].name));
     }
-  for (std::size_t i = 0; i < cells.size() && notes_.size() < 20; ++i)
+  for (std::size_t i = 0; i < cells.size() && notes_.size() < detail::table_notes; ++i)
     if (auto const& c = cells[i]; columns_[i].what == example::kind::strings && c.nearly_numbers())
       notes_.push_back(fmt::format(
           "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are not", file_.path(),
@@ -284,7 +284,7 @@ EDL_INLINE void csv_source::scan() {
 }
 
 EDL_INLINE void csv_source::agree(std::vector<column> const& with) {
-  for (auto const& [name, what] : with) {
+  for (auto const& [name, what, spelled] : with) {
     auto const own = std::ranges::find(columns_, name, &column::name);
     if (own == columns_.end())
       throw data_error(fmt::format("{}: lacks the column '{}', which other files of the set have",

@@ -27,6 +27,9 @@ class first_records final : public source {
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override { return of_->open(); }
   std::uint64_t digest(std::size_t shard) const override { return of_->digest(shard); }
+  std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override {
+    return of_->number_in_file(shard, record);
+  }
   std::span<std::string const> damage() const override { return of_->damage(); }
 
  private:

@@ -75,4 +75,9 @@ EDL_INLINE std::uint64_t joined_source::digest(std::size_t shard) const {
   return parts_[part]->digest(number);
 }
 
+EDL_INLINE std::uint64_t joined_source::number_in_file(std::size_t shard, std::uint64_t record) const {
+  auto const [part, number] = places_.at(shard);
+  return parts_[part]->number_in_file(number, record);
+}
+
 }  // namespace edl::data

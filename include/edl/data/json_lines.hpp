@@ -21,7 +21,8 @@ class json_reader;
 /// a number, or true as 1 and false as 0, gives an integer or a float. A list of these is a list, and lists
 /// within lists are read one after the other. What stands in an object `a` by the name `b` is `a.b`. Where a
 /// member is null or missing, the record lacks the feature. Empty lines are no records. A feature of which
-/// one value has a fraction gives floats in all records.
+/// one value has a fraction gives floats in all records. One of whole numbers, of which one is too large for
+/// 64 bits, gives their texts.
 ///
 /// The whole file is scanned once, for the lines' offsets and the features' kinds. A file is one shard. It
 /// may be packed (data/text_file.hpp).
@@ -36,6 +37,7 @@ class json_lines_source : public table {
   std::unique_ptr<reader> open() const override;
   std::uint64_t digest(std::size_t shard) const override;
   std::vector<table_column> const& columns() const override { return columns_; }
+  std::span<std::string const> notes() const override { return notes_; }
 
   /// A data_error if a feature has numbers here, and texts elsewhere.
   void agree(std::vector<table_column> const& with) override;
@@ -53,6 +55,7 @@ class json_lines_source : public table {
   std::vector<line> lines_;
   std::vector<std::uint64_t> numbers_;  // of those lines
   std::vector<shard> shards_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace edl::data

@@ -27,7 +27,8 @@ struct json_values {
   std::vector<std::int64_t> integers;
   std::vector<double> floats;  // as many, where they are integers
   std::vector<std::string> texts;
-  bool too_long = false, fraction = false;  // has a whole number that no integer holds; has another float
+  std::string too_long;   // the first whole number that no integer holds
+  bool fraction = false;  // has another float
 };
 
 /// The members of a line, by the events of the library's parser, which does not recurse.
@@ -55,6 +56,7 @@ class json_row {
 
   std::string refused;
   std::size_t place = 0;
+  bool spells = false;  // numbers have their texts, too
 
   bool null() {
     if (!in_list()) return finish();
@@ -63,11 +65,12 @@ class json_row {
   bool boolean(bool value) { return integer(value ? 1 : 0); }
   bool number_integer(number_integer_t value) { return integer(value); }
   bool number_unsigned(number_unsigned_t value) {
-    if (value > std::uint64_t(std::numeric_limits<std::int64_t>::max())) return floating(double(value), true);
+    if (value > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
+      return floating(double(value), true, std::to_string(value));
     return integer(std::int64_t(value));
   }
   bool number_float(number_float_t value, string_t const& text) {
-    return floating(value, text.find_first_of(".eE") == text.npos);
+    return floating(value, text.find_first_of(".eE") == text.npos, text);
   }
   bool string(string_t& value) {
     if (!take(example::kind::strings)) return false;
@@ -163,7 +166,8 @@ class json_row {
     v.integers.clear();
     v.floats.clear();
     v.texts.clear();
-    v.too_long = v.fraction = false;
+    v.too_long.clear();
+    v.fraction = false;
     return true;
   }
 
@@ -181,12 +185,17 @@ class json_row {
     if (!take(example::kind::integers)) return false;
     now().integers.push_back(value);
     now().floats.push_back(double(value));
+    if (spells) now().texts.push_back(std::to_string(value));
     return finish();
   }
-  bool floating(double value, bool whole) {
+  bool floating(double value, bool whole, std::string const& text) {
     if (!take(example::kind::floats)) return false;
-    (whole ? now().too_long : now().fraction) = true;
+    if (!whole)
+      now().fraction = true;
+    else if (now().too_long.empty())
+      now().too_long = text;
     now().floats.push_back(value);
+    if (spells) now().texts.push_back(text);
     return finish();
   }
   bool finish() {
@@ -205,7 +214,9 @@ class json_row {
 
 class json_reader final : public reader {
  public:
-  explicit json_reader(json_lines_source const& from) : from_(from) {}
+  explicit json_reader(json_lines_source const& from) : from_(from) {
+    row_.spells = std::ranges::any_of(from.columns_, &table_column::spelled);
+  }
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     auto const& path = from_.file_.path();
@@ -228,7 +239,8 @@ class json_reader final : public reader {
       auto const known = from_.places_.find(v.name);
       auto const what = known == from_.places_.end() ? v.what : from_.columns_[known->second].what;
       bool const text = what == example::kind::strings, empty = v.what == example::kind::none;
-      if (!empty && text != (v.what == example::kind::strings))
+      bool const spelled = known != from_.places_.end() && from_.columns_[known->second].spelled;
+      if (!empty && !spelled && text != (v.what == example::kind::strings))
         throw data_error(fmt::format("{}:{}: expected a {} in feature '{}', found a {}", path, number,
                                      text ? "text" : "number", edl::printable(v.name, 64),
                                      text ? "number" : "text"));
@@ -259,6 +271,7 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   std::uint64_t begin = 0, number = 0;
   struct seen {
     std::uint64_t long_line = 0;  // the first with a whole number that is too large
+    std::string too_long;
     bool fraction = false;
   };
   std::vector<seen> of;  // each column
@@ -275,7 +288,7 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
         if (fresh) columns_.push_back({row[i].name, example::kind::none});
         if (fresh) of.emplace_back();
         auto& s = of[known->second];
-        if (row[i].too_long && s.long_line == 0) s.long_line = number;
+        if (!row[i].too_long.empty() && s.long_line == 0) s.long_line = number, s.too_long = row[i].too_long;
         s.fraction = s.fraction || row[i].fraction;
         auto& what = columns_[known->second].what;
         bool const both = what != example::kind::none && row[i].what != example::kind::none &&
@@ -303,20 +316,22 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   if (!text.empty()) finish();
   file_.check_unchanged();
   for (std::size_t i = 0; i < of.size(); ++i)
-    if (of[i].long_line > 0 && !of[i].fraction)
-      throw data_error(fmt::format(
-          "{}:{}: feature '{}' has whole numbers, and one does not fit 64 bits with a sign; write "
-          "ids as texts, or numbers with a point",
-          path, of[i].long_line, edl::printable(columns_[i].name, 64)));
+    if (of[i].long_line > 0 && !of[i].fraction) {
+      columns_[i].what = example::kind::strings;
+      columns_[i].spelled = true;
+      if (notes_.size() < detail::table_notes)
+        notes_.push_back(detail::spelled_note(path, of[i].long_line, of[i].too_long, columns_[i].name));
+    }
   shards_.push_back({path.substr(path.find_last_of('/') + 1), lines_.size()});
 }
 
 EDL_INLINE void json_lines_source::agree(std::vector<table_column> const& with) {
-  for (auto const& [name, what] : with) {
+  for (auto const& [name, what, spelled] : with) {
     auto const own = places_.find(name);
     if (own == places_.end()) continue;
     auto& kind = columns_[own->second].what;
-    if (what == example::kind::strings && kind != what && kind != example::kind::none)
+    columns_[own->second].spelled |= spelled;
+    if (!spelled && what == example::kind::strings && kind != what && kind != example::kind::none)
       throw data_error(
           fmt::format("{}: has numbers in feature '{}', which is a text in other files of the set",
                       file_.path(), edl::printable(name, 64)));

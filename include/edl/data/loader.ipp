@@ -144,11 +144,13 @@ struct loader::state {
       } catch (std::exception const& e) {
         b.error = e.what();
       } catch (...) {
-        b.error = fmt::format("{}: record {}: the reader failed", b.shard, number);
+        b.error = fmt::format("{}: record {}: the reader failed", b.shard,
+                              from.number_in_file(b.shard_number, number));
       }
       if (!b.error.empty()) break;
       try {
-        at_record(b.shard, number, [&] { decode(record, b, b.rows, b.identity.m); });
+        at_record(b.shard, from.number_in_file(b.shard_number, number),
+                  [&] { decode(record, b, b.rows, b.identity.m); });
         sound.store(true, std::memory_order_relaxed);
       } catch (data_error const& e) {
         b.error = e.what();

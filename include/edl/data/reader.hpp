@@ -54,6 +54,9 @@ class source {
   /// none.
   virtual std::uint64_t digest(std::size_t /*shard*/) const { return 0; }
 
+  /// The number of a record in the file that a person has, where this is a part of it.
+  virtual std::uint64_t number_in_file(std::size_t /*shard*/, std::uint64_t record) const { return record; }
+
   /// With `skip_damaged`: what had to be left out when the source was opened, one line each.
   virtual std::span<std::string const> damage() const { return {}; }
 

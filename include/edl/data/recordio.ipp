@@ -101,7 +101,8 @@ EDL_INLINE recordio_index index_recordio(std::string const& path, bool skip_dama
     }
   } catch (data_error const& e) {
     if (!skip_damaged) throw;
-    index.damage = e.what();
+    index.damage =
+        fmt::format("{}; {} of the file's {} bytes are left out", e.what(), file.size() - at, file.size());
   }
   return index;
 }

@@ -52,6 +52,9 @@ class split_source : public source {
 
   /// Of the shard's content, the fraction and the seed.
   std::uint64_t digest(std::size_t shard) const override;
+  std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override {
+    return whole_->number_in_file(whole_shard(shard), place(shard, record));
+  }
   std::span<std::string const> damage() const override { return whole_->damage(); }
   std::span<std::string const> classes() const override { return whole_->classes(); }
   std::span<std::string const> notes() const override { return whole_->notes(); }

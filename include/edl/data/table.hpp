@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edl/core/inline.hpp"
@@ -15,6 +17,7 @@ namespace edl::data {
 struct table_column {
   std::string name;
   example::kind what = example::kind::none;  ///< none: as the values say
+  bool spelled = false;                      ///< its numbers are texts: one is too large for an integer
 
   friend bool operator==(table_column const&, table_column const&) = default;
 };
@@ -36,6 +39,14 @@ constexpr example::kind wider(example::kind a, example::kind b) {
   if (a == strings || b == strings) return strings;
   return a == floats || b == floats ? floats : integers;
 }
+
+namespace detail {
+inline constexpr std::size_t table_notes = 20;  // of a file
+
+/// What is told of a column that is spelled.
+std::string spelled_note(std::string const& path, std::uint64_t line, std::string_view number,
+                         std::string_view column);
+}  // namespace detail
 
 /// Gives the columns of several files one kind each, as if they were one file.
 void agree(std::span<table* const> files);

@@ -134,7 +134,8 @@ EDL_INLINE tfrecord_source::tfrecord_source(std::vector<std::string> const& path
       }
     } catch (data_error const& e) {
       if (!options.skip_damaged) throw;
-      damage_.emplace_back(e.what());
+      damage_.push_back(
+          fmt::format("{}; {} of the file's {} bytes are left out", e.what(), in.size() - at, in.size()));
     }
     if (f.records.empty()) continue;
     f.records.push_back(at);

@@ -45,6 +45,8 @@ EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
   return wanted ? o.validation : std::vector<shard>{};
 }
 
+// Doubled by each failure of a lineage after its second.
+inline constexpr std::chrono::seconds crash_pause{1};
 inline constexpr char const* left = "it left";  // by its own word
 inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
 
@@ -58,11 +60,13 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now,
       worker_lines_({.count = options_.num_workers,
                      .budget = options_.worker_failures,
                      .closed = options_.starts_all,
-                     .grace = options_.exit_grace}),
+                     .grace = options_.exit_grace,
+                     .pause = detail::crash_pause}),
       server_lines_({.count = options_.num_servers,
                      .budget = options_.server_failures,
                      .same_id = true,
-                     .grace = options_.exit_grace}),
+                     .grace = options_.exit_grace,
+                     .pause = detail::crash_pause}),
       evaluation_(detail::evaluated_shards(options_),
                   {.tasks = detail::queue_options(options_),
                    .start_delay = options_.evaluation_start_delay,
@@ -248,8 +252,13 @@ EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, s
   if (over()) return;
   lineages& all = lines(of);
   std::size_t const ended = all.ended();
-  if (auto const r = all.exited(id, kind, why)) {
+  std::uint64_t const before = all.changes();
+  if (auto const r = all.exited(id, kind, why, now)) {
     commands_.emplace_back(replace_process{of, r->id, r->with});
+  } else if (auto const pause = all.pauses(id); pause && all.changes() > before) {
+    say(severity::warning,
+        fmt::format("{} {} failed again, and another takes its place in {} s: {}", detail::name(of), id,
+                    std::chrono::duration_cast<std::chrono::seconds>(*pause).count(), why));
   } else if (all.ended() > ended) {
     say(severity::error,
         fmt::format("{} {} failed too often and is not replaced: {}", detail::name(of), id, why));

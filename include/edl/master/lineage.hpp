@@ -32,6 +32,7 @@ class lineages {
     bool closed = false;       ///< who is unknown begins no lineage: it is one that has been replaced already
     duration grace =
         std::chrono::seconds(10);  ///< between losing contact with a process and replacing it unasked
+    duration pause{};  ///< before what has failed twice is replaced; doubled by each more, to a minute
   };
 
   struct replacement {
@@ -81,10 +82,16 @@ class lineages {
   /// it has been replaced already, or has used up its budget.
   std::optional<replacement> given_up(std::uint32_t id);
 
-  /// The process ended. Nothing: it is not replaced (has been already, or has used up its budget).
-  std::optional<replacement> exited(std::uint32_t id, exit_kind kind, std::string const& why);
+  /// The process ended. Nothing: it is not replaced now (has been already, will be after a pause, or has used
+  /// up its budget).
+  std::optional<replacement> exited(std::uint32_t id, exit_kind kind, std::string const& why,
+                                    time_point now = {});
 
-  /// Takes those whose end was not told within the grace, and replaces them. Nobody's fault is counted.
+  /// How long a process that has failed is not replaced yet, at its failure; nothing: it does not wait.
+  std::optional<duration> pauses(std::uint32_t id) const;
+
+  /// Takes those whose pause is over, or whose end was not told within the grace, and replaces them. Nobody's
+  /// fault is counted.
   std::vector<replacement> overdue(time_point now);
 
   /// Lineages that have used up their budget, and whether that is all of them.
@@ -97,11 +104,13 @@ class lineages {
  private:
   struct line {
     std::uint32_t failures = 0;
-    bool ended = false;  // budget used up
-    std::optional<time_point> lost;
+    bool ended = false;             // budget used up
+    bool waits = false;             // has failed, and is replaced after a pause
+    std::optional<time_point> due;  // when it is replaced unasked
   };
 
   replacement replace(std::map<std::uint32_t, line>::iterator it);
+  duration pause_after(std::uint32_t failures) const;
 
   options options_;
   std::map<std::uint32_t, line> lines_;  // by the id of the newest process

@@ -18,7 +18,7 @@ EDL_INLINE lineages::lineages(options o, record const& before, time_point now)
     : options_(o), next_id_(before.next) {
   for (auto const& l : before.lines) {
     line& mine = lines_[l.id] = {.failures = l.failures, .ended = l.ended};
-    if (!l.ended) mine.lost = now;
+    if (!l.ended) mine.due = now + o.grace;
     ended_ += l.ended;
   }
 }
@@ -57,19 +57,21 @@ EDL_INLINE void lineages::joined(std::uint32_t id) {
   ++changes_;
   line& l = lines_[id];
   if (l.ended) --ended_;
-  l.ended = false;
-  l.lost.reset();
+  l.ended = l.waits = false;
+  l.due.reset();
   next_id_ = std::max(next_id_, id + 1);
 }
 
 EDL_INLINE void lineages::lost(std::uint32_t id, time_point now) {
-  if (auto const it = lines_.find(id); it != lines_.end() && !it->second.ended) it->second.lost = now;
+  auto const it = lines_.find(id);
+  if (it != lines_.end() && !it->second.ended && !it->second.waits) it->second.due = now + options_.grace;
 }
 
 EDL_INLINE lineages::replacement lineages::replace(std::map<std::uint32_t, line>::iterator it) {
   ++changes_;
   std::uint32_t const id = it->first;
-  it->second.lost.reset();
+  it->second.waits = false;
+  it->second.due.reset();
   if (options_.same_id) return {id, id};
   line const heir = it->second;
   lines_.erase(it);
@@ -84,26 +86,43 @@ EDL_INLINE std::optional<lineages::replacement> lineages::given_up(std::uint32_t
 }
 
 EDL_INLINE std::optional<lineages::replacement> lineages::exited(std::uint32_t id, exit_kind kind,
-                                                                 std::string const& why) {
+                                                                 std::string const& why, time_point now) {
   auto const it = lines_.find(id);
-  if (it == lines_.end() || it->second.ended) return std::nullopt;
+  if (it == lines_.end() || it->second.ended || it->second.waits) return std::nullopt;
   if (kind == exit_kind::preempted) return replace(it);
   std::string const reason = kind == exit_kind::completed ? "ended before the job was finished" : why;
   same_reason_ = failures_ == 0 || (same_reason_ && reason == last_reason_);
   last_reason_ = reason;
   ++failures_;
   ++changes_;
-  if (++it->second.failures <= options_.budget) return replace(it);
+  if (++it->second.failures <= options_.budget) {
+    duration const pause = pause_after(it->second.failures);
+    if (pause == duration::zero()) return replace(it);
+    it->second.waits = true;
+    it->second.due = now + pause;
+    return std::nullopt;
+  }
   it->second.ended = true;
-  it->second.lost.reset();
+  it->second.due.reset();
   ++ended_;
   return std::nullopt;
+}
+
+EDL_INLINE duration lineages::pause_after(std::uint32_t failures) const {
+  if (failures < 2) return {};
+  return std::min<duration>(options_.pause * (1u << std::min(failures - 2, 6u)), std::chrono::minutes(1));
+}
+
+EDL_INLINE std::optional<duration> lineages::pauses(std::uint32_t id) const {
+  auto const it = lines_.find(id);
+  if (it == lines_.end() || !it->second.waits) return std::nullopt;
+  return pause_after(it->second.failures);
 }
 
 EDL_INLINE std::vector<lineages::replacement> lineages::overdue(time_point now) {
   std::vector<std::uint32_t> ids;
   for (auto const& [id, l] : lines_)
-    if (l.lost && now - *l.lost > options_.grace) ids.push_back(id);
+    if (l.due && now > *l.due) ids.push_back(id);
   std::vector<replacement> out;
   for (std::uint32_t const id : ids) out.push_back(replace(lines_.find(id)));
   return out;

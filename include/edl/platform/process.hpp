@@ -26,9 +26,9 @@ class processes {
   /// `program` is run with the arguments `command`, of which the first is its name. Throws edl::error when
   /// the system gives no descriptors. `said` outlives this object and reads the children's standard error.
   /// It reads their standard output, too, where this process has a terminal there. Null: they share this
-  /// process's.
+  /// process's. `kills_for_memory` counts what the system has killed; null: `edl::memory_kills`.
   processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end,
-            line_reader* said = nullptr);
+            line_reader* said = nullptr, std::function<std::uint64_t()> kills_for_memory = nullptr);
   processes(processes const&) = delete;
   processes& operator=(processes const&) = delete;
 
@@ -66,6 +66,7 @@ class processes {
     pid_t pid = 0;    // 0: it is being started
     int handle = -1;  // pidfd: readable when the process has ended
     bool stop_requested = false;
+    std::uint64_t kills_before = 0;  // that the system had made when it was started
     clock::time_point kill_at = clock::time_point::max();
   };
   struct start_order {
@@ -77,7 +78,7 @@ class processes {
   void supervise();
   void spawn(start_order const& order);
   void reap(instance who, child const& c);
-  bool killed_for_memory();
+  bool killed_for_memory(child const& c);
   int wait_ms() const;
 
   std::string program_;
@@ -89,7 +90,8 @@ class processes {
   std::vector<instance> dropped_;  // orders that were told to stop: their ends are to be told
   std::map<instance, child> children_;
   bool closing_ = false;
-  std::uint64_t memory_kills_;  // of those that the system has made, all that are explained
+  std::function<std::uint64_t()> kills_;
+  std::uint64_t explained_;  // of those that the system has made
   int wake_ = -1;
   std::thread supervisor_;
 };

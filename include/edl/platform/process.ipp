@@ -54,12 +54,14 @@ EDL_INLINE bool die_with_parent(pid_t parent) noexcept {
 }
 
 EDL_INLINE processes::processes(std::string program, std::vector<std::string> command,
-                                std::function<void(ending const&)> on_end, line_reader* said)
+                                std::function<void(ending const&)> on_end, line_reader* said,
+                                std::function<std::uint64_t()> kills_for_memory)
     : program_(std::move(program)),
       command_(std::move(command)),
       on_end_(std::move(on_end)),
       said_(said),
-      memory_kills_(memory_kills()),
+      kills_(kills_for_memory ? std::move(kills_for_memory) : [] { return memory_kills(); }),
+      explained_(kills_()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
   // The kernel ties a child to the thread that forked it, so one thread that lives as long as this object
@@ -170,6 +172,7 @@ EDL_INLINE void processes::spawn(start_order const& order) {
                            variables = detail::pointers(order.environment);
   int const said = said_ ? said_->open() : -1;
   bool const also_output = ::isatty(1) == 1;
+  std::uint64_t const kills_before = kills_();
   pid_t const parent = ::getpid(), pid = ::fork();
   if (pid == 0)
     detail::become(program_.c_str(), arguments.data(), variables.data(), parent, said, also_output);
@@ -186,6 +189,7 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   child& c = children_[order.who];
   c.pid = pid;
   c.handle = handle;
+  c.kills_before = kills_before;
   if (c.stop_requested) ::kill(pid, closing_ ? SIGKILL : SIGTERM);  // while it was being started
 }
 
@@ -194,7 +198,7 @@ EDL_INLINE void processes::reap(instance who, child const& c) {
   ::waitpid(c.pid, &status, 0);
   ending e{who, 0, 0, c.stop_requested};
   if (WIFSIGNALED(status))
-    e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory();
+    e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory(c);
   else
     e.code = WEXITSTATUS(status);
   on_end_(e);
@@ -203,10 +207,11 @@ EDL_INLINE void processes::reap(instance who, child const& c) {
   children_.erase(who);
 }
 
-// Each kill explains one end.
-EDL_INLINE bool processes::killed_for_memory() {
-  if (memory_kills() <= memory_kills_) return false;
-  ++memory_kills_;
+// Each kill explains one end, and none of a process that was started after it.
+EDL_INLINE bool processes::killed_for_memory(child const& c) {
+  explained_ = std::max(explained_, c.kills_before);
+  if (kills_() <= explained_) return false;
+  ++explained_;
   return true;
 }
 

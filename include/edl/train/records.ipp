@@ -89,6 +89,15 @@ EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
       for (std::string const& line : of->notes()) log.warning(line);
   };
   notes(r.training);
+  std::size_t damaged = 0;
+  for (auto const* of : {&r.training, &r.evaluation, &r.prediction})
+    if (*of && (of != &r.evaluation || !r.training || j.validation_split <= 0))
+      damaged += (*of)->damage().size();
+  if (damaged > 0)
+    log.warning(fmt::format(
+        "what {} from its damaged place on is left out whole: how many records that are nobody "
+        "knows, and --max_damaged={} does not count them",
+        damaged == 1 ? "a file holds" : fmt::format("each of {} files holds", damaged), j.max_damaged));
   if (auto const tasks = j.records_per_task();
       r.training && j.command == command::train && j.shuffle && data::records(*r.training) > tasks)
     if (auto const by = data::sorted_by(*r.training); !by.empty())
