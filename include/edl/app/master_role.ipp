@@ -489,7 +489,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   }
   // The others ask once more, hear that the job is finished, and leave by themselves.
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
-  bool const good = failure_.empty();
+  bool const good = !over_ || failure_.empty();  // `over_` publishes it
   std::chrono::milliseconds const patience = !cluster_ ? good ? 5s : 0s : good ? detail::goodbye : 5s;
   for (auto waited = 0ms; (!signal || kept) && !alone_ && waited < patience; waited += 10ms)
     std::this_thread::sleep_for(10ms);

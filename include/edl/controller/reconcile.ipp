@@ -173,7 +173,7 @@ class reconciler {
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
     std::string const how = platform::describe(m.how);
     // Killed for its memory, or superseded by another master: no fault of the attempt.
-    bool const taken = m.how.code == 137 || m.how.code == platform::gave_up_waiting;
+    bool const taken = m.how.code == 128 + SIGKILL || m.how.code == platform::gave_up_waiting;
     bool const crashed = m.how.signal != 0 && m.how.signal != SIGKILL && m.how.signal != SIGTERM;
     if (m.how.outside || taken || (m.how.signal != 0 && !(crashed && crashes_too_often())))
       return set(ct::running, false, run::lost, fmt::format("The master {}.", how));
