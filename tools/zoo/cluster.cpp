@@ -43,12 +43,12 @@ json cluster::pods_of(std::string const& job) {
 }
 
 cluster connect(command_line const& line) {
-  auto const patience = std::chrono::seconds(line.number("request_timeout"));
+  auto const timeout = std::chrono::seconds(line.number("request_timeout"));
   k8s::access a = access_of(line);
   std::string const space = line.text("namespace").empty() ? a.user_space : line.text("namespace");
-  return {
-      k8s::client(std::move(a), {.patience = patience, .agent = std::string("edl/") + edl::package_version}),
-      space};
+  return {k8s::client(std::move(a),
+                      {.retry_timeout = timeout, .agent = std::string("edl/") + edl::package_version}),
+          space};
 }
 
 account default_account(cluster& c) {
@@ -73,7 +73,8 @@ std::string usual_account(cluster& c) {
   return who.name;
 }
 
-bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& told) {
+bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until,
+              bool& announced) {
   std::string away;
   try {
     ask();
@@ -85,7 +86,7 @@ bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_
     if ((bad.code() < 500 && bad.code() != 429) || std::chrono::steady_clock::now() >= until) throw;
     away = bad.what();
   }
-  if (!std::exchange(told, true)) say(away + "; asking again");
+  if (!std::exchange(announced, true)) say(away + "; asking again");
   return false;
 }
 
