@@ -10,7 +10,7 @@ using std::chrono::seconds;
 
 TEST_CASE("a master that is away is told of every few seconds, and given up after the timeout") {
   master_absence a(seconds(900));
-  master_absence::time_point const start{};
+  edl::time_point const start{};
   int lines = 0;
   bool over = false;
   int second = 1;
@@ -30,7 +30,7 @@ TEST_CASE("a master that is away is told of every few seconds, and given up afte
 
 TEST_CASE("a master that answers in time is nothing to speak of, and one that comes back is told of once") {
   master_absence a(seconds(10));
-  master_absence::time_point const start{};
+  edl::time_point const start{};
   CHECK(a.missed("slow", start, start + seconds(2)).empty());
   CHECK(a.answered(start + seconds(2)).empty());
   CHECK_FALSE(a.missed("gone", start + seconds(100), start + seconds(104)).empty());

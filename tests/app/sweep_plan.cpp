@@ -187,6 +187,12 @@ TEST_CASE("the best is one of the longest runs, and the table begins with it") {
         R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": 1, "value": 1, "attempt": -1}]})",
         R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": 1, "value": 1, "attempt": 10001}]})"})
     CHECK_THROWS_WITH_AS(list_from_json(text, "list"), doctest::Contains("list"), error);
+  // Values are printed by recursion.
+  std::size_t const deep = 300'000;
+  std::string const nested =
+      R"({"sweep": "", "trials": [{"hyperparameters": "x=1", "steps": 1, "value": 1, "attempt": )" +
+      std::string(deep, '[') + std::string(deep, ']') + "}]}";
+  CHECK_THROWS_WITH_AS(list_from_json(nested, "list"), doctest::Contains("nested deeper"), error);
 }
 
 }  // namespace sweep_plan_test

@@ -50,6 +50,10 @@ TEST_CASE("the second job is refused, and told who has the directory") {
     CHECK_FALSE(first.lost());
   }
   CHECK_NOTHROW(directory_lock{options(dir, "other")});
+  // No character of a long name is cut.
+  directory_lock const long_name(options(dir, std::string(99, 'a') + "\u00e4"));
+  CHECK(
+      contains(complaint([&] { directory_lock{options(dir, "other")}; }), "'" + std::string(99, 'a') + "'"));
 }
 
 TEST_CASE("a killed holder is none, at once") {

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-election::time const start{1h};
+edl::time_point const start{1h};
 
 /// A Lease, as a server keeps it.
 struct server {
@@ -33,7 +33,7 @@ election make(char const* who) {
 }
 
 /// Returns whether it leads after one try.
-bool turn(election& e, server& s, election::time now,
+bool turn(election& e, server& s, edl::time_point now,
           std::string const& wall = "2026-11-22T10:00:00.000000Z") {
   auto next = e.propose(s.lease, now, wall + std::to_string(now.time_since_epoch().count()));
   if (!next) return e.leads(now);

@@ -41,20 +41,6 @@ TEST_CASE("the group of a job: servers and the least workers, not the master tha
   CHECK(in_pod_group("", mnist()).empty());
 }
 
-TEST_CASE("once the gang is placed nobody waits for others; a new start is a gang again") {
-  auto const api = pod_group_api_called("v1beta1");
-  auto const count = [&](std::uint32_t there, std::uint32_t placed, std::uint32_t now) {
-    return gang_count(mnist(), api, {there, placed}, now).value_or(now);
-  };
-  CHECK(count(0, 0, 5) == 5);
-  CHECK(count(5, 4, 5) == 5);
-  CHECK(count(5, 5, 5) == 1);
-  CHECK(count(5, 2, 1) == 1);  // three were lost
-  CHECK(count(0, 0, 1) == 5);
-  // Where the count cannot change, it stays.
-  CHECK_FALSE(gang_count(mnist(), pod_group_api_called("v1alpha2"), {5, 5}, 5));
-}
-
 TEST_CASE(
     "a controller makes the group before the pods, opens it once it is placed, and closes it for a new "
     "start") {

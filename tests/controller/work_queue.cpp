@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/core/clock.hpp.
 #include "edl/controller/work_queue.hpp"
 
 #include <doctest/doctest.h>
@@ -11,7 +12,7 @@ using namespace edl::controller;
 using namespace std::chrono_literals;
 
 namespace {
-work_queue::time const start{1h};
+edl::time_point const start{1h};
 }
 
 TEST_CASE("a key is looked at once at a time, and again when it was added meanwhile") {

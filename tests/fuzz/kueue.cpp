@@ -3,16 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "fuzz.hpp"
 
 namespace kueue_fuzz {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::controller;
-  std::string_view const input = fuzz::text(data, size);
-  if (edl::nested_too_deeply(input)) return 0;
-  auto const object = nlohmann::json::parse(input, nullptr, false);
+  auto const object = edl::parse_json(fuzz::text(data, size));
   auto const read = kueue::read_workload(object);
   if (!read) return 0;
   training_job job{.space = "team", .name = "mnist", .uid = read->owner};

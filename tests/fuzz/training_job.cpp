@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "edl/core/json.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "fuzz.hpp"
 
@@ -11,7 +12,7 @@ namespace training_job_fuzz {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::controller;
   fuzz::takes([&] {
-    training_job const job = parse_training_job(fuzz::text(data, size));
+    training_job const job = read_training_job(edl::parse_json(fuzz::text(data, size)));
     auto const& w = job.spec.workers;
     fuzz::require(w.min >= 1 && w.min <= w.max && w.max <= 10'000, "a job's bounds are in order");
     fuzz::require(!w.replicas || (*w.replicas >= w.min && *w.replicas <= w.max), "a fixed size is in them");

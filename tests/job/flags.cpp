@@ -8,6 +8,8 @@
 #include <iterator>
 #include <set>
 
+#include "edl/core/error.hpp"
+
 namespace flags_test {
 
 TEST_CASE("a flag is there once, says what it is, and is read by someone") {
@@ -54,6 +56,23 @@ TEST_CASE("a flag's value arrives in the job as its own type") {
   CHECK(a.strategy == edl::strategy::allreduce);
   CHECK(a.job.port == 65535);
   CHECK(a.job.log_level == edl::severity::warning);
+}
+
+TEST_CASE("a number that the flag's type cannot hold is refused, and becomes no other") {
+  auto const accepts = [](std::string const& name, std::string const& value) {
+    for (edl::job_flag const& f : edl::job_flags()) try {
+        if (f.flag.name == name) return edl::cli::accept(f.flag, value) == value;
+      } catch (edl::usage_error const&) {
+        return false;
+      }
+    FAIL("no flag " << name);
+    return false;
+  };
+  CHECK_FALSE(accepts("num_epochs", "5000000000"));
+  CHECK_FALSE(accepts("get_model_steps", "5000000000"));
+  CHECK(accepts("evaluation_steps", "5000000000"));
+  CHECK(accepts("clip_norm", "1e38"));
+  CHECK_FALSE(accepts("clip_norm", "1e39"));
 }
 
 TEST_CASE("a command has its own flags, and cannot do without some of them") {

@@ -13,7 +13,6 @@ namespace blocking_test {
 using namespace peers;
 using edl::net::start;
 using edl::net::started_call;
-using edl::net::wait_all;
 
 TEST_CASE("several threads share a channel") {
   server s;
@@ -52,19 +51,8 @@ TEST_CASE("calls to several peers run side by side") {
                                 .into = {std::span(got).subspan(part * 30'000, 30'000)}}));
     ++part;
   }
-  auto const replies = wait_all(calls);
-  REQUIRE(replies.size() == 3);
-  CHECK(replies[2].message == "ps-2");
+  for (auto& call : calls) CHECK(call.get().message.starts_with("ps-"));
   CHECK(got == sent);
-
-  // All are awaited, then the first error is thrown.
-  std::vector<started_call> mixed;
-  mixed.push_back(start(to_a, {.method = hold}));
-  mixed.push_back(start(to_b, {.method = refuse}));
-  mixed.push_back(start(to_c, {.method = complain, .message = "second"}));
-  a.wait_held(1);
-  a.release();
-  CHECK(outcome_of([&] { wait_all(mixed); }).code == status::stale_generation);
 }
 
 TEST_CASE("a started call can be moved, asked and dropped") {

@@ -50,7 +50,7 @@ TEST_CASE("more calls than a connection's handlers wait for their turn") {
   }
   s.wait_held(10);
   s.release();
-  wait_all(calls);
+  for (auto& call : calls) call.get();
 }
 
 TEST_CASE("a deadline ends the call here, cancels its handler there, and the connection goes on") {

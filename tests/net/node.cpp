@@ -39,6 +39,7 @@ TEST_CASE("work runs on the node's thread, and stopping cancels what waits") {
   n.stop();
   CHECK(cancelled);
   CHECK_FALSE(n.post([] {}));
+  CHECK_FALSE(n.spawn([]() -> asio::awaitable<void> { co_return; }));
   n.stop();  // once more is nothing
 }
 
@@ -49,6 +50,11 @@ TEST_CASE("failing work is logged and harms nothing") {
     co_return;
   });
   n.post([] { throw edl::error("on purpose"); });
+  n.post([] { throw 1; });
+  n.spawn([]() -> asio::awaitable<void> {
+    throw 1;
+    co_return;
+  });
   std::promise<void> alive;
   n.post([&] { alive.set_value(); });
   alive.get_future().wait();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/net/openssl.hpp, edl/net/transport_security.hpp.
 #include "edl/net/tls.hpp"
 
 #include <doctest/doctest.h>

@@ -78,8 +78,9 @@ void spares(Optimizer decays_all, Optimizer spares_some, Optimizer decays_none,
 }  // namespace
 
 TEST_CASE("biases are trained variables of one dimension, and those that are called so") {
-  CHECK(edl::biases_of(layout()) == std::vector<edl::element_range>{{100, 124}, {160, 166}});
-  CHECK(edl::biases_of({}).empty());
+  edl::sgd const spares{.weight_decay = 0.5f, .decay_biases = false};
+  CHECK(spared_from_decay(spares, layout()) == std::vector<edl::element_range>{{100, 124}, {160, 166}});
+  CHECK(edl::spared_from_decay(spares, edl::parameter_layout{}).empty());
 }
 
 TEST_CASE("an optimiser may spare biases, with the same bits for any ranges") {

@@ -131,6 +131,12 @@ TEST_CASE("a metric that the model has not, and a file that is none, are refused
     std::ofstream(dir / "evaluations.json") << text;
     CHECK_THROWS_AS(history(dir / "."), error);
   }
+  // Values are printed by recursion.
+  std::size_t const deep = 300'000;
+  std::ofstream(dir / "evaluations.json")
+      << R"({"evaluations": [], "best": )" << std::string(deep, '[') << std::string(deep, ']') << "}";
+  CHECK_THROWS_WITH_AS(metric_history(dir / ".", 0, {}, early_stopping{.monitor = {"loss", false}}, known),
+                       doctest::Contains("nested deeper than 200 levels"), error);
 }
 
 TEST_CASE("that no version was the best is said, and why") {

@@ -27,7 +27,7 @@ TEST_CASE("a job that stands still has no rate, and nobody tells when it will be
   p.total_records = 100'000;
   edl::job const j;
   edl::train::progress_view view(j, edl::logger(edl::severity::critical));
-  edl::train::progress_view::time_point now{1h};
+  edl::time_point now{1h};
   view.update(p, now);
   p.done.records_done = 1'000;
   CHECK(view.update(p, now += 20s).find("50 records/s") != std::string::npos);
@@ -72,7 +72,7 @@ TEST_CASE("a line is drawn from the first look on, a few times a second, and goe
   j.max_step = 10;  // of 64 records each
   edl::master::job_progress p;
   p.total_records = 100'000;
-  edl::train::progress_view::time_point now{1h};
+  edl::time_point now{1h};
   {
     edl::train::progress_view view(j, edl::logger(edl::severity::critical),
                                    [&](edl::cli::status_line const& l) { drawn.push_back(l); });

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "edl/core/error.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::tool {
 
@@ -18,14 +19,10 @@ struct answers::implementation {
 
 answers::answers(std::string const& address, sources from) : self_(std::make_unique<implementation>()) {
   auto const colon = address.rfind(':');
-  int wanted = -1;
-  try {
-    std::size_t end = 0;
-    if (colon != address.npos) wanted = std::stoi(address.substr(colon + 1), &end);
-    if (end != address.size() - colon - 1) wanted = -1;
-  } catch (std::exception const&) {
-  }
-  if (wanted < 0 || wanted > 65535)
+  auto const wanted = colon == address.npos
+                          ? std::nullopt
+                          : number_from<std::uint16_t>(std::string_view(address).substr(colon + 1));
+  if (!wanted)
     throw usage_error(fmt::format("--metrics_address={}: expected HOST:PORT, as 0.0.0.0:8080", address));
   std::string const host = address.substr(0, colon);
   httplib::Server& s = self_->server;
@@ -46,9 +43,9 @@ answers::answers(std::string const& address, sources from) : self_(std::make_uni
   s.Get("/metrics", [ask = from.metrics](httplib::Request const&, httplib::Response& to) {
     to.set_content(ask(), "text/plain; version=0.0.4");
   });
-  self_->port = wanted == 0                            ? s.bind_to_any_port(host.c_str())
-                : s.bind_to_port(host.c_str(), wanted) ? wanted
-                                                       : -1;
+  self_->port = *wanted == 0                            ? s.bind_to_any_port(host.c_str())
+                : s.bind_to_port(host.c_str(), *wanted) ? *wanted
+                                                        : -1;
   if (self_->port < 0)
     throw usage_error(fmt::format(
         "--metrics_address={}: cannot listen there: is the port taken? HOST:0 takes any", address));

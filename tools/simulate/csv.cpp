@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::simulate {
 namespace {
@@ -69,13 +69,11 @@ csv::csv(std::string const& path, std::vector<std::string> const& columns) : pat
 
 double csv::number(std::size_t row, std::size_t column, double least, double most) const {
   std::string const& t = text(row, column);
-  double value = 0;
-  auto const read = std::from_chars(t.data(), t.data() + t.size(), value);
-  if (t.empty() || read.ec != std::errc() || read.ptr != t.data() + t.size() ||
-      !(value >= least && value <= most))
+  auto const value = number_from<double>(t);
+  if (!value || !(*value >= least && *value <= most))
     throw usage_error(fmt::format("{}:{}: '{}' is no {}: a number from {:g} to {:g}", path_, row + 2,
                                   printable(t, 40), columns_[column], least, most));
-  return value;
+  return *value;
 }
 
 }  // namespace edl::simulate

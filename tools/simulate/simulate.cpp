@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cluster.hpp"
@@ -11,6 +10,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "report.hpp"
 #include "table.hpp"
 #include "workloads.hpp"
@@ -20,13 +20,11 @@ namespace {
 
 double real(command_line const& l, std::string const& name, double least, double most) {
   std::string const& t = l.text(name);
-  double value = 0;
-  auto const read = std::from_chars(t.data(), t.data() + t.size(), value);
-  if (t.empty() || read.ec != std::errc() || read.ptr != t.data() + t.size() ||
-      !(value >= least && value <= most))
+  auto const value = number_from<double>(t);
+  if (!value || !(*value >= least && *value <= most))
     throw usage_error(fmt::format("--{}: expected a number from {:g} to {:g}, not '{}'", name, least, most,
                                   printable(t, 40)));
-  return value;
+  return *value;
 }
 
 simulate::scenario read(command_line const& l, std::string const& path) {

@@ -87,7 +87,7 @@ class passing_pod {
 /// The master's pod; of a TrainingJob whose pods are gone, what it would be made from.
 json pod_of_master(cluster& c, std::string const& job) {
   auto const above = find_training_job(c, job);
-  if (!above) return c.master_of(job);
+  if (!above) return master_of(c, job);
   for (json const& pod : own_pods(c.pods_of(job), above->resource.uid))
     if (role_name(pod) == "master") return pod;
   if (!above->fault.empty()) throw error(above->fault);

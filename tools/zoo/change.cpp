@@ -145,7 +145,7 @@ int set_suspended(command_line const& l, bool yes) {
   cluster c = connect(l);
   auto const of = find_training_job(c, name);
   if (!of) {
-    c.master_of(name);  // says that there is no such job
+    master_of(c, name);  // says that there is no such job
     throw error(fmt::format("job '{}' is no TrainingJob and cannot be {}: `edl submit` makes jobs that can",
                             name, what));
   }
@@ -209,7 +209,7 @@ int remove(words const& line) {
   auto const limit = std::chrono::seconds(l.number("timeout"));
   cluster c = connect(l);
   for (std::string const& job : l.arguments()) {
-    if (!delete_job(c, job)) c.master_of(job);  // says that there is no such job
+    if (!delete_job(c, job)) master_of(c, job);  // says that there is no such job
     fmt::print("job {} is deleted{}\n", job, l.truth("wait") ? "; waiting for its pods to end" : "");
     std::fflush(stdout);
   }
@@ -268,7 +268,7 @@ int scale(words const& line) {
   auto const limit = std::chrono::seconds(l.number("timeout"));
   cluster c = connect(l);
   if (auto const above = find_training_job(c, job)) return scale_training_job(l, c, *above);
-  json pod = c.master_of(job);
+  json pod = master_of(c, job);
   if (by_autoscaler)
     throw usage_error(
         fmt::format("--num_workers=auto: job '{}' is no TrainingJob, so no autoscaler looks after it", job));

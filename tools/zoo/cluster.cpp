@@ -7,13 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "convert.hpp"
-#include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/version.hpp"
 #include "pods.hpp"
-#include "training_jobs.hpp"
 
 namespace edl::tool {
 namespace {
@@ -43,28 +40,6 @@ json cluster::pods_of(std::string const& job) {
   std::vector<json> pods(items.begin(), items.end());
   std::ranges::stable_sort(pods, {}, [&](json const& pod) { return order_of(pod); });
   return pods;
-}
-
-json cluster::master_of(std::string const& job) {
-  try {
-    return api.get(path("pods", k8s::pod_name(job, {platform::role::master, 0})));
-  } catch (k8s::api_error const& bad) {
-    if (bad.code() != 404) throw;
-    throw no_such_job(job);
-  }
-}
-
-error cluster::no_such_job(std::string const& job) {
-  words names;
-  json const all = api.get(path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
-  for (json const& pod : all.at("items"))
-    names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
-  for (live_job const& one : list_training_jobs(*this, false).list) names.push_back(one.resource.name);
-  std::string const near = cli::nearest(job, names);
-  return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, space,
-                           !near.empty()   ? "; did you mean " + near + "?"
-                           : names.empty() ? ", nor any other; -n names another namespace"
-                                           : "; `edl get jobs` lists those that there are"));
 }
 
 cluster connect(command_line const& line) {

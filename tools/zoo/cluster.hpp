@@ -25,12 +25,6 @@ struct cluster {
 
   /// The pods of a job, by name: master, servers, workers by number. Empty when there is none.
   nlohmann::json pods_of(std::string const& job);
-
-  /// The pod of a job's master. Throws error that names the job, the namespace and a similar job's name.
-  nlohmann::json master_of(std::string const& job);
-
-  /// What is said of a job that is not there: names the job, the namespace and a similar job's name.
-  error no_such_job(std::string const& job);
 };
 
 /// As the flags of `cluster_flags()` say. Throws usage_error: no cluster is known, or the file is wrong.

@@ -19,6 +19,7 @@ using cli::words, cli::flag, cli::split, cli::describe, cli::parse_truth;
 
 /// Tells a person something, on standard error; what comes from a cluster or a file moves no cursor there.
 inline void say(std::string const& text) { fmt::print(stderr, "edl: {}\n", printable(text)); }
+inline void note(std::string const& text) { say("note: " + text); }
 
 /// Why a command has no flag of this name, behind "--name "; empty: for no reason that is known.
 using reason_of_flag = std::function<std::string(std::string const& name)>;

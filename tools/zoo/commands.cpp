@@ -28,9 +28,9 @@
 #include "rbac.hpp"
 #include "simulate.hpp"
 #include "submission_flags.hpp"
-#include "submit.hpp"
 #include "submit_training_job.hpp"
 #include "sweep.hpp"
+#include "train.hpp"
 #include "zoo.hpp"
 
 namespace edl::tool {

@@ -64,8 +64,6 @@ json convert_flags(command_line const& given, std::string const& path, std::stri
 
 }  // namespace
 
-void note(std::string const& text) { say("note: " + text); }
-
 void write_output(std::string const& flag, std::string const& path, std::string const& text, bool secret) {
   if (path == "-") {
     fmt::print("{}", text);

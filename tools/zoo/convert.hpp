@@ -31,9 +31,6 @@ paddle_line line_from_paddle(nlohmann::json const& document, std::string const& 
 training_job_line from_paddle(nlohmann::json const& document, std::string const& origin,
                               command_line const& given, without_program program);
 
-/// A note on standard error.
-void note(std::string const& text);
-
 /// Writes a text into the file that a flag names; "-" is standard output. `secret`: for the user's eyes only.
 void write_output(std::string const& flag, std::string const& path, std::string const& text, bool secret);
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/data/convert.hpp"
 #include "edl/data/example.hpp"
 #include "edl/data/source.hpp"
@@ -125,9 +125,8 @@ data::convert_options read_options(command_line const& l) {
                     : c == "gzip" ? data::compressor::gzip
                                   : data::compressor::snappy;
   std::string const& fraction = l.text("fraction");
-  auto const [end, failure] = std::from_chars(fraction.data(), fraction.data() + fraction.size(), o.fraction);
-  if (failure != std::errc{} || end != fraction.data() + fraction.size() ||
-      !(o.fraction > 0 && o.fraction <= 1))
+  o.fraction = number_from<double>(fraction).value_or(0);
+  if (!(o.fraction > 0 && o.fraction <= 1))
     throw usage_error(fmt::format("--fraction={}: expected more than 0, and at most 1", fraction));
   if (::isatty(2) == 1)
     o.progress = [](std::uint64_t done, std::uint64_t of) {

@@ -2,12 +2,12 @@
 #include "events.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "edl/core/text.hpp"
 #include "edl/platform/platform.hpp"
 #include "pods.hpp"
 
@@ -90,7 +90,7 @@ std::vector<happening> read_events(json const& items, std::string const& job, js
       if (json::json_pointer const p(at); e.contains(p) && e.at(p).is_number_integer())
         h.count = e.at(p).get<int>();
     std::string const version = text_at(e, "/metadata/resourceVersion");
-    std::from_chars(version.data(), version.data() + version.size(), h.order);
+    h.order = number_from<decltype(h.order)>(version).value_or(0);
     all.push_back(std::move(h));
   }
   std::ranges::stable_sort(all, {}, [](happening const& h) { return std::pair(h.when, h.order); });

@@ -190,7 +190,7 @@ int explain(words const& line) {
   json const pods = own_pods(c.pods_of(job), above ? above->resource.uid : "");
   auto events = events_of(c, job, pods, above ? &above->resource : nullptr);
   if (above) erase_resizes(events.list, above->resource);
-  if (pods.empty() && events.list.empty() && !above) throw c.no_such_job(job);
+  if (pods.empty() && events.list.empty() && !above) throw no_such_job(c, job);
   explanation x = explain_pods(job, pods, events.list, l.truth("all"));
   if (above) explain_training_job(above->resource, x);
   if (l.text("output") != "table") {

@@ -163,7 +163,7 @@ int get(words const& line) {
   auto jobs = all_jobs(owners.list, summarise(pods.at("items")));
   if (l.arguments().size() == 2) {
     std::erase_if(jobs, [&](job_summary const& j) { return j.name != l.arguments()[1]; });
-    if (jobs.empty()) throw c.no_such_job(l.arguments()[1]);
+    if (jobs.empty()) throw no_such_job(c, l.arguments()[1]);
   }
   if (l.text("output") != "table") {
     json list = json::array();
@@ -204,7 +204,7 @@ int describe_job(words const& line) {
   cluster c = connect(l);
   auto const above = find_training_job(c, job);
   json const pods = own_pods(c.pods_of(job), above ? above->resource.uid : "");
-  if (pods.empty() && !above) throw c.no_such_job(job);
+  if (pods.empty() && !above) throw no_such_job(c, job);
   auto const of_pods = summarise(pods);
   job_summary const s = above ? summary_of(*above, of_pods.empty() ? nullptr : &of_pods[0]) : of_pods.at(0);
   auto const events = events_of(c, job, pods, above ? &above->resource : nullptr).list;

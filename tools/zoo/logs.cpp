@@ -223,7 +223,7 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
     if (auto const above = find_training_job(c, job); above)
       throw error(fmt::format("job '{}' has no pods: it is {}; `edl explain {}` tells why", job,
                               status_of(above->resource), job));
-    throw c.no_such_job(job);
+    throw no_such_job(c, job);
   }
   bool any = false;
   for (json const& pod : pods) {
@@ -302,7 +302,7 @@ int end_of(cluster& c, std::string const& job) {
       if (owned)
         throw error(fmt::format(
             "job '{}' is gone, deleted or past its ttlSecondsAfterFinished, before its end was seen", job));
-      json const pod = c.master_of(job);
+      json const pod = master_of(c, job);
       pod_state const state = state_of(pod);
       if (!state.ended) {
         tell(waits_of(pod));
@@ -359,7 +359,7 @@ int logs(words const& line) {
   if (!l.truth("follow")) {
     print_logs(c, job, o);
   } else {
-    if (!find_training_job(c, job)) c.master_of(job);  // says that there is no such job
+    if (!find_training_job(c, job)) master_of(c, job);  // says that there is no such job
     follow_logs(c, job, o);
   }
   return done;

@@ -10,6 +10,7 @@
 #include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
+#include "edl/core/text.hpp"
 #include "fields.hpp"
 #include "submission.hpp"
 
@@ -17,11 +18,6 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
-
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-  return text;
-}
 
 char const* name_of(json::value_t type) {
   switch (type) {

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "edl/core/error.hpp"
+#include "edl/core/text.hpp"
 #include "edl/platform/kubernetes/job_size.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "fields.hpp"
@@ -20,13 +20,6 @@ namespace {
 using nlohmann::json;
 using namespace nlohmann::literals;
 namespace k8s = platform::kubernetes;
-
-std::optional<std::uint32_t> parse_id(std::string_view t) {
-  std::uint32_t id = 0;
-  auto const [end, failure] = std::from_chars(t.data(), t.data() + t.size(), id);
-  if (t.empty() || failure != std::errc{} || end != t.data() + t.size()) return std::nullopt;
-  return id;
-}
 
 std::string label(json const& pod, std::string const& name) {
   return text_at(pod, "/metadata/labels/" + name);
@@ -117,7 +110,7 @@ std::optional<platform::instance> instance_of(std::string const& job, std::strin
   for (auto const& [text, role] : {std::pair<std::string, platform::role>{"ps-", platform::role::server},
                                    {"worker-", platform::role::worker}})
     if (rest.rfind(text, 0) == 0)
-      if (auto const id = parse_id(std::string_view(rest).substr(text.size())))
+      if (auto const id = number_from<std::uint32_t>(std::string_view(rest).substr(text.size())))
         return platform::instance{role, *id};
   return std::nullopt;
 }
@@ -125,7 +118,8 @@ std::optional<platform::instance> instance_of(std::string const& job, std::strin
 std::tuple<int, std::uint64_t, std::string> order_of(json const& pod) {
   std::string const type = label(pod, "elasticdl-replica-type");
   int const role = type == "master" ? 0 : type == "ps" ? 1 : type == "worker" ? 2 : 3;
-  return {role, parse_id(label(pod, "elasticdl-replica-index")).value_or(0), text_at(pod, "/metadata/name")};
+  return {role, number_from<std::uint32_t>(label(pod, "elasticdl-replica-index")).value_or(0),
+          text_at(pod, "/metadata/name")};
 }
 
 std::string role_name(json const& pod) {

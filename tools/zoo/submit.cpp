@@ -20,12 +20,9 @@
 #include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/objects.hpp"
 #include "explain.hpp"
-#include "job_file.hpp"
 #include "logs.hpp"
 #include "pods.hpp"
 #include "submission.hpp"
-#include "submission_flags.hpp"
-#include "submit_training_job.hpp"
 #include "training_jobs.hpp"
 #include "yaml.hpp"
 #include "zoo.hpp"
@@ -183,7 +180,7 @@ void await_start(cluster& c, submission const& s) {
   bool announced = false;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
     json pod;
-    if (!answered([&] { pod = c.master_of(job); }, until, announced)) continue;
+    if (!answered([&] { pod = master_of(c, job); }, until, announced)) continue;
     pod_state const state = state_of(pod);
     if (state.phase == "Running" || state.phase == "Succeeded") return;
     std::string const why = state.hinders ? in_words(state.hinders->reason, state.hinders->message, job) : "";
@@ -239,20 +236,6 @@ json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& 
   for (std::size_t i = 0; i + 1 < paths.size(); ++i) api.patch(paths[i], k8s::owned_by(by));
   all.keep();
   return master;
-}
-
-int submit(std::string const& command, words const& line) {
-  auto const known = submission_flags(command);
-  command_line const given(command, known, line);
-  if (!given.given("file")) return submit_plain(read_submission(command, line, stamp()));
-  std::string const text = read_small_file("--file", given.text("file"));
-  if (auto const documents = objects_in(text, "--file=" + given.text("file"))) {
-    if (command == "train") return submit_objects(*documents, given);
-    throw usage_error(
-        fmt::format("--file={}: holds objects, which `edl submit` makes; `edl {}` takes a file of flags",
-                    given.text("file"), command));
-  }
-  return submit_plain(read_submission(command, with_flags_of(command, known, line, text), stamp()));
 }
 
 int submit_plain(submission s) {

@@ -14,9 +14,6 @@
 
 namespace edl::tool {
 
-/// `edl train`, `evaluate` and `predict`.
-int submit(std::string const& command, words const& line);
-
 /// Makes a plain job of what was read, and follows it as its command line says.
 int submit_plain(submission s);
 

@@ -11,7 +11,7 @@
 
 #include "advice.hpp"
 #include "edl/core/error.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/features/hashing.hpp"
 #include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
@@ -241,7 +241,7 @@ trial_state state_of_trial(json const& master, monitor const& by) {
             .why = why};
   }
   std::string const text = text_at(master, "/metadata/annotations/elasticdl~1report");
-  json const report = nested_too_deeply(text) ? json() : json::parse(text, nullptr, false);
+  json const report = parse_json(text);
   if (!report.is_object() || report.value("over", json()) != true) return {.state = unread};
   json const evaluation = report.value("evaluation", json::object());
   json const metrics = evaluation.is_object() ? evaluation.value("metrics", json::object()) : json();

@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "edl/cli/nearest.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
+#include "edl/platform/kubernetes/job_spec.hpp"
 
 namespace edl::tool {
 namespace {
@@ -187,6 +189,29 @@ std::vector<job_summary> all_jobs(std::vector<live_job> const& training_jobs,
   std::ranges::move(of_pods, std::back_inserter(all));
   std::ranges::stable_sort(all, {}, [](job_summary const& j) { return std::pair(j.space, j.name); });
   return all;
+}
+
+json master_of(cluster& c, std::string const& job) {
+  try {
+    return c.api.get(c.path("pods", k8s::pod_name(job, {platform::role::master, 0})));
+  } catch (k8s::api_error const& bad) {
+    if (bad.code() != 404) throw;
+    throw no_such_job(c, job);
+  }
+}
+
+error no_such_job(cluster& c, std::string const& job) {
+  words names;
+  json const all =
+      c.api.get(c.path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
+  for (json const& pod : all.at("items"))
+    names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
+  for (live_job const& one : list_training_jobs(c, false).list) names.push_back(one.resource.name);
+  std::string const near = cli::nearest(job, names);
+  return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, c.space,
+                           !near.empty()   ? "; did you mean " + near + "?"
+                           : names.empty() ? ", nor any other; -n names another namespace"
+                                           : "; `edl get jobs` lists those that there are"));
 }
 
 }  // namespace edl::tool

@@ -61,4 +61,10 @@ job_summary summary_of(live_job const& job, job_summary const* pods);
 std::vector<job_summary> all_jobs(std::vector<live_job> const& training_jobs,
                                   std::vector<job_summary> of_pods);
 
+/// The pod of a job's master. Throws what `no_such_job` returns.
+nlohmann::json master_of(cluster& c, std::string const& job);
+
+/// What is said of a job that is not there: names the job, the namespace and a similar job's name.
+error no_such_job(cluster& c, std::string const& job);
+
 }  // namespace edl::tool

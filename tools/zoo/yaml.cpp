@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,7 +18,8 @@
 #include <vector>
 
 #include "edl/core/error.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::tool {
 namespace {
@@ -36,11 +36,9 @@ std::optional<std::int64_t> with_base(std::string_view t) {
   int const base = t[1] == 'x' ? 16 : t[1] == 'o' || (t[1] >= '0' && t[1] <= '9') ? 8 : t[1] == 'b' ? 2 : 0;
   if (base == 0) return std::nullopt;
   t.remove_prefix(t[1] >= '0' && t[1] <= '9' ? 1 : 2);
-  std::uint64_t value = 0;
-  auto const r = std::from_chars(t.data(), t.data() + t.size(), value, base);
-  if (r.ec != std::errc{} || r.ptr != t.data() + t.size() || value > std::uint64_t(INT64_MAX))
-    return std::nullopt;
-  return less ? -std::int64_t(value) : std::int64_t(value);
+  auto const value = number_from<std::uint64_t>(t, base);
+  if (!value || *value > std::uint64_t(INT64_MAX)) return std::nullopt;
+  return less ? -std::int64_t(*value) : std::int64_t(*value);
 }
 
 /// What an unquoted word means.
@@ -49,15 +47,11 @@ json plain(std::string const& t) {
   if (t == "true" || t == "True" || t == "TRUE") return true;
   if (t == "false" || t == "False" || t == "FALSE") return false;
   if (auto const based = with_base(t)) return *based;
-  std::int64_t whole = 0;
-  char const* const end = t.data() + t.size();
-  char const* const begin = t.data() + (t[0] == '+' ? 1 : 0);
-  if (auto const r = std::from_chars(begin, end, whole); r.ec == std::errc{} && r.ptr == end) return whole;
+  std::string_view const digits = std::string_view(t).substr(t[0] == '+' ? 1 : 0);
+  if (auto const whole = number_from<std::int64_t>(digits)) return *whole;
   if (t.find_first_of("0123456789") != std::string::npos &&
-      t.find_first_not_of("0123456789+-.eE") == std::string::npos) {
-    double real = 0;
-    if (auto const r = std::from_chars(begin, end, real); r.ec == std::errc{} && r.ptr == end) return real;
-  }
+      t.find_first_not_of("0123456789+-.eE") == std::string::npos)
+    if (auto const real = number_from<double>(digits)) return *real;
   return t;
 }
 

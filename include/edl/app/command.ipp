@@ -244,8 +244,10 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
   name = name.substr(name.find_last_of('/') + 1);
   cli::hold_standard_streams();
   try {
+#ifdef __x86_64__
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
       throw error("this program needs a processor with AVX2 and FMA (x86-64-v3)");
+#endif
     int const code = detail::run_role(p, name, {argv + 1, argv + argc});
     cli::flush_output();
     return code;

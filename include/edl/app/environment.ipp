@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -13,6 +12,7 @@
 #include "edl/app/environment.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -24,11 +24,9 @@ inline std::string variable(char const* name) {
 
 template <class T>
 T number(char const* name, std::string const& text) {
-  T n{};
-  auto const [end, bad] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (bad != std::errc{} || end != text.data() + text.size())
-    throw usage_error(fmt::format("{}='{}': expected a number", name, text));
-  return n;
+  auto const n = number_from<T>(text);
+  if (!n) throw usage_error(fmt::format("{}='{}': expected a number", name, text));
+  return *n;
 }
 
 }  // namespace detail

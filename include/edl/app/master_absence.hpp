@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl::app {
@@ -20,8 +21,6 @@ struct master_away : error {
 /// safe. Shared objects: unsafe.
 class master_absence {
  public:
-  using time_point = std::chrono::steady_clock::time_point;
-
   explicit master_absence(std::chrono::seconds timeout) : timeout_(timeout) {}
 
   /// The master has answered: a line to log, if its absence was told; otherwise empty.

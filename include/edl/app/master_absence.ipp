@@ -13,7 +13,7 @@ namespace detail {
 
 inline constexpr std::chrono::seconds announced_after{3}, announced_every{5};
 
-inline long long seconds_of(master_absence::time_point::duration d) {
+inline long long seconds_of(duration d) {
   return std::chrono::duration_cast<std::chrono::seconds>(d).count();
 }
 

@@ -491,7 +491,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
   // Who was started by hand hears of the end from nobody else, and may be cut off for longer than it takes
   // to find that out.
-  bool const good = failure_.empty(), by_hand = !platform_;
+  bool const good = !over_ || failure_.empty();  // `over_` publishes it
+  bool const by_hand = !platform_;
   std::chrono::milliseconds const timeout = by_hand     ? detail::goodbye
                                             : !cluster_ ? good ? 5s : 0s
                                             : good      ? detail::goodbye

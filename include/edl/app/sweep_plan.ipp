@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -14,8 +13,10 @@
 #include "edl/app/sweep_plan.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/random.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -61,11 +62,9 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
   cli::words const parts = cli::split(text, ':');
   interval i{.name = name};
   auto const number = [&](std::string const& s) {
-    double n = 0;
-    auto const [end, failure] = std::from_chars(s.data(), s.data() + s.size(), n);
-    if (failure != std::errc{} || end != s.data() + s.size() || !std::isfinite(n))
-      throw usage_error(fmt::format("--random={}: '{}' is no number", given, s));
-    return n;
+    auto const n = number_from<double>(s);
+    if (!n || !std::isfinite(*n)) throw usage_error(fmt::format("--random={}: '{}' is no number", given, s));
+    return *n;
   };
   auto const wrong = [&] {
     return usage_error(fmt::format("--random={}: expected name=from:to, with :log or :whole behind", given));
@@ -305,7 +304,9 @@ inline std::uint32_t attempt_from(nlohmann::json const& of_trial, std::string co
 
 EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const& where) try {
   sweep_list all;
-  nlohmann::json const list = nlohmann::json::parse(text);
+  nlohmann::json const list = parse_json(text);
+  if (list.is_discarded())
+    throw error(fmt::format("{} is not the list of a sweep's trials: it is {}", where, no_json));
   all.sweep = list.at("sweep").get<std::string>();
   for (nlohmann::json const& one : list.at("trials")) {
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),

@@ -120,6 +120,7 @@ constexpr pointer<T> wrapped(T const* to) {
 
 // The object is never read, so that it needs no definition.
 #ifdef __clang__
+#pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #endif
 template <auto Pointer>
@@ -152,6 +153,9 @@ constexpr auto names_of(std::index_sequence<I...>) {
   return std::array<std::string_view, sizeof...(I)>{
       last_name(spelled<wrapped(std::get<I>(members(nowhere<T>.value)))>())...};
 }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 }  // namespace detail
 

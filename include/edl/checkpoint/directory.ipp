@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -18,6 +17,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -27,11 +27,8 @@ EDL_INLINE std::optional<std::uint64_t> version_of(std::string_view name) {
   static constexpr std::string_view prefix = "version-";
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
-  std::uint64_t version = 0;
-  auto const [end, code] = std::from_chars(name.data(), name.data() + name.size(), version);
   bool const canonical = name.size() == 1 || !name.starts_with('0');
-  return code == std::errc{} && end == name.data() + name.size() && canonical ? std::optional(version)
-                                                                              : std::nullopt;
+  return canonical ? number_from<std::uint64_t>(name) : std::nullopt;
 }
 
 /// The `version-N` of a directory, newest first.

@@ -19,7 +19,8 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/storage_error.hpp"
 
 namespace edl::checkpoint {
@@ -119,7 +120,7 @@ EDL_INLINE void directory_lock::acquire() {
   watch_foreign(decides);
   std::random_device device;
   self_.owner = fmt::format("{:016x}", std::uint64_t{device()} << 32 | device());
-  self_.job = options_.job.substr(0, detail::longest_lock_name);
+  self_.job = shortened(options_.job, detail::longest_lock_name);
   self_.host = detail::host_name();
   self_.process = std::uint64_t(::getpid());
   self_.since = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
@@ -167,7 +168,7 @@ EDL_INLINE std::optional<directory_lock::holder> directory_lock::read(std::strin
   if (raw) *raw = all;
   if (all.find_first_not_of(" \n") == all.npos) return std::nullopt;
   holder h;
-  auto const j = nested_too_deeply(all) ? nlohmann::json() : nlohmann::json::parse(all, nullptr, false);
+  auto const j = parse_json(all);
   auto const take = [&](char const* name, auto& into) {
     using T = std::remove_reference_t<decltype(into)>;
     if (auto const it = j.find(name); it == j.end())

@@ -12,6 +12,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/span.hpp"
 #include "edl/wire/ledger_message.hpp"
 
@@ -20,7 +21,6 @@ namespace detail {
 
 inline constexpr std::uint64_t longest_manifest = std::uint64_t{256}
                                                   << 20;  // bytes; a ledger is as long as it must be
-inline constexpr int manifest_depth = 8;
 inline constexpr int manifest_format = 1;
 
 EDL_INLINE std::uint32_t text_crc32(std::string_view text) {
@@ -115,15 +115,8 @@ EDL_INLINE std::string to_json(manifest const& from) {
 
 EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view where) {
   using nlohmann::json;
-  bool deep = false;  // depth from outside must not become recursion
-  json const whole = json::parse(
-      text,
-      [&](int depth, json::parse_event_t, json&) {
-        deep = deep || depth > detail::manifest_depth;
-        return !deep;
-      },
-      false);
-  if (deep || !whole.is_object()) throw error(fmt::format("{} is not the JSON of a manifest", where));
+  json const whole = parse_json(text);
+  if (!whole.is_object()) throw error(fmt::format("{} is not the JSON of a manifest", where));
   detail::manifest_fields const outer(whole, where);
   auto const crc32 = outer.number("crc32");
   auto const& content = outer.at("checkpoint");

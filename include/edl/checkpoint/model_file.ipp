@@ -5,7 +5,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/text.hpp"
 #include "edl/sparse/row_bytes.hpp"
 
 namespace edl::checkpoint {
@@ -156,11 +156,7 @@ namespace detail {
 
 EDL_INLINE std::optional<std::uint64_t> number_in(safetensors_file const& file, std::string const& name) {
   auto const it = file.metadata().find(name);
-  std::uint64_t number = 0;
-  if (it == file.metadata().end()) return std::nullopt;
-  char const* const end = it->second.data() + it->second.size();
-  auto const read = std::from_chars(it->second.data(), end, number);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+  return it == file.metadata().end() ? std::nullopt : number_from<std::uint64_t>(it->second);
 }
 
 }  // namespace detail

@@ -13,6 +13,7 @@
 #include "edl/checkpoint/checkpoint.hpp"
 #include "edl/checkpoint/safetensors.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/partition.hpp"
 
 /// What the files of a checkpoint have in common: their names, and the facts in their metadata.
@@ -32,15 +33,8 @@ class part_facts {
   }
 
   nlohmann::json json(char const* name) const {
-    bool deep = false;  // depth from outside must not become recursion
-    auto value = nlohmann::json::parse(
-        text(name),
-        [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-          deep = deep || depth > 8;
-          return !deep;
-        },
-        false);
-    if (deep || value.is_discarded()) fail(name);
+    auto value = parse_json(text(name));
+    if (value.is_discarded()) fail(name);
     return value;
   }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include "edl/core/text.hpp"
 
 namespace edl::cli {
 
@@ -48,9 +49,7 @@ bool parse_truth(std::string const& name, std::string const& text);
 template <class T>
   requires std::integral<T> || std::floating_point<T>
 T parse_number(std::string const& text) {
-  T n{};
-  std::from_chars(text.data(), text.data() + text.size(), n);
-  return n;
+  return number_from<T>(text).value_or(T{});
 }
 
 /// The parts of `text` between `at`, without blanks around them and without empty ones.

@@ -10,22 +10,16 @@
 #include "edl/cli/flag.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::cli {
 namespace detail {
 
-/// Whether the whole text is a number of this type.
-template <class T>
-bool is_number(std::string const& text, T& n) {
-  auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), n);
-  return failure == std::errc{} && end == text.data() + text.size();
-}
-
 inline bool within(flag const& f, std::string const& text) {
-  std::int64_t n = 0;
-  if (is_number(text, n)) return n >= f.least && (n < 0 || std::uint64_t(n) <= f.most);
-  std::uint64_t large = 0;
-  return is_number(text, large) && large <= f.most;
+  if (auto const n = number_from<std::int64_t>(text))
+    return *n >= f.least && (*n < 0 || std::uint64_t(*n) <= f.most);
+  auto const large = number_from<std::uint64_t>(text);
+  return large && *large <= f.most;
 }
 
 inline std::string bounds(flag const& f) {
@@ -36,16 +30,6 @@ inline std::string bounds(flag const& f) {
 /// What is allowed beside a number.
 inline std::string alternatives(flag const& f) {
   return f.choices.empty() ? std::string() : fmt::format(", or {}", fmt::join(f.choices, ", "));
-}
-
-inline std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-  return text;
-}
-
-inline std::string trimmed(std::string const& t) {
-  auto const first = t.find_first_not_of(" \t"), last = t.find_last_not_of(" \t");
-  return first == std::string::npos ? "" : t.substr(first, last - first + 1);
 }
 
 /// "-n, --name, --alias".
@@ -86,15 +70,15 @@ EDL_INLINE std::string accept(flag const& f, std::string const& value) {
   auto const refuse = [&](std::string const& expected) {
     throw usage_error(fmt::format("--{}={}: expected {}", f.name, value, expected));
   };
-  double n = 0;
-  auto const same = [&](std::string const& c) { return detail::lower(c) == detail::lower(value); };
+  auto const same = [&](std::string const& c) { return lower(c) == lower(value); };
   if (auto const choice = std::ranges::find_if(f.choices, same); choice != f.choices.end()) return *choice;
   if (f.type == flag::value_type::truth) parse_truth(f.name, value);
   if (f.type == flag::value_type::whole && !detail::within(f, value))
     refuse(fmt::format("a whole number {}{}", detail::bounds(f), detail::alternatives(f)));
-  if (f.type == flag::value_type::number && !(detail::is_number(value, n) && n >= f.lowest && n <= f.highest))
+  auto const n = number_from<double>(value);
+  if (f.type == flag::value_type::number && !(n && *n >= f.lowest && *n <= f.highest))
     refuse(fmt::format("a number from {} to {}", f.lowest, f.highest));
-  if (f.type == flag::value_type::share && !(detail::is_number(value, n) && n > 0 && n <= 1))
+  if (f.type == flag::value_type::share && !(n && *n > 0 && *n <= 1))
     refuse("a number of more than 0, and at most 1");
   if (f.type == flag::value_type::text && !f.choices.empty())
     refuse(fmt::format("{}", fmt::join(f.choices, ", ")));
@@ -103,7 +87,7 @@ EDL_INLINE std::string accept(flag const& f, std::string const& value) {
 
 EDL_INLINE bool parse_truth(std::string const& name, std::string const& text) {
   static words const yes{"true", "yes", "t", "y", "1", "on"}, no{"false", "no", "f", "n", "0", "off"};
-  std::string const t = detail::lower(text);
+  std::string const t = lower(text);
   if (std::ranges::find(yes, t) != yes.end()) return true;
   if (std::ranges::find(no, t) != no.end()) return false;
   throw usage_error(fmt::format("--{}={}: expected true or false", name, text));
@@ -113,8 +97,8 @@ EDL_INLINE words split(std::string const& text, char at) {
   words all;
   for (std::size_t i = 0; i <= text.size();) {
     auto const end = std::min(text.find(at, i), text.size());
-    if (std::string part = detail::trimmed(text.substr(i, end - i)); !part.empty())
-      all.push_back(std::move(part));
+    if (auto const part = trimmed(std::string_view(text).substr(i, end - i)); !part.empty())
+      all.emplace_back(part);
     i = end + 1;
   }
   return all;

@@ -79,7 +79,8 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
   for (int const other : wanted) {
     if (other < rank) continue;
     participant const& peer = all[std::size_t(other)];
-    node_.spawn([this, s = state_, peer, number, rank, other, timeout]() -> asio::awaitable<void> {
+    bool const begun = node_.spawn([this, s = state_, peer, number, rank, other,
+                                    timeout]() -> asio::awaitable<void> {
       try {
         s->put({number, other}, co_await net::open_stream(node_, peer.addresses, peer.name,
                                                           fmt::format("group/{}/{}", number, rank), timeout));
@@ -87,6 +88,7 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
         s->fail({number, other}, e.what());
       }
     });
+    if (!begun) throw broken("the network of this process is stopping");
   }
   std::vector<net::byte_stream> links(all.size());
   auto const until = std::chrono::steady_clock::now() + timeout;

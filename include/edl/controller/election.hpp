@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "edl/core/clock.hpp"
+
 namespace edl::controller {
 
 /// Who of several controllers acts: the one whose name stands in a Lease (coordination.k8s.io/v1). Whether a
@@ -16,8 +18,6 @@ namespace edl::controller {
 /// Without clock, threads and requests. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class election {
  public:
-  using time = std::chrono::steady_clock::time_point;
-
   struct options {
     std::chrono::milliseconds duration{10'000};  ///< others wait so long after the last renewal that they saw
     std::chrono::milliseconds renew_deadline{5'000};  ///< less than `duration`
@@ -30,19 +30,19 @@ class election {
 
   /// What to write, given the Lease as it is now (null: there is none). It is an object to create, or to put
   /// in the place of the one that was read. Nothing: another holds it. `wall`: RFC 3339 with microseconds.
-  std::optional<nlohmann::json> propose(nlohmann::json const& lease, time now, std::string const& wall);
+  std::optional<nlohmann::json> propose(nlohmann::json const& lease, time_point now, std::string const& wall);
 
   /// The proposal was taken; it was sent at `sent` or later.
-  void accepted(time sent) { renewed_ = sent; }
+  void accepted(time_point sent) { renewed_ = sent; }
 
   /// Another was faster, or the Lease says that somebody else holds it.
   void lost() { renewed_.reset(); }
 
   /// Whether this one may act at `now`.
-  bool leads(time now) const { return renewed_ && now < *renewed_ + options_.renew_deadline; }
+  bool leads(time_point now) const { return renewed_ && now < *renewed_ + options_.renew_deadline; }
 
   /// The end of its right, unless it is renewed.
-  std::optional<time> until() const;
+  std::optional<time_point> until() const;
 
   /// What gives a Lease that this one holds to whoever comes; nothing where it does not hold it.
   std::optional<nlohmann::json> release(nlohmann::json const& lease, std::string const& wall) const;
@@ -54,9 +54,9 @@ class election {
  private:
   std::string name_, space_, identity_;
   options options_;
-  std::optional<time> renewed_;
+  std::optional<time_point> renewed_;
   std::string holder_, seen_;  ///< `seen_`: what changes with each renewal
-  std::optional<time> seen_at_;
+  std::optional<time_point> seen_at_;
 };
 
 }  // namespace edl::controller

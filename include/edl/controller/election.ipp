@@ -24,12 +24,12 @@ EDL_INLINE election::election(std::string name, std::string space, std::string i
         double(o.retry.count()) / 1000));
 }
 
-EDL_INLINE std::optional<election::time> election::until() const {
+EDL_INLINE std::optional<time_point> election::until() const {
   if (!renewed_) return std::nullopt;
   return *renewed_ + options_.renew_deadline;
 }
 
-EDL_INLINE std::optional<nlohmann::json> election::propose(nlohmann::json const& lease, time now,
+EDL_INLINE std::optional<nlohmann::json> election::propose(nlohmann::json const& lease, time_point now,
                                                            std::string const& wall) {
   using platform::kubernetes::field;
   using platform::kubernetes::text;

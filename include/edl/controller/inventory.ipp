@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "edl/controller/inventory.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/platform/kubernetes/errors.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 
@@ -30,12 +30,8 @@ inline std::string key_of(json const& object) {
 /// Whether version `a` of an object is older than `b`. Versions are numbers, of which a server says so
 /// since 1.35; where they are none, what comes later is newer.
 inline bool older(std::string const& a, std::string const& b) {
-  std::uint64_t x = 0, y = 0;
-  auto const number = [](std::string const& s, std::uint64_t& n) {
-    auto const [end, bad] = std::from_chars(s.data(), s.data() + s.size(), n);
-    return bad == std::errc{} && end == s.data() + s.size();
-  };
-  return number(a, x) && number(b, y) && x < y;
+  auto const x = number_from<std::uint64_t>(a), y = number_from<std::uint64_t>(b);
+  return x && y && *x < *y;
 }
 
 inline constexpr std::size_t most_buried = 4096;

@@ -11,7 +11,7 @@
 #include "edl/controller/cluster_reading.hpp"
 #include "edl/controller/pod_record.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 #include "edl/platform/kubernetes/pod_status.hpp"
@@ -99,8 +99,8 @@ inline bool another_runs(json const& pod) {
 
 EDL_INLINE std::optional<job_report> read_report(std::string const& report) {
   using namespace detail::record;
-  if (report.empty() || report.size() > longest_report || nested_too_deeply(report)) return std::nullopt;
-  json const v = json::parse(report, nullptr, false);
+  if (report.empty() || report.size() > longest_report) return std::nullopt;
+  json const v = parse_json(report);
   if (!v.is_object()) return std::nullopt;
   job_report r;
   r.records = whole<std::uint64_t>(field(v, {"records"}));

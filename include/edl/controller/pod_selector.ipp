@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "edl/controller/pod_selector.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 
 namespace edl::controller {
@@ -32,12 +32,6 @@ inline std::optional<requirement::relation> relation_of(std::string const& name)
   for (auto const& [word, is] : known)
     if (word == name) return is;
   return std::nullopt;
-}
-
-inline bool to_number(std::string const& text, std::int64_t& value) {
-  auto const end = text.data() + text.size();
-  auto const read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end;
 }
 
 }  // namespace detail::selecting
@@ -93,11 +87,9 @@ EDL_INLINE bool holds(requirement const& r, std::string const* value) {
       return !has;
     case greater:
     case less: {
-      std::int64_t a = 0, b = 0;
-      if (!has || r.values.size() != 1 || !detail::selecting::to_number(*has, a) ||
-          !detail::selecting::to_number(r.values[0], b))
-        return false;
-      return r.is == greater ? a > b : a < b;
+      if (!has || r.values.size() != 1) return false;
+      auto const a = number_from<std::int64_t>(*has), b = number_from<std::int64_t>(r.values[0]);
+      return a && b && (r.is == greater ? *a > *b : *a < *b);
     }
   }
   return false;

@@ -34,16 +34,6 @@ std::uint32_t gang_size(training_job const& job);
 /// The PodGroup, owned by the job.
 nlohmann::json pod_group(training_job const& job, pod_group_api const& api);
 
-/// Members of the group: that are there, and that have a node.
-struct gang_now {
-  std::uint32_t there = 0, placed = 0;
-};
-
-/// The minCount that the group ought to have, where it differs from `count`. Once the gang is placed it is 1:
-/// a worker that is replaced, or added, waits for nobody. When all are gone, it is the gang's size again.
-std::optional<std::uint32_t> gang_count(training_job const& job, pod_group_api const& api,
-                                        gang_now const& now, std::uint32_t count);
-
 /// The template with pods in the job's group.
 template_text in_pod_group(template_text const& pods, training_job const& job);
 

@@ -45,14 +45,6 @@ EDL_INLINE nlohmann::json pod_group(training_job const& job, pod_group_api const
   return object;
 }
 
-EDL_INLINE std::optional<std::uint32_t> gang_count(training_job const& job, pod_group_api const& api,
-                                                   gang_now const& now, std::uint32_t count) {
-  if (!api.count_changes) return std::nullopt;
-  std::uint32_t const all = gang_size(job);
-  std::uint32_t const wanted = now.there == 0 ? all : now.placed >= all ? 1 : count;
-  return wanted == count ? std::nullopt : std::optional(wanted);
-}
-
 EDL_INLINE template_text in_pod_group(template_text const& pods, training_job const& job) {
   if (pods.empty()) return pods;
   auto t = nlohmann::json::parse(pods);

@@ -173,7 +173,7 @@ class reconciler {
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
     std::string const how = platform::describe(m.ending);
     // Killed for its memory, or superseded by another master: no fault of the attempt.
-    bool const taken = m.ending.code == 137 || m.ending.code == platform::gave_up_waiting;
+    bool const taken = m.ending.code == 128 + SIGKILL || m.ending.code == platform::gave_up_waiting;
     bool const crashed = m.ending.signal != 0 && m.ending.signal != SIGKILL && m.ending.signal != SIGTERM;
     if (m.ending.outside || taken || (m.ending.signal != 0 && !(crashed && crashes_too_often())))
       return set(ct::running, false, run::lost, fmt::format("The master {}.", how));

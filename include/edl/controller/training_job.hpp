@@ -71,10 +71,6 @@ std::string title(training_job const& job);
 /// that holds the object may have an older definition of it.
 training_job read_training_job(nlohmann::json const& object);
 
-/// The same with bounds of its own for what is not read by anybody before. Texts of more than 2 MiB and
-/// nesting deeper than `most_nesting` are errors.
-training_job parse_training_job(std::string_view text);
-
 }  // namespace edl::controller
 
 #ifdef EDL_HEADER_ONLY

@@ -10,7 +10,6 @@
 #include "edl/controller/training_job.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/kubernetes/names.hpp"
@@ -18,8 +17,8 @@
 namespace edl::controller {
 namespace detail::job_reading {
 
-inline constexpr std::size_t longest_object = std::size_t{2} << 20, longest_template = 100 << 10,
-                             longest_text = 4096, longest_name = 253, most_flags = 100;
+inline constexpr std::size_t longest_template = 100 << 10, longest_text = 4096, longest_name = 253,
+                             most_flags = 100;
 inline constexpr std::int64_t most_servers = 1000, most_workers = 10'000, most_backoff = 1000,
                               most_seconds = 1'000'000'000, most_generation = std::int64_t{1} << 62;
 
@@ -124,16 +123,6 @@ EDL_INLINE training_job read_training_job(nlohmann::json const& object) {
   j.spec = read_spec(whole.object("spec"));
   if (auto const* const status = whole.find("status")) j.status = read_status(*status, whose);
   return j;
-}
-
-EDL_INLINE training_job parse_training_job(std::string_view text) {
-  if (text.size() > detail::job_reading::longest_object)
-    throw error(fmt::format("this is no TrainingJob: it has {} bytes, and {} is what an object may have",
-                            text.size(), detail::job_reading::longest_object));
-  if (nested_too_deeply(text)) throw error("this is no TrainingJob: it is nested too deeply");
-  auto const object = nlohmann::json::parse(text, nullptr, false);
-  if (object.is_discarded()) throw error("this is no TrainingJob: it is not JSON");
-  return read_training_job(object);
 }
 
 }  // namespace edl::controller

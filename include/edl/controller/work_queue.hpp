@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "edl/core/clock.hpp"
+
 namespace edl::controller {
 
 /// What is to be looked at, and when: each key once at a time, however often it is added. A key that fails
@@ -17,9 +19,6 @@ namespace edl::controller {
 /// objects: unsafe.
 class work_queue {
  public:
-  using time = std::chrono::steady_clock::time_point;
-  using duration = std::chrono::steady_clock::duration;
-
   struct options {
     std::chrono::milliseconds first_pause{200}, longest_pause{60'000};
     std::chrono::milliseconds slow{1'000};  ///< who took longer the last time, or failed, is slow
@@ -30,35 +29,35 @@ class work_queue {
 
   /// To be looked at at `at`, or earlier where that was said before. One that fails waits for its pause
   /// nevertheless, unless it is `urgent`. One that is being looked at comes again after it.
-  void add(std::string const& key, time at, bool urgent = false);
+  void add(std::string const& key, time_point at, bool urgent = false);
 
   /// The next key that is due, which counts as being looked at until `done`.
-  std::optional<std::string> take(time now);
+  std::optional<std::string> take(time_point now);
 
-  void done(std::string const& key, time now, duration took, bool failed);
+  void done(std::string const& key, time_point now, duration took, bool failed);
 
   /// Forgets a key that nobody is looking at; one that is being looked at, after that.
   void remove(std::string const& key);
 
   /// When to call `take` again, unless something is added or done before; nothing: then only.
-  std::optional<time> next() const;
+  std::optional<time_point> next() const;
 
   std::size_t waiting() const { return due_.size(); }
   std::size_t working() const { return working_; }
 
  private:
   struct entry {
-    std::optional<time> at{};     ///< is in `due_`
-    std::optional<time> again{};  ///< to be added when it is done
-    time not_before{};            ///< the pause after a failure
+    std::optional<time_point> at{};     ///< is in `due_`
+    std::optional<time_point> again{};  ///< to be added when it is done
+    time_point not_before{};            ///< the pause after a failure
     int failures = 0;
     bool working = false, slow = false, removed = false;
   };
-  void put(std::string const& key, entry& e, time at);
+  void put(std::string const& key, entry& e, time_point at);
 
   options options_;
   std::map<std::string, entry> entries_;
-  std::set<std::pair<time, std::string>> due_;
+  std::set<std::pair<time_point, std::string>> due_;
   std::size_t working_ = 0, slow_working_ = 0;
 };
 

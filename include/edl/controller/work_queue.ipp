@@ -8,7 +8,7 @@
 
 namespace edl::controller {
 
-EDL_INLINE void work_queue::put(std::string const& key, entry& e, time at) {
+EDL_INLINE void work_queue::put(std::string const& key, entry& e, time_point at) {
   if (e.at) {
     if (*e.at <= at) return;
     due_.erase({*e.at, key});
@@ -17,7 +17,7 @@ EDL_INLINE void work_queue::put(std::string const& key, entry& e, time at) {
   due_.emplace(at, key);
 }
 
-EDL_INLINE void work_queue::add(std::string const& key, time at, bool urgent) {
+EDL_INLINE void work_queue::add(std::string const& key, time_point at, bool urgent) {
   entry& e = entries_[key];
   e.removed = false;
   if (urgent) e.not_before = {};
@@ -27,7 +27,7 @@ EDL_INLINE void work_queue::add(std::string const& key, time at, bool urgent) {
     put(key, e, std::max(at, e.not_before));
 }
 
-EDL_INLINE std::optional<std::string> work_queue::take(time now) {
+EDL_INLINE std::optional<std::string> work_queue::take(time_point now) {
   for (auto it = due_.begin(); it != due_.end() && it->first <= now; ++it) {
     entry& e = entries_.at(it->second);
     if (e.slow && slow_working_ >= options_.slow_at_once) continue;
@@ -42,7 +42,7 @@ EDL_INLINE std::optional<std::string> work_queue::take(time now) {
   return std::nullopt;
 }
 
-EDL_INLINE void work_queue::done(std::string const& key, time now, duration took, bool failed) {
+EDL_INLINE void work_queue::done(std::string const& key, time_point now, duration took, bool failed) {
   auto const it = entries_.find(key);
   if (it == entries_.end() || !it->second.working) return;
   entry& e = it->second;
@@ -78,7 +78,7 @@ EDL_INLINE void work_queue::remove(std::string const& key) {
   if (!it->second.working) entries_.erase(it);
 }
 
-EDL_INLINE std::optional<work_queue::time> work_queue::next() const {
+EDL_INLINE std::optional<time_point> work_queue::next() const {
   for (auto const& [at, key] : due_)
     if (!entries_.at(key).slow || slow_working_ < options_.slow_at_once) return at;
   return std::nullopt;

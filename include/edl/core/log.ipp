@@ -29,13 +29,12 @@ EDL_INLINE logger::logger(severity least, std::string name, log_target where)
 
 EDL_INLINE void logger::write(severity s, std::string_view text, std::source_location const& at) const {
   if (!enabled(s)) return;
-  static constexpr std::array<char const*, 5> names{"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
   auto const now = std::chrono::system_clock::now();
   auto const millis =
       std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
   fmt::memory_buffer line;
   fmt::format_to(std::back_inserter(line), "[{:%Y-%m-%d %H:%M:%S},{:03}] [{}] ",
-                 fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis, names[std::size_t(s)]);
+                 fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis, names(s)[std::size_t(s)]);
   if (where_.detailed) {
     std::string_view file = at.file_name(), function = at.function_name();
     file.remove_prefix(file.find_last_of('/') + 1);

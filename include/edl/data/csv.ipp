@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/data/csv.hpp"
 #include "edl/data/example_builder.hpp"
 
@@ -70,31 +70,13 @@ class csv_fields {
   std::vector<std::size_t> ends_;
 };
 
-inline std::string_view trimmed(std::string_view text) {
-  auto const blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-/// A text without the characters that do not count at its ends.
-inline std::string_view stripped(std::string_view text, std::string_view blanks) {
-  std::size_t const first = std::min(text.find_first_not_of(blanks), text.size());
-  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
-}
-
-template <class Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+/// Cells are trimmed of blanks that are no line breaks.
+inline constexpr std::string_view cell_blanks = " \t";
 
 /// The kind of a column that has this value alone; it is no blank one.
 inline example::kind kind_of(std::string_view text) {
-  if (number<std::int64_t>(text)) return example::kind::integers;
-  return number<double>(text) ? example::kind::floats : example::kind::strings;
+  if (number_from<std::int64_t>(text)) return example::kind::integers;
+  return number_from<double>(text) ? example::kind::floats : example::kind::strings;
 }
 
 /// What the cells of a column are.
@@ -106,7 +88,7 @@ struct csv_cells {
 
   /// Takes one more, and gives the column's kind with it.
   example::kind add(example::kind so_far, std::string_view field, std::uint64_t at) {
-    auto const text = trimmed(field);
+    auto const text = trimmed(field, cell_blanks);
     if (text.empty()) return so_far;
     auto const now = kind_of(text);
     if (now != example::kind::strings) {
@@ -152,19 +134,19 @@ class csv_reader final : public reader {
     example_builder build{into};
     for (std::size_t i = 0; i < columns.size(); ++i) {
       auto const& [name, what, spelled] = columns[i];
-      auto const text = trimmed(fields_[i]);
+      auto const text = trimmed(fields_[i], detail::cell_blanks);
       if (what == example::kind::strings) {
-        build.bytes(name, stripped(fields_[i], from_.options_.blanks));
+        build.bytes(name, trimmed(fields_[i], from_.options_.blanks));
       } else if (text.empty() || what == example::kind::none) {
         continue;
       } else if (what == example::kind::integers) {
-        auto const value = number<std::int64_t>(text);
+        auto const value = number_from<std::int64_t>(text);
         if (!value)
           throw refuse(fmt::format("expected a whole number in column '{}', found '{}'", name,
                                    edl::printable(text, 64)));
         build.integer(name, *value);
       } else {
-        auto const value = number<double>(text);
+        auto const value = number_from<double>(text);
         if (!value)
           throw refuse(
               fmt::format("expected a number in column '{}', found '{}'", name, edl::printable(text, 64)));
@@ -209,7 +191,7 @@ EDL_INLINE void csv_source::scan() {
         throw refuse(fmt::format("the header has {} columns, at most {} are taken", fields.size(),
                                  detail::csv_columns));
       for (std::size_t i = 0; i < fields.size(); ++i) {
-        std::string name{detail::trimmed(fields[i])};
+        std::string name{trimmed(fields[i], detail::cell_blanks)};
         if (name.empty()) throw refuse(fmt::format("column {} has no name in the header", i + 1));
         for (auto const& earlier : columns_)
           if (earlier.name == name)

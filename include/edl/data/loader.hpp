@@ -74,9 +74,6 @@ class loader {
   /// (`batch::error`) and stops nothing else. Waits forever if the caller holds the whole ring.
   batch* next();
 
-  /// As `next`, but null also where nothing is ready yet.
-  batch* try_next();
-
   /// Whether `next` has something to give at once.
   bool ready() const;
 

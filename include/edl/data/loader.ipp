@@ -347,12 +347,6 @@ EDL_INLINE batch* loader::next() {
   }
 }
 
-EDL_INLINE batch* loader::try_next() {
-  auto& s = *state_;
-  std::lock_guard const lock{s.mutex};
-  return s.stopped ? nullptr : s.pop_ready();
-}
-
 EDL_INLINE void loader::recycle(batch* b) {
   auto& s = *state_;
   std::lock_guard const lock{s.mutex};

@@ -23,12 +23,10 @@ class record_split {
   /// A usage_error unless 0 < fraction < 1. It counts to the millionth.
   record_split(double fraction, std::uint64_t seed, std::uint64_t records);
 
-  std::uint64_t held_out() const { return held_out_; }
-
-  /// The record that is held out as number i < held_out().
+  /// The record that is held out as number i < held_out_before(records).
   std::uint64_t validation(std::uint64_t i) const;
 
-  /// The record that stays as number i < records − held_out().
+  /// The record that stays as number i < records − held_out_before(records).
   std::uint64_t training(std::uint64_t i) const;
 
   /// How many of the records below `record` are held out.

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <system_error>
 #include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/features/numbers.hpp"
 
 namespace edl::features {
@@ -42,17 +42,14 @@ EDL_INLINE std::int64_t round_identity::operator()(double x) const {
 template <class T>
   requires std::same_as<T, float> || std::same_as<T, std::int64_t>
 EDL_INLINE T to_number(std::string_view text, T otherwise) {
-  constexpr std::string_view blanks = " \t\r\n";
-  std::size_t const first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return otherwise;
-  std::string_view trimmed = text.substr(first, text.find_last_not_of(blanks) + 1 - first);
-  if (trimmed.starts_with('+')) trimmed.remove_prefix(1);
-  T number{};
-  auto const [end, failed] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), number);
-  if (failed != std::errc() || end != trimmed.data() + trimmed.size())
+  std::string_view digits = trimmed(text);
+  if (digits.empty()) return otherwise;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  auto const number = number_from<T>(digits);
+  if (!number)
     throw data_error(fmt::format("'{}' is no {}", printable(text, 64),
                                  std::same_as<T, float> ? "number" : "whole number of 64 bits"));
-  return number;
+  return *number;
 }
 
 template float to_number<float>(std::string_view, float);

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/features/pipeline.hpp"
 
 namespace edl::features {
@@ -28,12 +28,6 @@ inline constexpr std::uint64_t longest_pipeline = 1u << 20;  // bytes
 inline constexpr std::int64_t most_ids = 1ll << 31;          // of a pipeline
 inline constexpr std::int64_t exact_ids = 1ll << 24;         // float32 holds every whole number up to here
 inline constexpr char columns_variable[] = "EDL_COLUMNS";
-
-inline std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  std::size_t const first = std::min(text.find_first_not_of(blanks), text.size());
-  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
-}
 
 /// The parts of a text between separators that stand in no quotes, with blanks around them and empty ones.
 inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
@@ -75,12 +69,12 @@ struct pipeline::reader {
   }
 
   void read(std::string_view text, std::size_t number) {
-    text = detail::trimmed(text);
+    text = trimmed(text);
     if (text.empty() || text.starts_with('#')) return;
     now = {.number = number};
     auto const parts = detail::parts_of(text, '|');
     for (std::string_view const name : detail::parts_of(parts[0], ',')) {
-      std::string const plain = detail::unquoted(detail::trimmed(name));
+      std::string const plain = detail::unquoted(trimmed(name));
       if (plain.empty()) refuse("a column has no name; expected COLUMN | STEP option=value …");
       now.columns.push_back(plain);
     }
@@ -121,8 +115,8 @@ struct pipeline::reader {
   void words_of(std::string_view text) {
     given.clear();
     step.clear();
-    for (std::string_view const part : detail::parts_of(detail::trimmed(text), ' ')) {
-      std::string_view const word = detail::trimmed(part);
+    for (std::string_view const part : detail::parts_of(trimmed(text), ' ')) {
+      std::string_view const word = trimmed(part);
       if (word.empty()) continue;
       if (step.empty()) {
         step = word;
@@ -148,12 +142,11 @@ struct pipeline::reader {
 
   template <class T>
   T number(std::string const& name, std::string const& text) const {
-    T n{};
-    auto const [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (failed != std::errc() || end != text.data() + text.size() || !std::isfinite(double(n)))
+    auto const n = number_from<T>(text);
+    if (!n || !std::isfinite(double(*n)))
       refuse(fmt::format("{}: {}={} is no {}", step, name, printable(text, 64),
                          std::floating_point<T> ? "number" : "whole number"));
-    return n;
+    return *n;
   }
 
   template <class T>
@@ -244,7 +237,7 @@ struct pipeline::reader {
     std::vector<float> boundaries;
     if (auto const text = option("boundaries"))
       for (std::string_view const one : detail::parts_of(*text, ','))
-        boundaries.push_back(number<float>("boundaries", std::string(detail::trimmed(one))));
+        boundaries.push_back(number<float>("boundaries", std::string(trimmed(one))));
     else
       boundaries = statistics(now.columns[0], from).boundaries({});
     if (boundaries.empty()) refuse(missing("boundaries", "boundaries"));
@@ -261,8 +254,7 @@ struct pipeline::reader {
     try {
       if (words) {
         std::vector<std::string> all;
-        for (std::string_view const one : detail::parts_of(*words, ','))
-          all.emplace_back(detail::trimmed(one));
+        for (std::string_view const one : detail::parts_of(*words, ',')) all.emplace_back(trimmed(one));
         now.step = loaded_lookup(all, unknown);
         return;
       }
@@ -367,7 +359,7 @@ EDL_INLINE float pipeline::to_float(line const& l, cell const& of) const {
   if (auto const* const whole = std::get_if<std::int64_t>(&of)) return float(*whole);
   std::string_view const text = std::get<std::string_view>(of);
   try {
-    if (!detail::trimmed(text).empty()) return to_number<float>(text, 0);
+    if (!trimmed(text).empty()) return to_number<float>(text, 0);
     if (l.otherwise) return *l.otherwise;
   } catch (data_error const& bad) {
     throw data_error(

@@ -79,7 +79,6 @@ class table {
     row alias(std::string name) { return of_.flag.aliases.push_back(std::move(name)), *this; }
     row only(std::vector<command> commands) { return of_.commands = std::move(commands), *this; }
     row needed_by(std::vector<command> commands) { return of_.needs = std::move(commands), *this; }
-    /// ElasticDL has it by this name, or its own.
     /// Several values are one text, with ';' between them.
     row repeated(std::string job::*member) {
       of_.flag.repeats = true;
@@ -89,6 +88,7 @@ class table {
       };
       return *this;
     }
+    /// ElasticDL has it by this name, or its own.
     row elasticdl(std::string name = {}) {
       of_.elasticdl = name.empty() ? of_.flag.name : std::move(name);
       return *this;
@@ -132,6 +132,7 @@ class table {
     if constexpr (std::floating_point<T>) {
       f.flag.type = cli::flag::value_type::number;
       f.flag.lowest = 0;
+      f.flag.highest = double(std::numeric_limits<T>::max());
     }
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
       f.flag.type = cli::flag::value_type::whole;

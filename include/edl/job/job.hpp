@@ -11,7 +11,7 @@
 #include "edl/device/cpu/options.hpp"
 #include "edl/device/cuda/options.hpp"
 #include "edl/job/monitor.hpp"
-#include "edl/net/tls.hpp"
+#include "edl/net/transport_security.hpp"
 #include "edl/nn/storage.hpp"
 #include "edl/worker/trainer_options.hpp"
 

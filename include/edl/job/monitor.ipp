@@ -12,6 +12,7 @@
 #include "edl/cli/flag.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/monitor.hpp"
 
 namespace edl {
@@ -57,13 +58,12 @@ EDL_INLINE early_stopping read_early_stopping(std::string_view flag, std::string
     auto const at = parts[i].find('=');
     std::string const name = parts[i].substr(0, at),
                       value = at == std::string::npos ? "" : parts[i].substr(at + 1);
-    char* end = nullptr;
-    double const n = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end != 0 || !std::isfinite(n)) refuse(parts[i]);
-    if (name == "patience" && n >= 1 && n <= 1e9 && n == std::floor(n))
-      s.patience = std::uint32_t(n);
-    else if (name == "min_delta" && n >= 0)
-      s.min_delta = n;
+    auto const n = number_from<double>(value);
+    if (!n || !std::isfinite(*n)) refuse(parts[i]);
+    if (name == "patience" && *n >= 1 && *n <= 1e9 && *n == std::floor(*n))
+      s.patience = std::uint32_t(*n);
+    else if (name == "min_delta" && *n >= 0)
+      s.min_delta = *n;
     else
       refuse(parts[i]);
   }

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <system_error>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/idle_flags.hpp"
 #include "edl/job/resolve.hpp"
 #include "edl/optim/part_rates.hpp"
@@ -35,10 +35,10 @@ inline void resolve_processes(job& j) {
 }
 
 inline void resolve_split(job& j, std::string const& share) {
-  auto const* const end = share.data() + share.size();
-  auto const [stopped, failed] = std::from_chars(share.data(), end, j.validation_split);
-  if (failed != std::errc{} || stopped != end || !(j.validation_split >= 0 && j.validation_split < 1))
+  auto const n = number_from<double>(share);
+  if (!n || !(*n >= 0 && *n < 1))
     throw usage_error(fmt::format("--validation_split={}: expected at least 0 and less than 1", share));
+  j.validation_split = *n;
   if (j.command == command::train && j.validation_split > 0 && !j.validation_data.empty())
     throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
 }

@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/identity.hpp"
 
@@ -51,11 +50,9 @@ EDL_INLINE address parse_address(std::string_view text) {
     refuse("a host with colons stands in brackets, as in tcp:[::1]:port");
   if (host.empty()) refuse("the host is missing; 0.0.0.0 listens on all interfaces");
   if (host.size() > 253) refuse("the host is longer than 253 bytes");
-  std::uint16_t number = 0;
-  auto const [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (failed != std::errc{} || end != port.data() + port.size())
-    refuse("the port is no number from 0 to 65535");
-  return {address::transport::tcp, std::string(host), number, peer};
+  auto const number = number_from<std::uint16_t>(port);
+  if (!number) refuse("the port is no number from 0 to 65535");
+  return {address::transport::tcp, std::string(host), *number, peer};
 }
 
 EDL_INLINE std::string to_string(address const& a) {

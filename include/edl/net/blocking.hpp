@@ -40,10 +40,6 @@ started_call start(channel& to, outgoing what);
 /// Makes a call from any thread but the node's and sleeps until it has ended; throws `call_error`.
 reply wait(channel& to, outgoing what);
 
-/// Sleeps until all have ended, then returns their replies or throws the first one's error. Calls to several
-/// peers run side by side.
-std::vector<reply> wait_all(std::span<started_call> calls);
-
 }  // namespace edl::net
 
 #ifdef EDL_HEADER_ONLY

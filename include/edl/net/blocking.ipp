@@ -112,11 +112,4 @@ EDL_INLINE started_call start(channel& to, outgoing what) {
 
 EDL_INLINE reply wait(channel& to, outgoing what) { return start(to, std::move(what)).get(); }
 
-EDL_INLINE std::vector<reply> wait_all(std::span<started_call> calls) {
-  for (auto const& c : calls) c.wait();
-  std::vector<reply> replies;
-  for (auto& c : calls) replies.push_back(c.get());
-  return replies;
-}
-
 }  // namespace edl::net

@@ -11,8 +11,8 @@ namespace edl::net {
 
 /// Runs `work` on the node's thread, as `node::spawn` does, for work that somebody depends on. If it ends by
 /// an exception that is no cancellation, `failed` is told why, on the node's thread. `failed` must not throw.
-/// Thread safety: safe.
-void carry(node& on, std::function<asio::awaitable<void>()> work,
+/// False, and nothing happens, once the node is stopping. Thread safety: safe.
+bool carry(node& on, std::function<asio::awaitable<void>()> work,
            std::function<void(std::string const& why)> failed);
 
 }  // namespace edl::net

@@ -13,9 +13,9 @@
 
 namespace edl::net {
 
-EDL_INLINE void carry(node& on, std::function<asio::awaitable<void>()> work,
+EDL_INLINE bool carry(node& on, std::function<asio::awaitable<void>()> work,
                       std::function<void(std::string const& why)> failed) {
-  on.spawn([work = std::move(work), failed = std::move(failed)]() -> asio::awaitable<void> {
+  return on.spawn([work = std::move(work), failed = std::move(failed)]() -> asio::awaitable<void> {
     std::optional<std::string> why;
     try {
       co_await work();

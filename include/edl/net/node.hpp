@@ -14,6 +14,7 @@
 #include "edl/net/identity.hpp"
 #include "edl/net/tls.hpp"
 #include "edl/net/token.hpp"
+#include "edl/net/transport_security.hpp"
 #include "edl/wire/frame.hpp"
 
 namespace edl::net {
@@ -69,9 +70,9 @@ class node {
 
   bool on_thread() const;  ///< whether the caller is the node's thread
 
-  /// Runs `work` on the node's thread; an exception other than its cancellation is logged. Stopping cancels
-  /// it.
-  void spawn(std::function<asio::awaitable<void>()> work);
+  /// Runs `work` on the node's thread; what it throws is logged, but for its cancellation. Stopping cancels
+  /// it. False, and nothing happens, once the node is stopping.
+  bool spawn(std::function<asio::awaitable<void>()> work);
 
   /// Runs `work` on the node's thread soon. False, and nothing happens, once the node is stopping.
   bool post(std::function<void()> work);

@@ -32,10 +32,22 @@ struct node::state {
     for (;;) try {
         io.run();
         return;
-      } catch (std::exception const& e) {
+      } catch (...) {
         // Nothing throws out of a coroutine of this library; work posted by others might.
-        options.log.error(fmt::format("work on the network's thread failed: {}", e.what()));
+        tell_failure();
       }
+  }
+
+  /// Logs the exception that is being handled.
+  void tell_failure() const {
+    std::string why = "it threw what is no exception";
+    try {
+      throw;
+    } catch (std::exception const& e) {
+      why = e.what();
+    } catch (...) {
+    }
+    options.log.error(fmt::format("work on the network's thread failed: {}", why));
   }
 
   node_options options;
@@ -86,23 +98,22 @@ EDL_INLINE bool node::post(std::function<void()> work) {
   return true;
 }
 
-EDL_INLINE void node::spawn(std::function<asio::awaitable<void>()> work) {
-  post([s = state_.get(), work = std::move(work)] {
+EDL_INLINE bool node::spawn(std::function<asio::awaitable<void>()> work) {
+  return post([s = state_.get(), work = std::move(work)] {
     auto const entry = s->spawned.emplace(s->spawned.end());
     asio::co_spawn(
         s->io,
         [s, work]() -> asio::awaitable<void> {
           try {
             co_await work();
-          } catch (std::exception const& e) {
+          } catch (...) {
             // Cancellation comes as an exception too; it is no news once the node stops.
             bool stopping = false;
             {
               std::lock_guard const lock(s->mutex);
               stopping = s->stopping;
             }
-            if (!stopping)
-              s->options.log.error(fmt::format("work on the network's thread failed: {}", e.what()));
+            if (!stopping) s->tell_failure();
           }
         },
         asio::bind_cancellation_slot(entry->slot(), [s, entry](std::exception_ptr) {

@@ -17,15 +17,6 @@ namespace edl::net {
 
 class token;
 
-/// How the TCP connections of a process are protected. Unix sockets stay within one user of one host, and are
-/// never encrypted.
-enum class transport_security {
-  tls,   ///< TLS 1.3; a peer that speaks without it is refused
-  none,  ///< as bytes that whoever controls the network can read and alter; TLS is taken from peers that ask
-};
-
-constexpr std::array<std::string_view, 2> names(transport_security) { return {"tls", "none"}; }
-
 /// Keys of TLS 1.3 that a job's token stands for (RFC 8446, external pre-shared key with Diffie-Hellman):
 /// there are no certificates. Thread safety: shared objects: safe.
 class tls_context {

@@ -16,19 +16,13 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/net/openssl.hpp"
 #include "edl/net/tls.hpp"
 #include "edl/net/token.hpp"
 
 namespace edl::net {
 
 namespace detail {
-
-template <auto Free>
-struct openssl_free {
-  void operator()(auto* p) const { Free(p); }
-};
-template <class T, auto Free>
-using openssl_ptr = std::unique_ptr<T, openssl_free<Free>>;
 
 // The identity of the pre-shared key. Which job it belongs to is in the key, and in the proofs that follow.
 inline constexpr std::string_view psk_identity = "edl 2";
@@ -43,15 +37,6 @@ inline constexpr std::size_t read_turn = 1u << 20;
 inline constexpr std::size_t handshake_size = 16u << 10;
 // A key may encrypt 2^24.5 full records (RFC 8446 §5.5): 2^22 leave room for small ones that OpenSSL adds.
 inline constexpr std::uint64_t records_per_key = 1u << 22;
-
-// The oldest error is the cause.
-inline std::string openssl_reason() {
-  auto const code = ERR_get_error();
-  ERR_clear_error();
-  if (code == 0) return "the peer closed the connection";
-  char const* const reason = ERR_reason_error_string(code);
-  return reason ? reason : fmt::format("OpenSSL error {:x}", code);
-}
 
 struct tls_key {
   std::array<unsigned char, 32> bytes{};
@@ -168,8 +153,8 @@ inline BIO_METHOD* make_wire_method() {
 
 struct tls_context::state {
   detail::tls_key key;
-  detail::openssl_ptr<BIO_METHOD, BIO_meth_free> wire{detail::make_wire_method()};
-  detail::openssl_ptr<SSL_CTX, SSL_CTX_free> context{SSL_CTX_new(TLS_method())};
+  openssl_ptr<BIO_METHOD, BIO_meth_free> wire{detail::make_wire_method()};
+  openssl_ptr<SSL_CTX, SSL_CTX_free> context{SSL_CTX_new(TLS_method())};
 };
 
 EDL_INLINE tls_context::tls_context(token const& secret, std::string_view job)
@@ -182,7 +167,7 @@ EDL_INLINE tls_context::tls_context(token const& secret, std::string_view job)
       SSL_CTX_set1_groups_list(c, "X25519") != 1 || SSL_CTX_set_num_tickets(c, 0) != 1 ||
       SSL_CTX_set_session_id_context(c, detail::psk_context, sizeof detail::psk_context) != 1 ||
       SSL_CTX_set_ex_data(c, detail::tls_key_index(), &state_->key) != 1)
-    throw error("OpenSSL cannot be set up for TLS 1.3: " + detail::openssl_reason());
+    throw error("OpenSSL cannot be set up for TLS 1.3: " + openssl_errors());
   SSL_CTX_set_psk_use_session_callback(c, detail::offer_psk);
   SSL_CTX_set_psk_find_session_callback(c, detail::find_psk);
   // Whoever does not know the key has no certificate that anybody trusts either.
@@ -196,7 +181,7 @@ EDL_INLINE tls_context::tls_context(token const& secret, std::string_view job)
 struct tls_session::state {
   std::shared_ptr<tls_context::state> context;  // the callbacks find its key there
   detail::tls_wire wire;
-  detail::openssl_ptr<SSL, SSL_free> ssl;
+  openssl_ptr<SSL, SSL_free> ssl;
   std::vector<std::byte> together;  // small pieces
   std::uint64_t records = 0;        // since the last change of the key
   std::chrono::milliseconds timeout;
@@ -217,7 +202,7 @@ EDL_INLINE tls_session::tls_session(tls_context const& on, int socket, side who,
   BIO* const wire = BIO_new(state_->context->wire.get());
   if (!state_->ssl || !wire) {
     BIO_free(wire);
-    throw error("no memory for a TLS connection: " + detail::openssl_reason());
+    throw error("no memory for a TLS connection: " + openssl_errors());
   }
   BIO_set_data(wire, &state_->wire);
   BIO_set_init(wire, 1);
@@ -240,7 +225,7 @@ EDL_INLINE tls_session::step tls_session::handshake() {
       if (s.wire.allowed == 0)
         throw error(fmt::format("TLS: a handshake of more than {} bytes", detail::handshake_size));
       throw error(fmt::format("TLS: {}; does it belong to this job, with the same EDL_JOB_TOKEN?",
-                              detail::openssl_reason()));
+                              openssl_errors("the peer closed the connection")));
     }
     // The key, not a certificate, is what both have proved.
     if (SSL_session_reused(s.ssl.get()) != 1) throw error("TLS: the peer did not use the job's key");
@@ -255,7 +240,7 @@ EDL_INLINE tls_session::binding tls_session::channel_binding() const {
   binding b;
   if (SSL_export_keying_material(state_->ssl.get(), reinterpret_cast<unsigned char*>(b.data()), b.size(),
                                  label.data(), label.size(), nullptr, 0, 0) != 1)
-    throw error("TLS: " + detail::openssl_reason());
+    throw error("TLS: " + openssl_errors());
   return b;
 }
 
@@ -287,7 +272,7 @@ EDL_INLINE std::size_t tls_session::read(std::span<std::byte> into, asio::error_
     else if (why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_SYSCALL)
       failed = asio::error::eof;
     else
-      throw error("TLS: " + detail::openssl_reason());
+      throw error("TLS: " + openssl_errors());
     return done;
   }
   return done;
@@ -311,7 +296,7 @@ EDL_INLINE void tls_session::state::encrypt(std::byte const* data, std::size_t s
   std::size_t n = 0;
   ERR_clear_error();
   if (SSL_write_ex(ssl.get(), data, size, &n) != 1 || n != size) {
-    if (wire.failed == 0) throw error("TLS: " + detail::openssl_reason());
+    if (wire.failed == 0) throw error("TLS: " + openssl_errors());
   }
 }
 

@@ -19,7 +19,7 @@ struct adagrad {
   float initial_accumulator = 0.1f;
   float epsilon = 1e-7f;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: biases do not shrink
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "accumulator".

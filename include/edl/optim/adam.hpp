@@ -23,7 +23,7 @@ struct adam {
   float epsilon = 1e-7f;
   bool amsgrad = false;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: biases do not shrink
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "m", "v", and "v_max" with `amsgrad`.

@@ -34,16 +34,11 @@ std::vector<element_range> ranges_of(parameter_layout const& layout, Are const& 
   return all;
 }
 
+/// What `decay_biases` = false is about: variables of one dimension, as the gammas and betas of
+/// normalisations are, and those whose name ends with "bias".
 inline bool is_bias(variable const& v) { return v.dims.rank <= 1 || v.name.ends_with("bias"); }
 
 }  // namespace detail
-
-/// Where a model's biases lie, ascending and without neighbours: what `decay_biases` = false is about. They
-/// are trained variables of one dimension, as the gammas and betas of normalisations are, and those whose
-/// name ends with "bias".
-inline std::vector<element_range> biases_of(parameter_layout const& layout) {
-  return detail::ranges_of(layout, detail::is_bias);
-}
 
 /// Whether an optimiser decays weights, and biases not. One that only passes steps on says what its `of`
 /// says.

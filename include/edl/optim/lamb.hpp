@@ -24,7 +24,7 @@ struct lamb {
   float beta_2 = 0.999f;
   float epsilon = 1e-6f;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: d is 0 for `biases_of`
+  bool decay_biases = true;                      ///< false: d is 0 for biases
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "m", "v".

@@ -43,7 +43,7 @@ struct muon {
   float beta_2 = 0.95f;
   float epsilon = 1e-8f;
   float weight_decay = 0;                        ///< of both
-  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: biases do not shrink
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   constexpr adam as_adam() const {

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
 #include <system_error>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/optim/name_patterns.hpp"
 #include "edl/optim/part_rates.hpp"
 
@@ -25,9 +25,9 @@ EDL_INLINE std::vector<rate_of> read_rates(std::string const& text) {
     rate_of one{part.substr(0, equals)};
     bool good = equals != std::string_view::npos;
     if (good) {
-      char const* const last = part.data() + part.size();
-      auto const [stopped, failed] = std::from_chars(part.data() + equals + 1, last, one.factor);
-      good = failed == std::errc{} && stopped == last && one.valid();
+      auto const factor = number_from<float>(part.substr(equals + 1));
+      one.factor = factor.value_or(0);
+      good = factor && one.valid();
     }
     if (!good)
       throw usage_error(fmt::format(

@@ -24,7 +24,7 @@ struct rmsprop {
   float epsilon = 1e-7f;
   bool centered = false;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: biases do not shrink
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "v", "mean" where it is centered, and "momentum" where there is momentum.

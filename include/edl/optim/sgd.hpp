@@ -21,7 +21,7 @@ struct sgd {
   float momentum = 0;
   bool nesterov = false;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: `biases_of` do not shrink
+  bool decay_biases = true;                      ///< false: biases do not shrink
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "momentum" where there is momentum.

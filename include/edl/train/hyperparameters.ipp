@@ -8,6 +8,7 @@
 #include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/train/hyperparameters.hpp"
 
 namespace edl::train {
@@ -35,17 +36,12 @@ EDL_INLINE settings read_settings(std::string_view text) {
   std::ranges::replace(plain, ',', ';');
   for (std::string const& part : cli::split(plain, ';')) {
     auto const at = part.find('=');
-    auto const trim = [](std::string s) {
-      s.erase(0, s.find_first_not_of(' '));
-      s.erase(s.find_last_not_of(' ') + 1);
-      return s;
-    };
-    if (at == std::string::npos || trim(part.substr(0, at)).empty())
+    std::string const name(trimmed(std::string_view(part).substr(0, at)));
+    if (at == std::string::npos || name.empty())
       throw usage_error(fmt::format("--set={}: expected name=value", part));
-    std::string const name = trim(part.substr(0, at));
     if (std::ranges::find(all, name, &settings::value_type::first) != all.end())
       throw usage_error(fmt::format("--set: {} is set twice", name));
-    all.emplace_back(name, trim(part.substr(at + 1)));
+    all.emplace_back(name, trimmed(std::string_view(part).substr(at + 1)));
   }
   return all;
 }

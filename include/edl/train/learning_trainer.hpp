@@ -29,7 +29,6 @@ class learning_trainer : public worker::trainer {
   learner& of() const { return *of_; }
   learner_facts const& facts() const { return of_->facts(); }
   int max_batch() const { return max_batch_; }
-  bool traced() const { return trace_.has_value(); }
 
   view<float> features(data::batch const& b) const {
     return view<float>(b.features).first(std::size_t(b.rows) * b.feature_size);

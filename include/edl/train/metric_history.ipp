@@ -17,6 +17,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/json.hpp"
 #include "edl/train/metric_history.hpp"
 
 namespace edl::train {
@@ -64,8 +65,14 @@ EDL_INLINE void metric_history::read(std::uint64_t from) {
     throw error(fmt::format("{} has {} bytes, and is no list of evaluations", path_, file.size()));
   std::string text(std::size_t(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
+  auto const refuse = [&](std::string_view why) {
+    throw error(fmt::format(
+        "{} is not a list of evaluations ({}); remove it, and what is evaluated from here on counts", path_,
+        why));
+  };
+  nlohmann::json const all = parse_json(text);
+  if (all.is_discarded()) refuse(fmt::format("it is {}", no_json));
   try {
-    nlohmann::json const all = nlohmann::json::parse(text);
     for (auto const& one : all.at("evaluations"))
       if (entry e = detail::entry_of(one);
           e.version <= from && (entries_.empty() || entries_.back().version < e.version))
@@ -76,9 +83,7 @@ EDL_INLINE void metric_history::read(std::uint64_t from) {
     else if (all["best"].at("metric") == monitor_->metric)
       best_ = detail::entry_of(all["best"]);
   } catch (nlohmann::json::exception const& e) {
-    throw error(fmt::format(
-        "{} is not a list of evaluations ({}); remove it, and what is evaluated from here on counts", path_,
-        e.what()));
+    refuse(e.what());
   }
 }
 

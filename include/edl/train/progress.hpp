@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/cli/status_line.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/job.hpp"
@@ -31,8 +32,6 @@ struct progress_numbers {
 /// then. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class progress_view {
  public:
-  using time_point = std::chrono::steady_clock::time_point;
-
   /// `show`: where the line is redrawn; empty: nowhere.
   progress_view(job const& j, logger log, cli::status_sink show = {});
   progress_view(progress_view const&) = delete;

@@ -43,10 +43,10 @@ worker::session_options session_options_of(job const& j, program const& p);
 /// too, where one gradient is enough for a step and no --sync_version_tolerance says how old it may be.
 std::unique_ptr<ps::policy> policy_of(job const& j);
 
-/// A store of part `part` of `parts` of the model: of its arena, and of the hash slots of its tables.
 /// What rows of a table follow from, in a job with this seed.
 std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table);
 
+/// A store of part `part` of `parts` of the model: of its arena, and of the hash slots of its tables.
 ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, std::uint32_t part,
                                    std::uint32_t parts);
 

@@ -23,7 +23,7 @@ struct ended_job {
 /// Lines for a person when a job is complete. They tell what was done in which time, what the model has
 /// reached, where it lies, and, of training, which commands come next. Looks into the directories that the
 /// job has written to.
-std::vector<std::string> summary(ended_job const& j, progress_view::time_point now);
+std::vector<std::string> summary(ended_job const& j, time_point now);
 
 /// Lines for a person when --dry_run is complete: what was tried. Reads what was written; throws error where
 /// it cannot be read.
@@ -32,7 +32,7 @@ std::vector<std::string> dry_run_report(ended_job const& j);
 /// Writes the lines that belong to the end of a complete job: as they are where a person watches, else as log
 /// lines. Those of --dry_run, which are what the command is for, go to standard output. Throws as
 /// `dry_run_report`.
-void tell(ended_job const& j, progress_view::time_point now, logger const& log);
+void tell(ended_job const& j, time_point now, logger const& log);
 
 /// Tells of an evaluation that is complete: in the log, or, of `evaluate`, whose result it is, on standard
 /// output.

@@ -145,7 +145,7 @@ EDL_INLINE std::vector<std::string> with_flag(std::vector<std::string> command, 
   return command;
 }
 
-EDL_INLINE std::vector<std::string> summary(ended_job const& j, progress_view::time_point now) {
+EDL_INLINE std::vector<std::string> summary(ended_job const& j, time_point now) {
   job const& of = j.job;
   double const seconds = j.seen.seconds(now);
   std::uint64_t const all = j.decisions.tasks() ? j.decisions.progress().done.records_done
@@ -206,7 +206,7 @@ inline void say(logger const& log, progress_view const& seen, std::string const&
 
 }  // namespace detail
 
-EDL_INLINE void tell(ended_job const& j, progress_view::time_point now, logger const& log) {
+EDL_INLINE void tell(ended_job const& j, time_point now, logger const& log) {
   if (j.job.dry_run) {
     for (std::string const& line : dry_run_report(j)) fmt::print("{}\n", line);
     std::fflush(stdout);

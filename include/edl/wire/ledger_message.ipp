@@ -10,6 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/ledger_message.hpp"
 
@@ -129,20 +130,12 @@ EDL_INLINE ledger ledger_from_json(std::string_view text, std::string_view where
       built.fail("a number is missing or out of range");
     return value.get<std::uint32_t>();
   };
-  // Nothing of a ledger nests deeper: depth from outside must not become recursion.
-  bool deep = false;
-  json const whole = json::parse(
-      text,
-      [&](int depth, json::parse_event_t, json&) {
-        deep = deep || depth > 3;
-        return !deep;
-      },
-      false);
-  if (deep || !whole.is_object() || !whole.contains("closed") || !whole["closed"].is_object() ||
+  json const whole = parse_json(text, 3);
+  if (!whole.is_object() || !whole.contains("closed") || !whole["closed"].is_object() ||
       !whole.contains("open") || !whole["open"].is_array())
     built.fail("it is no object of 'closed' and 'open'");
   for (auto const& [name, runs] : whole["closed"].items()) {
-    json const epoch = json::parse(name, nullptr, false);
+    json const epoch = parse_json(name);
     if (!runs.is_array() || runs.size() % 2 != 0)
       built.fail(fmt::format("a run of epoch {} has no end", number(epoch)));
     for (std::size_t i = 0; i < runs.size(); i += 2)

@@ -31,6 +31,16 @@ Reply ask(net::channel& to, std::uint16_t method, Request const& request,
   return wire::unpack<Reply>(ask_master(to, what, stopping).message, to.name());
 }
 
+/// What a call to a server that failed so asks for.
+enum class remedy { none, another_try, another_generation };
+
+// `cancelled` is what `generation_is_over` does; where the node is stopping, `refresh` throws.
+inline remedy remedy_of(net::call_error const& e) {
+  using enum net::status;
+  if (e.code() == stale_generation) return remedy::another_generation;
+  return is_away(e) || e.code() == cancelled || e.code() == not_ready ? remedy::another_try : remedy::none;
+}
+
 }  // namespace detail
 
 EDL_INLINE bool is_away(net::call_error const& e) {
@@ -118,25 +128,16 @@ void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* wi
     for (net::started_call& c : calls.all) try {
         replies.push_back(c.get().message);
       } catch (net::call_error const& e) {
-        // What asks for another look at the cluster weighs more than what does not.
-        if (!failed || failed->code() != net::status::stale_generation) failed = e;
+        // One server's error may follow from another one's, whose remedy helps both.
+        if (!failed || detail::remedy_of(e) > detail::remedy_of(*failed)) failed = e;
       }
     if (!failed) {
       for (std::size_t i = 0; i < servers_.size(); ++i) take(servers_[i], replies[i]);
       return;
     }
-    switch (failed->code()) {
-      case net::status::cancelled:  // by `generation_is_over`; where the node is stopping, `refresh` throws
-      case net::status::unavailable:
-      case net::status::not_ready:
-      case net::status::stale_generation:
-      case net::status::deadline_exceeded:
-        if (refresh()) throw rolled_back(failed->what());
-        std::this_thread::sleep_for(detail::retry_pause);
-        break;
-      default:
-        throw *failed;
-    }
+    if (detail::remedy_of(*failed) == detail::remedy::none) throw *failed;
+    if (refresh()) throw rolled_back(failed->what());
+    std::this_thread::sleep_for(detail::retry_pause);
   }
 }
 

@@ -115,7 +115,7 @@ class session {
   bool next_lane();
   void idle();
   void work(lease& l, data::batch& b);
-  void train(lease& l, data::batch& b);
+  bool train(lease& l, data::batch& b);  // false: the lease is no more
   void pull_rows(data::batch& b);
   void clip_gradients();
   void local_step();

@@ -262,8 +262,7 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     return;
   }
   if (l.task.kind == task_kind::training) {
-    train(l, b);
-    if (here().leases.empty() || &here().leases.front() != &l) return;
+    if (!train(l, b)) return;
   } else if (l.task.kind == task_kind::evaluation) {
     if (frozen_ != l.task.version) {
       parameters_.pull_frozen(l.task.version, model_.variables());
@@ -337,7 +336,7 @@ EDL_INLINE void session::clip_gradients() {
   clip(options_.clip, clipped_);
 }
 
-EDL_INLINE void session::train(lease& l, data::batch& b) {
+EDL_INLINE bool session::train(lease& l, data::batch& b) {
   minibatch_key const key{l.task.task, l.next, l.minibatches};
   std::uint64_t const step = mix(mix(key.task.epoch, key.task.index), key.index);
   double loss = 0;
@@ -362,7 +361,7 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
           fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning "
                       "rate may help",
                       loss, version_, l.task.begin, l.task.end, l.task.shard_name));
-      return;
+      return false;
     }
     std::span<float> const state = model_.variables().last(change_.size());
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
@@ -378,7 +377,8 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
           "minibatch {} of task {} was refused as stale {} times and goes to another worker; raise "
           "--sync_version_tolerance or --grads_to_wait",
           key.index, key.task.index, attempt + 1));
-      return give_back();
+      give_back();
+      return false;
     }
   }
   report_applied();
@@ -393,6 +393,7 @@ EDL_INLINE void session::train(lease& l, data::batch& b) {
     log_.info(fmt::format("Loss = {}, steps = {}", float(loss), result.version));
     next_loss_line_ = (result.version / options_.log_loss_steps + 1) * options_.log_loss_steps;
   }
+  return true;
 }
 
 EDL_INLINE void session::local_step() {

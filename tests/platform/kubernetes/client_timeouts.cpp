@@ -105,7 +105,7 @@ TEST_CASE("who speaks something else is told apart") {
   };
   CHECK(says(text("SSH-2.0-OpenSSH_9.2\r\n"), {"GET /x: the answer is no HTTP"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>"),
-             {"GET http://", "is no JSON: '<xml>'"}));
+             {"GET http://", "is no JSON, or nested deeper than 200 levels: '<xml>'"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), {"a bad chunk size"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), {"a bad length"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}"), {"two lengths"}));

@@ -21,7 +21,7 @@ struct drive {
             .server = {.request = {{"memory", "1Gi"}}, .limit = {{"memory", "1Gi"}}, .priority = {}},
             .worker = {
                 .request = {{"cpu", "1"}, {"memory", "1Gi"}}, .limit = {{"memory", "2Gi"}}, .priority = {}}}};
-  pods::time_point now{};
+  edl::time_point now{};
   int made = 0;
 
   template <class Command>

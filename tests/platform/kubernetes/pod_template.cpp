@@ -192,9 +192,9 @@ TEST_CASE("a template without the program's container is refused") {
   struct {
     std::string text, why;
   } const all[] = {
-      {"{", "is no JSON object"},
+      {"{", "is no JSON, or nested deeper"},
       {"[]", "is no JSON object"},
-      {std::string(1000, '['), "nested too deeply"},
+      {std::string(1000, '['), "nested deeper than 200 levels"},
       {"{}", "spec.containers is empty"},
       {R"({"spec": {"containers": []}})", "spec.containers is empty"},
       {R"({"spec": {"containers": ["x"]}})", "spec.containers is empty"},

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -14,7 +13,8 @@
 #include <random>
 
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/text.hpp"
 #include "edl/platform/kubernetes/backoff.hpp"
 #include "edl/platform/kubernetes/client.hpp"
 #include "edl/platform/kubernetes/connection.hpp"
@@ -70,10 +70,7 @@ inline std::string patch_type(std::string const& kind) {
 
 // Of a Retry-After field. API servers write seconds, never a date.
 inline std::chrono::seconds seconds_of(std::string_view text) {
-  unsigned value = 0;
-  auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return {};
-  return std::chrono::seconds(std::min(value, 3600u));
+  return std::chrono::seconds(std::min(number_from<unsigned>(text).value_or(0), 3600u));
 }
 
 inline std::string to_body(nlohmann::json const& object) {
@@ -286,10 +283,9 @@ struct client::implementation {
         if (times > 1) within.until = std::min(within.until, end);
         auto const a = once(r, within, nullptr, sent);
         if (a.body.empty()) return nullptr;
-        bool const deep = nested_too_deeply(a.body);
-        auto object = deep ? nlohmann::json() : nlohmann::json::parse(a.body, nullptr, false);
-        if (deep || object.is_discarded())
-          throw error(fmt::format("{}: the answer is no JSON: '{}'", name(r), one_line(a.body, 200)));
+        auto object = parse_json(a.body);
+        if (object.is_discarded())
+          throw error(fmt::format("{}: the answer is {}: '{}'", name(r), no_json, one_line(a.body, 200)));
         return object;
       } catch (stopped_error const&) {
         throw unreachable(fmt::format("{}: stopped", name(r)));

@@ -7,7 +7,6 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>

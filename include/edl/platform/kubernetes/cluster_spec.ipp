@@ -10,7 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/platform/kubernetes/cluster_spec.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 
@@ -137,9 +137,8 @@ inline json parsed(std::string const& text) {
   if (text.empty()) return json::object();
   if (text.size() > longest_text)
     refuse("", fmt::format("{} bytes are more than {}", text.size(), longest_text));
-  if (nested_too_deeply(text)) refuse("", fmt::format("is nested deeper than {} levels", most_nesting));
-  json const all = json::parse(text, nullptr, false);
-  if (all.is_discarded()) refuse("", "is no JSON; expected {\"pod_spec\": {…}}");
+  json const all = parse_json(text);
+  if (all.is_discarded()) refuse("", fmt::format("is {}; expected {{\"pod_spec\": {{…}}}}", no_json));
   if (!all.is_object()) refuse("", "expected an object, as {\"pod_spec\": {…}}");
   return all;
 }

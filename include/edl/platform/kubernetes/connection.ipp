@@ -18,6 +18,8 @@
 #include <thread>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
+#include "edl/net/openssl.hpp"
 #include "edl/platform/kubernetes/connection.hpp"
 #include "edl/platform/kubernetes/trust.hpp"
 
@@ -113,10 +115,7 @@ EDL_INLINE endpoint parse_server(std::string const& server) {
   e.port = e.tls ? "443" : "80";
   if (!port.empty()) {
     e.port = port.substr(1);
-    bool const digits =
-        !e.port.empty() && e.port.size() <= 5 &&
-        std::all_of(e.port.begin(), e.port.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (port[0] != ':' || !digits || std::stoi(e.port) < 1 || std::stoi(e.port) > 65535)
+    if (port[0] != ':' || number_from<std::uint16_t>(e.port).value_or(0) == 0)
       throw bad("its port is no number from 1 to 65535");
   }
   return e;
@@ -215,6 +214,7 @@ EDL_INLINE void connection::handshake(endpoint const& to, access const& via, lim
   tls_ = start_tls(*certificates_, fd_, v);
   for (;;) {
     ERR_clear_error();
+    errno = 0;
     int const n = SSL_connect(tls_);
     if (n == 1) break;
     if (!v.problem.empty()) throw untrusted(fmt::format("{} is not trusted: {}", where_, v.problem));
@@ -239,7 +239,7 @@ EDL_INLINE void connection::wait_tls(int result, limit const& within) {
       break;
   }
   auto const reason = ERR_GET_REASON(ERR_peek_error());
-  auto const text = tls_errors();
+  auto const text = net::openssl_errors();
   if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) fail("broke off: the connection was closed");
   if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
     throw untrusted(fmt::format("{} does not speak TLS: should its address begin with http://?", where_));

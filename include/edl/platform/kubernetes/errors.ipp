@@ -9,7 +9,7 @@
 #include <string>
 
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/platform/kubernetes/errors.hpp"
 
 namespace edl::platform::kubernetes {
@@ -85,8 +85,7 @@ EDL_INLINE std::string one_line(std::string_view text, std::size_t longest) {
 EDL_INLINE api_error refusal(int code, std::string_view body, std::string const& request,
                              std::string const& origin, std::chrono::seconds retry_after) {
   std::string reason, message;
-  auto const status =
-      nested_too_deeply(body) ? nlohmann::json() : nlohmann::json::parse(body, nullptr, false);
+  auto const status = parse_json(body);
   if (status.is_object()) {
     auto const text = [&](char const* key) {
       auto const it = status.find(key);

@@ -18,7 +18,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/platform/kubernetes/errors.hpp"
 #include "edl/platform/kubernetes/exec_plugin.hpp"
 
@@ -124,7 +124,7 @@ inline exec_credential parse_credential(exec_plugin const& p, std::string const&
   auto const bad = [&](std::string const& why) {
     return error(fmt::format("{}: '{}' gave no credentials: {}", p.origin, p.command, why));
   };
-  auto const o = nested_too_deeply(output) ? nlohmann::json() : nlohmann::json::parse(output, nullptr, false);
+  auto const o = parse_json(output);
   auto const text = [](nlohmann::json const& of, char const* key) -> std::string {
     auto const it = of.find(key);
     return it != of.end() && it->is_string() ? it->get<std::string>() : std::string();

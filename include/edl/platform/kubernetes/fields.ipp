@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
 
 namespace edl::platform::kubernetes {
@@ -34,10 +34,7 @@ EDL_INLINE std::string text(nlohmann::json const& value) {
 EDL_INLINE std::optional<std::uint32_t> number(nlohmann::json const& value) { return number(text(value)); }
 
 EDL_INLINE std::optional<std::uint32_t> number(std::string const& digits) {
-  std::uint32_t n = 0;
-  auto const [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  if (digits.empty() || bad != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return n;
+  return number_from<std::uint32_t>(digits);
 }
 
 }  // namespace edl::platform::kubernetes

@@ -4,37 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/platform/kubernetes/http.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail {
 
 inline constexpr std::size_t longest_head = 64 << 10;
-
-inline std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-  return out;
-}
-
-inline std::string_view trimmed(std::string_view text) {
-  auto const blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-inline std::optional<std::uint64_t> number(std::string_view text, int base) {
-  std::uint64_t value = 0;
-  auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 inline untrusted no_http(std::string_view what, std::string_view text) {
   return untrusted(
@@ -75,7 +54,7 @@ EDL_INLINE void response::feed(std::string_view bytes, sink const& take) {
       case state::size: {
         auto const text = line(bytes, 1024);
         if (!whole_line_) return;
-        auto const size = detail::number(detail::trimmed(text.substr(0, text.find(';'))), 16);
+        auto const size = number_from<std::uint64_t>(trimmed(text.substr(0, text.find(';'))), 16);
         if (!size) throw detail::no_http("a bad chunk size", text);
         line_.clear();
         left_ = *size;
@@ -117,7 +96,7 @@ EDL_INLINE void response::feed(std::string_view bytes, sink const& take) {
 EDL_INLINE void response::head(std::string_view text) {
   if (code_ == 0) {
     bool const http = text.starts_with("HTTP/1.") && text.size() >= 12 && text[8] == ' ';
-    auto const code = http ? detail::number(text.substr(9, 3), 10) : std::nullopt;
+    auto const code = http ? number_from<std::uint64_t>(text.substr(9, 3)) : std::nullopt;
     if (!code || *code < 100 || *code > 999) throw detail::no_http("it begins with", text);
     code_ = int(*code);
     keep_ = text[7] != '0';
@@ -131,23 +110,23 @@ EDL_INLINE void response::head(std::string_view text) {
   }
   auto const colon = text.find(':');
   if (colon == text.npos) throw detail::no_http("a bad field", text);
-  std::string name = detail::lower(detail::trimmed(text.substr(0, colon)));
-  std::string_view const value = detail::trimmed(text.substr(colon + 1));
+  std::string name = lower(trimmed(text.substr(0, colon)));
+  std::string_view const value = trimmed(text.substr(colon + 1));
   if (name == "content-length" && !field(name).empty() && field(name) != value)
     throw detail::no_http("two lengths", text);
   fields_.emplace_back(std::move(name), value);
 }
 
 EDL_INLINE void response::begin_body() {
-  if (detail::lower(field("connection")).find("close") != std::string::npos) keep_ = false;
+  if (lower(field("connection")).find("close") != std::string::npos) keep_ = false;
   auto const size = field("content-length");
   if (code_ == 204 || code_ == 304) {
     state_ = state::done;
   } else if (auto const coding = field("transfer-encoding"); !coding.empty()) {
-    if (detail::lower(coding) != "chunked") throw detail::no_http("an unknown transfer encoding", coding);
+    if (lower(coding) != "chunked") throw detail::no_http("an unknown transfer encoding", coding);
     state_ = state::size;
   } else if (!size.empty()) {
-    auto const n = detail::number(size, 10);
+    auto const n = number_from<std::uint64_t>(size);
     if (!n) throw detail::no_http("a bad length", size);
     left_ = *n;
     state_ = left_ ? state::sized : state::done;

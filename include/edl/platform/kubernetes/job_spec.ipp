@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -15,23 +14,18 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/quantity.hpp"
+#include "edl/core/text.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/kubernetes/names.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail::spec {
 
-inline std::string_view stripped(std::string_view text) {
-  auto const first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
 inline std::vector<std::string> parts(std::string_view text, char separator) {
   std::vector<std::string> all;
   for (std::size_t at = 0; at <= text.size();) {
     auto const end = std::min(text.find(separator, at), text.size());
-    all.emplace_back(stripped(text.substr(at, end - at)));
+    all.emplace_back(trimmed(text.substr(at, end - at)));
     at = end + 1;
   }
   return all;
@@ -41,8 +35,8 @@ inline std::vector<std::string> parts(std::string_view text, char separator) {
 inline std::pair<std::string, std::string> pair_of(std::string const& flag, std::string const& text,
                                                    char const* expected) {
   auto const at = text.find('=');
-  std::string key(stripped(std::string_view(text).substr(0, at)));
-  std::string value(at == std::string::npos ? "" : stripped(std::string_view(text).substr(at + 1)));
+  std::string key(trimmed(std::string_view(text).substr(0, at)));
+  std::string value(at == std::string::npos ? "" : trimmed(std::string_view(text).substr(at + 1)));
   if (key.empty() || value.empty())
     throw usage_error(fmt::format("{}: '{}': expected {}", flag, text, expected));
   return {std::move(key), std::move(value)};
@@ -56,10 +50,7 @@ inline bool is_number(std::string_view text) {
 inline bool is_cpu(std::string const& text) {
   if (text.ends_with('m'))
     return text[0] != '0' && is_number(std::string_view(text).substr(0, text.size() - 1));
-  double value = 0;
-  char const* const last = text.data() + text.size();
-  auto const [end, bad] = std::from_chars(text.data(), last, value);
-  return (text[0] == '.' || (text[0] >= '0' && text[0] <= '9')) && bad == std::errc{} && end == last;
+  return (text[0] == '.' || (text[0] >= '0' && text[0] <= '9')) && number_from<double>(text);
 }
 
 /// Kubernetes' name of a key; empty: there is none.
@@ -77,10 +68,7 @@ inline std::string resource_name(std::string const& key) {
 inline std::optional<double> number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (text.empty() || std::string_view("-.0123456789").find(text[0]) == std::string_view::npos) return {};
-  double value = 0;
-  auto const [end, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (bad != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
+  return number_from<double>(text);
 }
 
 inline volume volume_of(std::string const& text) {
@@ -134,7 +122,7 @@ EDL_INLINE resources parse_resources(std::string const& flag, std::string const&
   using namespace detail::spec;
   resources all;
   std::set<std::string> seen;
-  if (stripped(text).empty()) return all;
+  if (trimmed(text).empty()) return all;
   for (std::string const& part : parts(text, ',')) {
     auto [key, value] = pair_of(flag, part, "NAME=AMOUNT, as cpu=1,memory=4096Mi");
     auto const refuse = [&, k = key, x = value](char const* why) {
@@ -190,10 +178,10 @@ EDL_INLINE environment parse_environment(std::string const& flag, std::string co
   using namespace detail::spec;
   environment all;
   std::set<std::string> seen;
-  if (stripped(text).empty()) return all;
+  if (trimmed(text).empty()) return all;
   for (std::size_t at = 0; at <= text.size();) {
     auto const equals = text.find('=', at);
-    std::string const name(stripped(std::string_view(text).substr(at, equals - at)));
+    std::string const name(trimmed(std::string_view(text).substr(at, equals - at)));
     if (equals == std::string::npos || !is_variable(name))
       throw usage_error(
           fmt::format("{}: '{}': expected NAME=VALUE,NAME=VALUE, names of letters, digits and '_'", flag,
@@ -203,7 +191,7 @@ EDL_INLINE environment parse_environment(std::string const& flag, std::string co
     for (; comma != std::string::npos; comma = text.find(',', comma + 1)) {
       auto const next = text.find_first_of(",=", comma + 1);
       if (next == std::string::npos || text[next] == ',') continue;
-      if (is_variable(stripped(std::string_view(text).substr(comma + 1, next - comma - 1)))) break;
+      if (is_variable(trimmed(std::string_view(text).substr(comma + 1, next - comma - 1)))) break;
     }
     auto const end = std::min(comma, text.size());
     all.emplace_back(name, text.substr(equals + 1, end - equals - 1));

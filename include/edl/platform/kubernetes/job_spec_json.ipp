@@ -10,7 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 
 namespace edl::platform::kubernetes {
@@ -46,7 +46,7 @@ inline json owner_to(owner const& by) {
 /// What is no JSON stays a text, which `check` and `job_from_json` refuse.
 inline json template_to(std::string const& text) {
   if (text.empty()) return json::object();
-  json parsed = nested_too_deeply(text) ? json(json::value_t::discarded) : json::parse(text, nullptr, false);
+  json parsed = parse_json(text);
   return parsed.is_discarded() ? json(text) : parsed;
 }
 
@@ -213,9 +213,8 @@ EDL_INLINE job_spec job_from_json(std::string const& text) {
   using namespace detail::spec_json;
   if (text.size() > longest_text)
     throw error(fmt::format("this is no job: {} bytes are more than {}", text.size(), longest_text));
-  if (nested_too_deeply(text)) throw error("this is no job: it is nested too deeply");
-  json const parsed = json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) throw error("this is no job: it is not JSON");
+  json const parsed = parse_json(text);
+  if (parsed.is_discarded()) throw error(fmt::format("this is no job: it is {}", no_json));
   job_spec s;
   fields f(parsed, "");
   f.take("job_name", s.name);

@@ -10,7 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/platform/kubernetes/annotations.hpp"
 #include "edl/platform/kubernetes/fields.hpp"
@@ -113,9 +113,9 @@ inline void check_amounts(std::string const& field, resources const& all) {
 EDL_INLINE void check_pod_template(std::string const& field, std::string const& text) {
   using namespace detail::templates;
   if (text.empty()) return;
-  auto const refuse = [&](char const* why) { throw usage_error(fmt::format("{}: {}", field, why)); };
-  if (nested_too_deeply(text)) refuse("is nested too deeply");
-  json const like = json::parse(text, nullptr, false);
+  auto const refuse = [&](std::string_view why) { throw usage_error(fmt::format("{}: {}", field, why)); };
+  json const like = parse_json(text);
+  if (like.is_discarded()) refuse(fmt::format("is {}", no_json));
   if (!like.is_object()) refuse("is no JSON object");
   for (auto const& [object, key] : {std::pair{"metadata", "labels"}, {"metadata", "annotations"}})
     if (json const& of = kubernetes::field(like, {object, key}); !of.is_null() && !of.is_object())

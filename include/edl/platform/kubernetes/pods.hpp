@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/kubernetes/pod_status.hpp"
@@ -79,7 +80,6 @@ using pod_command =
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class pods {
  public:
-  using time_point = std::chrono::steady_clock::time_point;
   struct options {
     std::string job;
     role_spec server, worker;

@@ -31,9 +31,6 @@ ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v);
 /// After the handshake: `v` is not written to any more.
 void end_verification(ssl_st& session);
 
-/// What OpenSSL says went wrong in this thread, and forgets.
-std::string tls_errors();
-
 }  // namespace edl::platform::kubernetes
 
 #ifdef EDL_HEADER_ONLY

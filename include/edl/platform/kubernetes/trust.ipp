@@ -16,13 +16,14 @@
 #include <ctime>
 
 #include "edl/core/inline.hpp"
+#include "edl/net/openssl.hpp"
 #include "edl/platform/kubernetes/trust.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail {
 
 inline std::string text_of(X509_NAME const* name) {
-  std::unique_ptr<BIO, decltype(&BIO_free)> const out(BIO_new(BIO_s_mem()), BIO_free);
+  net::openssl_ptr<BIO, BIO_free> const out(BIO_new(BIO_s_mem()));
   X509_NAME_print_ex(out.get(), name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
   char* data = nullptr;
   auto const size = BIO_get_mem_data(out.get(), &data);
@@ -38,10 +39,10 @@ inline std::string text_of(ASN1_TIME const* time) {
 
 inline std::string names_of(X509 const* certificate) {
   std::string text;
-  auto* const names =
-      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
-  for (int i = 0; i < std::min(sk_GENERAL_NAME_num(names), 20); ++i) {
-    auto const* const name = sk_GENERAL_NAME_value(names, i);
+  net::openssl_ptr<GENERAL_NAMES, GENERAL_NAMES_free> const names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < std::min(sk_GENERAL_NAME_num(names.get()), 20); ++i) {
+    auto const* const name = sk_GENERAL_NAME_value(names.get(), i);
     if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // the others hold no string
     auto const* const bytes = ASN1_STRING_get0_data(name->d.ia5);
     int const size = ASN1_STRING_length(name->d.ia5);
@@ -53,7 +54,6 @@ inline std::string names_of(X509 const* certificate) {
              ::inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, number, sizeof number))
       text += fmt::format("{}{}", text.empty() ? "" : ", ", number);
   }
-  GENERAL_NAMES_free(names);
   return text.empty() ? "no name" : text;
 }
 
@@ -123,12 +123,12 @@ inline long bio_control(BIO* bio, int what, long, void*) {
 }
 
 inline BIO* socket_bio(int fd) {
-  static std::unique_ptr<BIO_METHOD, decltype(&BIO_meth_free)> const method = [] {
+  static net::openssl_ptr<BIO_METHOD, BIO_meth_free> const method = [] {
     auto* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket without signals");
     BIO_meth_set_write(m, bio_write);
     BIO_meth_set_read(m, bio_read);
     BIO_meth_set_ctrl(m, bio_control);
-    return std::unique_ptr<BIO_METHOD, decltype(&BIO_meth_free)>(m, BIO_meth_free);
+    return net::openssl_ptr<BIO_METHOD, BIO_meth_free>(m);
   }();
   auto* const bio = BIO_new(method.get());
   BIO_set_data(bio, reinterpret_cast<void*>(std::intptr_t(fd)));
@@ -141,11 +141,8 @@ inline bool is_address(std::string const& host) {
   return ::inet_pton(AF_INET, host.c_str(), bytes) == 1 || ::inet_pton(AF_INET6, host.c_str(), bytes) == 1;
 }
 
-using bio_pointer = std::unique_ptr<BIO, decltype(&BIO_free)>;
-using certificate_pointer = std::unique_ptr<X509, decltype(&X509_free)>;
-
-inline bio_pointer bio_of(std::string const& text) {
-  return {BIO_new_mem_buf(text.data(), int(text.size())), BIO_free};
+inline net::openssl_ptr<BIO, BIO_free> bio_of(std::string const& text) {
+  return net::openssl_ptr<BIO, BIO_free>(BIO_new_mem_buf(text.data(), int(text.size())));
 }
 
 // Calls `each` with every certificate of a PEM text; returns how many there are, or -1 for a damaged one.
@@ -154,7 +151,7 @@ int each_certificate(std::string const& pem, F&& each) {
   auto const in = bio_of(pem);
   for (int n = 0;; ++n) {
     ERR_clear_error();
-    certificate_pointer const c(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr), X509_free);
+    net::openssl_ptr<X509, X509_free> const c(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
     if (!c) {
       bool const end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
       ERR_clear_error();
@@ -172,7 +169,7 @@ inline int no_password(char*, int, int, void*) { return -1; }
 EDL_INLINE std::shared_ptr<ssl_ctx_st> load_certificates(access const& a) {
   auto const bad = [&](std::string const& why) { return untrusted(fmt::format("{}: {}", a.origin, why)); };
   std::shared_ptr<ssl_ctx_st> const context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-  if (!context) throw bad(fmt::format("TLS cannot be used: {}", tls_errors()));
+  if (!context) throw bad(fmt::format("TLS cannot be used: {}", net::openssl_errors()));
   auto* const c = context.get();
   SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
   SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION);
@@ -204,9 +201,8 @@ EDL_INLINE std::shared_ptr<ssl_ctx_st> load_certificates(access const& a) {
   if (n <= 0)
     throw bad(n == 0 ? "its client-certificate holds no certificate (PEM)"
                      : "its client-certificate is damaged");
-  std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> const key(
-      PEM_read_bio_PrivateKey(detail::bio_of(a.key).get(), nullptr, detail::no_password, nullptr),
-      EVP_PKEY_free);
+  net::openssl_ptr<EVP_PKEY, EVP_PKEY_free> const key(
+      PEM_read_bio_PrivateKey(detail::bio_of(a.key).get(), nullptr, detail::no_password, nullptr));
   ERR_clear_error();
   if (!key)
     throw bad(a.key.find("ENCRYPTED") != a.key.npos
@@ -220,7 +216,7 @@ EDL_INLINE std::shared_ptr<ssl_ctx_st> load_certificates(access const& a) {
 
 EDL_INLINE ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v) {
   auto* const tls = SSL_new(&certificates);
-  if (!tls) throw untrusted(fmt::format("TLS cannot be used: {}", tls_errors()));
+  if (!tls) throw untrusted(fmt::format("TLS cannot be used: {}", net::openssl_errors()));
   auto* const bio = detail::socket_bio(fd);
   SSL_set_bio(tls, bio, bio);
   auto* const parameters = SSL_get0_param(tls);
@@ -236,15 +232,5 @@ EDL_INLINE ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v) 
 }
 
 EDL_INLINE void end_verification(ssl_st& session) { SSL_set_app_data(&session, nullptr); }
-
-EDL_INLINE std::string tls_errors() {
-  std::string text;
-  while (auto const code = ERR_get_error()) {
-    char const* const reason = ERR_reason_error_string(code);
-    if (!text.empty()) text += ", ";
-    text += reason ? reason : fmt::format("OpenSSL error {}", code);
-  }
-  return text.empty() ? "unknown reason" : text;
-}
 
 }  // namespace edl::platform::kubernetes

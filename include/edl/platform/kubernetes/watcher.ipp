@@ -9,7 +9,7 @@
 #include <random>
 
 #include "edl/core/inline.hpp"
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 #include "edl/platform/kubernetes/backoff.hpp"
 #include "edl/platform/kubernetes/watcher.hpp"
 
@@ -165,7 +165,7 @@ EDL_INLINE void watcher::list() {
     if (!selector_.empty()) q.emplace_back("labelSelector", selector_);
     if (!more.empty()) q.emplace_back("continue", more);
     auto const body = page(q);
-    auto list = nested_too_deeply(body) ? nlohmann::json() : nlohmann::json::parse(body, nullptr, false);
+    auto list = parse_json(body);
     auto const found = list.find("items");
     if (!list.is_object() || found == list.end() || !(found->is_array() || found->is_null()))
       throw error(fmt::format("the answer is no list: '{}'", one_line(body, 200)));
@@ -216,7 +216,7 @@ EDL_INLINE bool watcher::follow(trouble& t) {
 // Returns false when the watch's place has expired.
 EDL_INLINE bool watcher::event(std::string_view line) {
   if (line.empty()) return true;
-  auto const e = nested_too_deeply(line) ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
+  auto const e = parse_json(line);
   auto const type = e.is_object() ? e.find("type") : e.end();
   auto const object = e.is_object() ? e.find("object") : e.end();
   if (type == e.end() || object == e.end() || !type->is_string() || !object->is_object())

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/core/nesting.hpp"
+#include "edl/core/json.hpp"
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
-namespace nesting_test {
+namespace json_test {
 
 using edl::nested_too_deeply;
+using edl::parse_json;
 
 TEST_CASE("nesting is counted, brackets in strings are not") {
   auto const lists = [](std::size_t n) { return std::string(n, '[') + std::string(n, ']'); };
@@ -23,4 +25,17 @@ TEST_CASE("nesting is counted, brackets in strings are not") {
   CHECK_FALSE(nested_too_deeply("]]]]\"["));
 }
 
-}  // namespace nesting_test
+TEST_CASE("a text that is no JSON, or nested too deeply, has no value") {
+  auto const lists = [](std::size_t n) { return std::string(n, '[') + std::string(n, ']'); };
+  CHECK(parse_json(R"({"a": [1]})")["a"][0] == 1);
+  CHECK(parse_json("null").is_null());
+  CHECK(parse_json("").is_discarded());
+  CHECK(parse_json("{} x").is_discarded());
+  CHECK(parse_json("\"\xff\"").is_discarded());
+  CHECK(parse_json(lists(200)).is_array());
+  CHECK(parse_json(lists(201)).is_discarded());
+  CHECK(parse_json(lists(3), 2).is_discarded());
+  CHECK(edl::no_json.find(std::to_string(edl::most_nesting)) != edl::no_json.npos);
+}
+
+}  // namespace json_test

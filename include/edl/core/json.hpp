@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace edl {
+
+/// Far more than any text that edl reads has, and far less than what a stack bears.
+inline constexpr std::size_t most_nesting = 200;
+
+/// Whether lists and objects of a JSON text stand in each other deeper than `most`. Brackets in strings do
+/// not count. Says something sensible of any bytes.
+bool nested_too_deeply(std::string_view json, std::size_t most = most_nesting);
+
+/// The value of a JSON text from outside; it `is_discarded()` where the text is none, or nested deeper than
+/// `most`: values are copied and printed by recursion, so depth from outside would be the depth of the stack.
+nlohmann::json parse_json(std::string_view text, std::size_t most = most_nesting);
+
+/// What an error says of a text that `parse_json` discards.
+inline constexpr std::string_view no_json = "no JSON, or nested deeper than 200 levels";
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/core/json.ipp"
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace edl {
+
+/// A text without the blanks at its ends; a part of it.
+constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n") {
+  auto const first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+/// A text with small letters for the capital ones of ASCII.
+constexpr std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+  return out;
+}
+
+/// The number that the whole text is, in any locale; nothing where it is none, or none of this type. Neither
+/// blanks nor '+' may stand before it. Floating-point numbers may be "inf" or "nan". `base`: of whole
+/// numbers.
+template <class T>
+  requires std::integral<T> || std::floating_point<T>
+std::optional<T> number_from(std::string_view text, std::same_as<int> auto... base) {
+  T n{};
+  auto const [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n, base...);
+  return failed == std::errc() && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
+}
+
+}  // namespace edl
