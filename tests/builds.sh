@@ -67,7 +67,10 @@ EOF
     "$compiler" -std=gnu++20 -march=x86-64-v3 $flags $debug -fpch-instantiate-templates -I/usr/include/eigen3 -DASIO_STANDALONE \
       -DASIO_SEPARATE_COMPILATION -DASIO_DISABLE_STD_ALIGNED_ALLOC -DASIO_HAS_CO_AWAIT=1 -DASIO_HAS_STD_COROUTINE=1 -DFMT_SHARED \
       -x c++-header "$work/others.hpp" -o "$work/others.hpp.pch"
-    echo "add_compile_options(\"\$<\$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch $work/others.hpp.pch>\")" >"$work/others.cmake"
+    cat >"$work/others.cmake" <<EOF
+set(with_edl \$<AND:\$<COMPILE_LANGUAGE:CXX>,\$<NOT:\$<STREQUAL:\$<TARGET_PROPERTY:NAME>,edl-cuda>>>)
+add_compile_options("\$<\${with_edl}:SHELL:-include-pch $work/others.hpp.pch>")
+EOF
   fi
   cmake -S "$source" -B "$work" -G Ninja -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_COMPILER="$compiler" -DEDL_UNITY="$unity" \
     -DBUILD_SHARED_LIBS=$shared -DEDL_ONEDNN="$onednn" -DEDL_CUDA="$cuda" -DCMAKE_CUDA_ARCHITECTURES=80 -DEDL_TESTS=OFF \

@@ -3,6 +3,7 @@
 
 #ifdef __x86_64__
 
+#include <cpuid.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,9 +20,12 @@ namespace edl::detail::tiled {
 /// is asked for once.
 inline bool has_unit() {
   static bool const has = [] {
+    // Clang 16 does not know the names of these for `__builtin_cpu_supports`.
+    constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24, both = amx_bf16 | amx_tile;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    bool const there = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & both) == both;
     constexpr long ask = 0x1023, tiles = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-           has_bfloat16_instructions() && syscall(SYS_arch_prctl, ask, tiles) == 0;
+    return there && has_bfloat16_instructions() && syscall(SYS_arch_prctl, ask, tiles) == 0;
   }();
   return has;
 }
