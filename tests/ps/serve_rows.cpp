@@ -205,7 +205,7 @@ TEST_CASE("some hash slots are copied by themselves, and from one that offers it
   std::promise<void> put;
   ids const some = own_ids(1000);
   std::vector<float> const weights(2000, 1);
-  REQUIRE(p.node.post([&] { store->set_rows(0, some, weights), put.set_value(); }));
+  REQUIRE(p.node.post([&] { store->rows().set(0, some, weights), put.set_value(); }));
   put.get_future().get();
   auto const all = c.ask<edl::wire::CopyRowsReply>(p, method::copy_rows, copy);
   std::size_t rows = 0;

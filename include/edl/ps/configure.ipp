@@ -179,8 +179,8 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
     s.safe = 0;
     s.cut_off = false;
     s.backup.reset();
-    s.state->forget_frozen();
-    s.state->freeze(a.primary());
+    s.state->frozen().forget();
+    s.state->frozen().freeze(a.primary());
     if (a.backup_size() > 0)
       s.backup = std::make_shared<net::channel>(node_, net::parse_addresses(a.backup()),
                                                 fmt::format("the backup of range {}", a.range()));
@@ -193,7 +193,7 @@ EDL_INLINE asio::awaitable<void> server::configure(net::request& r) {
     if (!a.primary()) continue;
     store const& s = *shards_.at(a.range()).state;
     reply.set_version(first ? s.version() : std::min<std::uint64_t>(reply.version(), s.version()));
-    first ? void(counted = s.counted()) : counted.intersect(s.counted());
+    first ? void(counted = s.segments().counted()) : counted.intersect(s.segments().counted());
     first = false;
   }
   reply.set_serves(!first);

@@ -29,10 +29,10 @@ class server::pull_memory {
       tables_ = std::move(pool_.back());
       pool_.pop_back();
     }
-    tables_.resize(of.tables());
-    for (std::size_t t = 0; t < of.tables(); ++t) {
+    tables_.resize(of.rows().tables());
+    for (std::size_t t = 0; t < of.rows().tables(); ++t) {
       tables_[t].ids.resize(p.rows(int(t)));
-      tables_[t].values.resize(p.rows(int(t)) * std::size_t(of.table(t).width()));
+      tables_[t].values.resize(p.rows(int(t)) * std::size_t(of.rows().table(t).width()));
     }
   }
   pull_memory(pull_memory const&) = delete;
@@ -54,10 +54,10 @@ class server::pull_memory {
 EDL_INLINE asio::awaitable<void> server::pull_rows(net::request& r) {
   auto const request = wire::unpack<wire::PullRowsRequest>(r.message(), r.peer());
   std::shared_ptr<store> const from = of(request.generation(), request.range()).state;
-  if (std::size_t(request.rows_size()) != from->tables())
+  if (std::size_t(request.rows_size()) != from->rows().tables())
     throw net::call_error(net::status::invalid,
                           fmt::format("rows of {} tables are asked for, {} keeps {}", request.rows_size(),
-                                      options_.name, from->tables()));
+                                      options_.name, from->rows().tables()));
   std::uint64_t all = 0;
   for (std::uint32_t n : request.rows()) all += n;
   if (all * sizeof(std::uint64_t) != r.payload_size())
@@ -70,12 +70,12 @@ EDL_INLINE asio::awaitable<void> server::pull_rows(net::request& r) {
     if (of(request.generation(), request.range()).state != from) throw overtaken();
   }
   std::vector<bytes> payload;
-  for (std::size_t t = 0; t < from->tables(); ++t) {
+  for (std::size_t t = 0; t < from->rows().tables(); ++t) {
     auto& [ids, weights] = memory.tables()[t];
-    if (!from->has_all(ids))
+    if (!from->rows().has_all(ids))
       throw net::call_error(net::status::invalid,
                             fmt::format("{} is asked for rows that others have, not it", options_.name));
-    from->pull_rows(t, ids, weights);
+    from->rows().pull(t, ids, weights);
     payload.push_back(std::as_bytes(std::span(weights)));
   }
   std::string const answer = wire::pack(wire::PullRowsReply{});
@@ -91,19 +91,19 @@ EDL_INLINE asio::awaitable<void> server::copy_rows(net::request& r) {
                           fmt::format("{} does not have range {} in generation {}", options_.name,
                                       request.range(), request.generation()));
   store const& from = *it->second.state;
-  auto const last = std::uint32_t(request.last() == 0 ? from.slots().last : request.last());
-  if (request.table() >= from.tables() || request.slot() > last || last > from.slots().last)
+  auto const last = std::uint32_t(request.last() == 0 ? from.rows().slots().last : request.last());
+  if (request.table() >= from.rows().tables() || request.slot() > last || last > from.rows().slots().last)
     throw net::call_error(net::status::invalid, fmt::format("{} has no hash slot {} of table {}",
                                                             options_.name, request.slot(), request.table()));
-  sparse::row_cursor at{std::max(request.slot(), std::uint32_t(from.slots().first)), request.row()};
+  sparse::row_cursor at{std::max(request.slot(), std::uint32_t(from.rows().slots().first)), request.row()};
   wire::CopyRowsReply reply;
   sparse::copied_rows some;
-  sparse::append_rows(from.table(request.table()), at, last, detail::rows_per_reply, some);
+  sparse::append_rows(from.rows().table(request.table()), at, last, detail::rows_per_reply, some);
   reply.set_rows(std::move(some.rows));
   reply.set_candidates(std::move(some.candidates));
   reply.set_slot(at.slot);
   reply.set_row(at.row);
-  reply.set_values(std::uint32_t(from.table(request.table()).values()));
+  reply.set_values(std::uint32_t(from.rows().table(request.table()).values()));
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }
@@ -113,21 +113,21 @@ EDL_INLINE asio::awaitable<void> server::count_rows(net::request& r) {
   co_await reach(r, request.generation(), request.range(), request.version());
   store const& from = *of(request.generation(), request.range()).state;
   wire::CountRowsReply reply;
-  reply.set_first(std::uint32_t(from.slots().first));
-  reply.set_last(std::uint32_t(from.slots().last));
-  for (std::size_t t = 0; t < from.tables(); ++t) reply.add_rows(from.table(t).size());
+  reply.set_first(std::uint32_t(from.rows().slots().first));
+  reply.set_last(std::uint32_t(from.rows().slots().last));
+  for (std::size_t t = 0; t < from.rows().tables(); ++t) reply.add_rows(from.rows().table(t).size());
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::fetch_rows(store& into, net::channel& holder,
                                                     std::uint64_t generation, std::uint32_t range) {
-  for (std::uint32_t t = 0; t < into.tables(); ++t)
-    for (wire::row_copy copy(generation, range, t, into.slots()); !copy.done();) {
+  for (std::uint32_t t = 0; t < into.rows().tables(); ++t)
+    for (wire::row_copy copy(generation, range, t, into.rows().slots()); !copy.done();) {
       net::outgoing what{.method = wire::method::copy_rows, .message = copy.request(), .idempotent = true};
       std::string const answer = co_await ask_holder(holder, generation, std::move(what));
       copy.take(answer, holder.name(),
-                [&](bytes rows, std::size_t, bytes candidates) { into.put_rows(t, rows, candidates); });
+                [&](bytes rows, std::size_t, bytes candidates) { into.rows().put(t, rows, candidates); });
     }
 }
 

@@ -94,7 +94,7 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
   snapshot const s = !request.frozen()                     ? from.snapshot()
                      : request.version() == from.version() ? from.averaged()
-                                                           : from.evaluation(request.version());
+                                                           : from.frozen().evaluation(request.version());
   wire::PullReply reply;
   reply.set_version(s.version());
   std::string const message = wire::pack(reply);
@@ -208,7 +208,7 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
   auto const request = wire::unpack<wire::PositionRequest>(r.message(), r.peer());
   shard const& s = of(request.generation(), request.range());
-  task_position const at = s.state->position({request.task().epoch(), request.task().index()});
+  task_position const at = s.state->segments().position({request.task().epoch(), request.task().index()});
   wire::PositionReply reply;
   reply.set_applied(at.applied);
   reply.set_closed(at.closed);
@@ -231,7 +231,7 @@ EDL_INLINE asio::awaitable<void> server::reach(net::request& r, std::uint64_t ge
 EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
   auto const request = wire::unpack<wire::ClaimRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.range(), request.version());
-  of(request.generation(), request.range()).state->evaluation(request.version());
+  of(request.generation(), request.range()).state->frozen().evaluation(request.version());
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
 }
@@ -239,8 +239,8 @@ EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
   auto const request = wire::unpack<wire::ReleaseRequest>(r.message(), r.peer());
   if (auto const it = shards_.find(request.range()); it != shards_.end())
-    request.evaluation() ? it->second.state->release_evaluation(request.version())
-                         : it->second.state->release_checkpoint(request.version());
+    request.evaluation() ? it->second.state->frozen().release_evaluation(request.version())
+                         : it->second.state->frozen().release_checkpoint(request.version());
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
 }
@@ -250,7 +250,7 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   wire::SettleReply reply;
   store& state = *of(request.generation(), request.range()).state;
   reply.set_version(state.flush().version);
-  if (std::string const tables = state.describe_tables(); !tables.empty())
+  if (std::string const tables = state.rows().describe(); !tables.empty())
     log_.info(fmt::format("version {}, range {}: {}", reply.version(), request.range(), tables));
   advanced_.notify();
   std::string const answer = wire::pack(reply);
@@ -272,8 +272,8 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.range(), request.version());
   store& from = *of(request.generation(), request.range()).state;
-  cut what = request.final() ? from.cut() : from.checkpoint(request.version());
-  if (std::string const tables = from.describe_tables(); !tables.empty() && !request.final())
+  cut what = request.final() ? from.cut() : from.frozen().checkpoint(request.version());
+  if (std::string const tables = from.rows().describe(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   std::vector<checkpoint::manifest::file> files;
   std::function<void()> const work = [&] { files = write(what, request); };

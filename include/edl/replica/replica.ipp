@@ -244,7 +244,8 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     current_ = true;
   }
   if (current_) {
-    if (around_.store->tables() > 0) on_node([&] { around_.server.offers(w.number(), 0, around_.store); });
+    if (around_.store->rows().tables() > 0)
+      on_node([&] { around_.server.offers(w.number(), 0, around_.store); });
     return;
   }
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
@@ -268,7 +269,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 
 // False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
 EDL_INLINE bool replica::share_rows(wire::World const& w) {
-  if (around_.store->tables() == 0) return true;
+  if (around_.store->rows().tables() == 0) return true;
   std::shared_ptr<collective::group> const group = group_;
   if (!shares_.gather(*group, w.number())) {
     around_.log.warning(fmt::format(
@@ -292,7 +293,7 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
 // The members' GPUs sum, if all of them can; the copy is where the sums are.
 EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
   if (around_.what.what != command::train) return;
-  bool const one = on_node([&] { return around_.store->segments() == 1; });
+  bool const one = on_node([&] { return around_.store->segments().size() == 1; });
   auto const not_joined = gpus_.enter(
       group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
   if (!not_joined) {
@@ -325,14 +326,14 @@ EDL_INLINE void replica::step() {
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
     all = gpus_.joined() ? gpus_.sum() : sum_.sum();
-    if (around_.store->tables() > 0) {
+    if (around_.store->rows().tables() > 0) {
       rows = rows_.exchange(*group);
       // Nobody comes here before all have made the last step.
       if (shares_.divide())
         around_.log.info(
             fmt::format("version {}: the tables are not small any more; this worker has hash slots "
                         "[{}, {}) of them from now on",
-                        version_, around_.store->slots().first, around_.store->slots().last));
+                        version_, around_.store->rows().slots().first, around_.store->rows().slots().last));
     }
     // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
     // world leases it once.
@@ -377,21 +378,22 @@ EDL_INLINE std::optional<std::uint64_t> replica::rests_at() const {
 EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
   if (!last_turn_ || over_ > number_) return;
   if (gpus_.joined()) {
-    if (around_.store->lacks(minibatch)) gpus_.ready(minibatch, first);
+    if (around_.store->segments().lacks(minibatch)) gpus_.ready(minibatch, first);
     return;
   }
   // What some elements have counted before is left out when all gradients are there.
-  if (sum_.begun() || around_.store->lacks(minibatch)) sum_.ready(place_, minibatch, gradients, first);
+  if (sum_.begun() || around_.store->segments().lacks(minibatch))
+    sum_.ready(place_, minibatch, gradients, first);
 }
 
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
                                         view<float> state_change,
                                         std::span<sparse::row_gradients const> rows) {
   if (gpus_.joined()) {
-    gpus_.bring(minibatch, around_.store->lacks(minibatch));
+    gpus_.bring(minibatch, around_.store->segments().lacks(minibatch));
   } else if (place_ < sum_.own().count) {
     auto const added = sum_.bring(place_, minibatch, gradients, state_change);
-    if (!sum_.begun()) around_.store->leave_out(minibatch, added);
+    if (!sum_.begun()) around_.store->segments().leave_out(minibatch, added);
     if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
   }
   if (last_turn_) step();
@@ -440,8 +442,8 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
       std::ranges::copy(around_.store->averaged().variables(), variables.begin());
       return true;
     }
-    if (!around_.store->has_evaluation(version)) return false;
-    std::ranges::copy(around_.store->evaluation(version).variables(), variables.begin());
+    if (!around_.store->frozen().has_evaluation(version)) return false;
+    std::ranges::copy(around_.store->frozen().evaluation(version).variables(), variables.begin());
     return true;
   });
   if (here) return;
@@ -477,7 +479,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
 }
 
 EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
-  ps::task_position const at = on_node([&] { return around_.store->position(task); });
+  ps::task_position const at = on_node([&] { return around_.store->segments().position(task); });
   return at.closed ? minibatches : at.applied;
 }
 

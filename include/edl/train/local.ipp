@@ -56,9 +56,9 @@ class local_links final : public worker::master_link, public worker::parameter_l
     configure(store_, job_, program_, options_.start.directory);
     // Not what would need host memory between steps: --get_model_steps, steps of several minibatches,
     // servers' differing histories, and a moving average. Nor what is trained in part: there all is.
-    if (arena* const there = trainer.arena(); there && store_.segments() == 1 && j.get_model_steps == 1 &&
-                                              minibatches_of_a_step(j) == 1 && j.moving_average == 0 &&
-                                              j.freeze.empty()) {
+    if (arena* const there = trainer.arena(); there && store_.segments().size() == 1 &&
+                                              j.get_model_steps == 1 && minibatches_of_a_step(j) == 1 &&
+                                              j.moving_average == 0 && j.freeze.empty()) {
       store_.move_to(*there);
       moved_ = true;
     }
@@ -108,18 +108,18 @@ class local_links final : public worker::master_link, public worker::parameter_l
     if (version == store_.version())
       std::ranges::copy(store_.averaged().variables(), variables.begin());
     else
-      std::ranges::copy(store_.evaluation(version).variables(), variables.begin());
+      std::ranges::copy(store_.frozen().evaluation(version).variables(), variables.begin());
   }
 
   void pull_rows(sparse::minibatch_rows& rows) override {
-    for (std::size_t t = 0; t < rows.tables(); ++t) store_.pull_rows(t, rows.ids(t), rows.rows(t));
+    for (std::size_t t = 0; t < rows.tables(); ++t) store_.rows().pull(t, rows.ids(t), rows.rows(t));
   }
 
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change, std::span<sparse::row_gradients const> rows) override {
     ps::push_result const r = store_.push(minibatch, version, gradients, state_change, rows);
     // In use from now on: what is newer does not take its place before it is evaluated.
-    bool const evaluate = r.evaluate && store_.has_evaluation(r.version);
+    bool const evaluate = r.evaluate && store_.frozen().has_evaluation(r.version);
     if (evaluate || r.checkpoint)
       master_.version_reached({.generation = master_.generation(),
                                .version = r.version,
@@ -132,7 +132,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
 
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override {
-    auto const at = store_.position(task);
+    auto const at = store_.segments().position(task);
     return at.closed ? minibatches : at.applied;
   }
 
@@ -146,7 +146,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     }
     view_.update(progress(), now());
     view_.clear();
-    if (std::string const line = store_.describe_tables(); !line.empty()) log_.info(line);
+    if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);
     for (std::string const& line : account_lines(master_)) log_.info(line);
     if (history_)
       for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
@@ -198,8 +198,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::write_checkpoint const& c) {
     finish_writing(true);
     writing_ = c;
-    ps::cut const what = c.final ? store_.cut() : store_.checkpoint(c.version);
-    if (std::string const line = store_.describe_tables(); !line.empty() && !c.final) {
+    ps::cut const what = c.final ? store_.cut() : store_.frozen().checkpoint(c.version);
+    if (std::string const line = store_.rows().describe(); !line.empty() && !c.final) {
       log_.info(fmt::format("version {}: {}", what.version(), line));
     }
     written_ = std::async(std::launch::async, [this, what] {
@@ -213,7 +213,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
     if (c.final) finish_writing(true);
   }
   void execute(master::release_frozen const& c) {
-    c.evaluation ? store_.release_evaluation(c.version) : store_.release_checkpoint(c.version);
+    c.evaluation ? store_.frozen().release_evaluation(c.version)
+                 : store_.frozen().release_checkpoint(c.version);
   }
   void execute(master::replace_process const&) {}
   void execute(master::start_process const&) {}
@@ -241,7 +242,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     auto const metrics = program_.metrics(r.totals);
     if (history_->is_best(r.of.version, metrics)) {
       ps::snapshot const what =
-          r.of.version == store_.version() ? store_.averaged() : store_.evaluation(r.of.version);
+          r.of.version == store_.version() ? store_.averaged() : store_.frozen().evaluation(r.of.version);
       std::filesystem::create_directories(best_path(job_));
       export_to(best_path(job_), what.variables(), what.version());
     }
