@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/ps/store_options.hpp.
 #include "edl/ps/store.hpp"
 
 #include <doctest/doctest.h>

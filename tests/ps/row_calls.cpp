@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/ps/push_memory.hpp, edl/wire/row_copy.hpp.
+// Covers also edl/ps/push_memory.hpp, edl/ps/row_update.hpp, edl/wire/row_copy.hpp.
+#include "edl/ps/row_calls.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +10,7 @@
 #include "edl/sparse/row_bytes.hpp"
 #include "ps/processes.hpp"
 
-namespace serve_rows_test {
+namespace row_calls_test {
 
 using namespace server_processes;
 
@@ -223,4 +225,4 @@ TEST_CASE("some hash slots are copied by themselves, and from one that offers it
   }
 }
 
-}  // namespace serve_rows_test
+}  // namespace row_calls_test

@@ -5,14 +5,11 @@
 
 #include "edl/core/inline.hpp"
 #include "edl/net/status.hpp"
-#include "edl/ps/server.hpp"
+#include "edl/ps/row_calls.hpp"
 #include "edl/sparse/row_bytes.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
-#include "edl/wire/method.hpp"
-#include "edl/wire/row_copy.hpp"
 
-/// Calls of a server that concern rows of tables.
 namespace edl::ps {
 namespace detail {
 
@@ -21,9 +18,9 @@ inline constexpr std::size_t rows_per_reply = std::size_t{4} << 20;  // bytes, a
 }  // namespace detail
 
 /// Memory for one pull of rows, given back when it is answered: it is large, and fresh pages are slow.
-class server::pull_memory {
+class row_calls::memory {
  public:
-  pull_memory(std::vector<std::vector<row_update>>& pool, store const& of, wire::PullRowsRequest const& p)
+  memory(std::vector<std::vector<row_update>>& pool, store const& of, wire::PullRowsRequest const& p)
       : pool_(pool) {
     if (!pool_.empty()) {
       tables_ = std::move(pool_.back());
@@ -35,9 +32,9 @@ class server::pull_memory {
       tables_[t].values.resize(p.rows(int(t)) * std::size_t(of.rows().table(t).width()));
     }
   }
-  pull_memory(pull_memory const&) = delete;
-  pull_memory& operator=(pull_memory const&) = delete;
-  ~pull_memory() { pool_.push_back(std::move(tables_)); }
+  memory(memory const&) = delete;
+  memory& operator=(memory const&) = delete;
+  ~memory() { pool_.push_back(std::move(tables_)); }
 
   std::vector<std::span<std::byte>> into() {
     std::vector<std::span<std::byte>> all;
@@ -51,30 +48,31 @@ class server::pull_memory {
   std::vector<row_update> tables_;
 };
 
-EDL_INLINE asio::awaitable<void> server::pull_rows(net::request& r) {
+EDL_INLINE asio::awaitable<void> row_calls::pull(net::request& r) {
   auto const request = wire::unpack<wire::PullRowsRequest>(r.message(), r.peer());
-  std::shared_ptr<store> const from = of(request.generation(), request.range()).state;
+  std::shared_ptr<store> const from = shards_.of(request.generation(), request.range()).state;
   if (std::size_t(request.rows_size()) != from->rows().tables())
     throw net::call_error(net::status::invalid,
                           fmt::format("rows of {} tables are asked for, {} keeps {}", request.rows_size(),
-                                      options_.name, from->rows().tables()));
+                                      shards_.name(), from->rows().tables()));
   std::uint64_t all = 0;
   for (std::uint32_t n : request.rows()) all += n;
   if (all * sizeof(std::uint64_t) != r.payload_size())
     throw net::call_error(net::status::invalid,
                           fmt::format("{} rows are asked for by {} bytes of ids", all, r.payload_size()));
-  pull_memory memory(pull_buffers_, *from, request);
-  co_await r.read(memory.into());
+  memory held(buffers_, *from, request);
+  co_await r.read(held.into());
   if (request.version() > from->version()) {
-    co_await reach(r, request.generation(), request.range(), request.version());
-    if (of(request.generation(), request.range()).state != from) throw overtaken();
+    co_await shards_.reach(request.generation(), request.range(), request.version(),
+                           std::chrono::steady_clock::now() + r.time_left());
+    if (shards_.of(request.generation(), request.range()).state != from) throw shards_.overtaken();
   }
   std::vector<bytes> payload;
   for (std::size_t t = 0; t < from->rows().tables(); ++t) {
-    auto& [ids, weights] = memory.tables()[t];
+    auto& [ids, weights] = held.tables()[t];
     if (!from->rows().has_all(ids))
       throw net::call_error(net::status::invalid,
-                            fmt::format("{} is asked for rows that others have, not it", options_.name));
+                            fmt::format("{} is asked for rows that others have, not it", shards_.name()));
     from->rows().pull(t, ids, weights);
     payload.push_back(std::as_bytes(std::span(weights)));
   }
@@ -82,19 +80,13 @@ EDL_INLINE asio::awaitable<void> server::pull_rows(net::request& r) {
   co_await r.reply(answer, payload);
 }
 
-// While generations change, or when training is over: from a table that rests.
-EDL_INLINE asio::awaitable<void> server::copy_rows(net::request& r) {
+EDL_INLINE asio::awaitable<void> row_calls::copy(net::request& r) {
   auto const request = wire::unpack<wire::CopyRowsRequest>(r.message(), r.peer());
-  auto const it = shards_.find(request.range());
-  if (configuring_ != request.generation() || it == shards_.end())
-    throw net::call_error(net::status::not_ready,
-                          fmt::format("{} does not have range {} in generation {}", options_.name,
-                                      request.range(), request.generation()));
-  store const& from = *it->second.state;
+  store const& from = shards_.source(request.generation(), request.range());
   auto const last = std::uint32_t(request.last() == 0 ? from.rows().slots().last : request.last());
   if (request.table() >= from.rows().tables() || request.slot() > last || last > from.rows().slots().last)
     throw net::call_error(net::status::invalid, fmt::format("{} has no hash slot {} of table {}",
-                                                            options_.name, request.slot(), request.table()));
+                                                            shards_.name(), request.slot(), request.table()));
   sparse::row_cursor at{std::max(request.slot(), std::uint32_t(from.rows().slots().first)), request.row()};
   wire::CopyRowsReply reply;
   sparse::copied_rows some;
@@ -108,27 +100,17 @@ EDL_INLINE asio::awaitable<void> server::copy_rows(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<void> server::count_rows(net::request& r) {
+EDL_INLINE asio::awaitable<void> row_calls::count(net::request& r) {
   auto const request = wire::unpack<wire::CountRowsRequest>(r.message(), r.peer());
-  co_await reach(r, request.generation(), request.range(), request.version());
-  store const& from = *of(request.generation(), request.range()).state;
+  co_await shards_.reach(request.generation(), request.range(), request.version(),
+                         std::chrono::steady_clock::now() + r.time_left());
+  store const& from = *shards_.of(request.generation(), request.range()).state;
   wire::CountRowsReply reply;
   reply.set_first(std::uint32_t(from.rows().slots().first));
   reply.set_last(std::uint32_t(from.rows().slots().last));
   for (std::size_t t = 0; t < from.rows().tables(); ++t) reply.add_rows(from.rows().table(t).size());
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
-}
-
-EDL_INLINE asio::awaitable<void> server::fetch_rows(store& into, net::channel& holder,
-                                                    std::uint64_t generation, std::uint32_t range) {
-  for (std::uint32_t t = 0; t < into.rows().tables(); ++t)
-    for (wire::row_copy copy(generation, range, t, into.rows().slots()); !copy.done();) {
-      net::outgoing what{.method = wire::method::copy_rows, .message = copy.request(), .idempotent = true};
-      std::string const answer = co_await ask_holder(holder, generation, std::move(what));
-      copy.take(answer, holder.name(),
-                [&](bytes rows, std::size_t, bytes candidates) { into.rows().put(t, rows, candidates); });
-    }
 }
 
 }  // namespace edl::ps
