@@ -37,7 +37,7 @@ TEST_CASE("histories that differ count each minibatch once, and become one") {
   CHECK_FALSE(s.position({0, 1}).closed);
   CHECK_FALSE(s.counts_next(batch(0)));
   CHECK(s.counts_next(batch(1)));
-  CHECK_FALSE(s.lacks({batch(1), 8}));
+  CHECK_FALSE(s.not_yet_applied({batch(1), 8}));
   std::vector<float> values(6, 1);
   s.leave_out({batch(1), 8}, values);
   CHECK(values == std::vector<float>{0, 0, 0, 0, 1, 1});
@@ -57,7 +57,7 @@ TEST_CASE("what waits is counted and not applied, keeps histories apart, and can
   s.merge();
   CHECK(s.size() == 2);
   CHECK(s.counted().closed() == of_tasks({0, 1}).closed());
-  cut all;
+  full all;
   s.cut_into(all);
   CHECK(all.segments == histories{{{0, 4}, 2, of_tasks({0, 1})}, {{4, 6}, 1, of_tasks({0})}});
   s.drop_waiting();

@@ -90,11 +90,11 @@ TEST_CASE("who holds some hash slots has their rows, and checks for all that are
   CHECK(contains(why, "1 gradients for 2 rows of table 0"));
 }
 
-TEST_CASE("a cut keeps its rows, and taking other tables begins a new chain of what is written") {
+TEST_CASE("a snapshot keeps its rows, and taking other tables begins a new chain of what is written") {
   auto rows = make();
   std::uint64_t const id = id_in(low);
   rows.set(0, {&id, 1}, std::vector<float>{5});
-  edl::ps::cut before, after;
+  edl::ps::full_snapshot before, after;
   rows.cut_into(before);
   rows.take(rows.empty());
   rows.cut_into(after);

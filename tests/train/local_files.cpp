@@ -31,7 +31,7 @@ struct small_job {
 TEST_CASE("a checkpoint is written behind training, told once, and the older goes") {
   small_job j;
   store s({.layout = j.p.layout, .elements = {0, 6}, .rule = adding, .when = at_once});
-  edl::train::local_files files(j.p, j.what, {.job = "j"}, {}, j.log);
+  edl::train::local_files files(j.p, j.command, {.job = "j"}, {}, j.log);
   CHECK_FALSE(files.finished(true));
   for (std::uint32_t v = 1; v <= 2; ++v) {
     s.push(batch(v), v - 1, ones, twos);
@@ -42,18 +42,18 @@ TEST_CASE("a checkpoint is written behind training, told once, and the older goe
     CHECK(done->error.empty());
     CHECK_FALSE(files.finished(true));
   }
-  CHECK(edl::checkpoint::newest_valid(j.what.checkpoint_dir) == j.what.checkpoint_dir + "/version-2");
-  CHECK_FALSE(std::filesystem::exists(j.what.checkpoint_dir + "/version-1"));
+  CHECK(edl::checkpoint::newest_valid(j.command.checkpoint_dir) == j.command.checkpoint_dir + "/version-2");
+  CHECK_FALSE(std::filesystem::exists(j.command.checkpoint_dir + "/version-1"));
 }
 
 TEST_CASE("a checkpoint that may not be written says why, and leaves none") {
   small_job j;
   store s({.layout = j.p.layout, .elements = {0, 6}, .rule = adding, .when = at_once});
   edl::train::local_files files(
-      j.p, j.what, {.job = "j"}, [] { throw edl::error("another job has the directory"); }, j.log);
+      j.p, j.command, {.job = "j"}, [] { throw edl::error("another job has the directory"); }, j.log);
   files.begin(s.cut());
   CHECK(files.finished(true)->error == "another job has the directory");
-  CHECK_FALSE(edl::checkpoint::newest_valid(j.what.checkpoint_dir));
+  CHECK_FALSE(edl::checkpoint::newest_valid(j.command.checkpoint_dir));
 }
 
 }  // namespace local_files_test

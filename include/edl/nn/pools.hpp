@@ -18,7 +18,7 @@ constexpr fit check_pool(shape in, extent window, extent stride, padding p) {
 }
 
 constexpr pool_geometry pool_over(shape in, extent window, extent stride, padding p,
-                                  narrow_sides narrow = {}) {
+                                  bfloat16_io narrow = {}) {
   if (stride.height == 0) stride.height = window.height;
   if (stride.width == 0) stride.width = window.width;
   auto const rows = place(in.height, window.height, stride.height, p);
@@ -27,7 +27,7 @@ constexpr pool_geometry pool_over(shape in, extent window, extent stride, paddin
           narrow};
 }
 
-constexpr pool_geometry pool_whole(shape in, narrow_sides narrow = {}) {
+constexpr pool_geometry pool_whole(shape in, bfloat16_io narrow = {}) {
   return pool_over(in, {in.height, in.width}, {in.height, in.width}, padding::valid, narrow);
 }
 
@@ -43,11 +43,11 @@ struct max_pool {
   static constexpr bool portable = true;
 
   constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }
-  constexpr pool_geometry geometry(shape in, narrow_sides narrow = {}) const {
+  constexpr pool_geometry geometry(shape in, bfloat16_io narrow = {}) const {
     return detail::pool_over(in, window, stride, padding, narrow);
   }
   constexpr shape output(shape in) const { return geometry(in).out; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
@@ -70,11 +70,11 @@ struct average_pool {
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }
-  constexpr pool_geometry geometry(shape in, narrow_sides narrow = {}) const {
+  constexpr pool_geometry geometry(shape in, bfloat16_io narrow = {}) const {
     return detail::pool_over(in, window, stride, padding, narrow);
   }
   constexpr shape output(shape in) const { return geometry(in).out; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
@@ -93,7 +93,7 @@ struct global_max_pool {
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return {1, 1, in.channels}; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
@@ -119,7 +119,7 @@ struct global_average_pool {
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return {1, 1, in.channels}; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {

@@ -21,7 +21,7 @@ class freezer {
    public:
     virtual ~source() = default;
     virtual ps::snapshot averaged() const = 0;
-    virtual ps::cut cut() const = 0;
+    virtual ps::full_snapshot full_snapshot() const = 0;
   };
 
   /// What of a version is frozen.
@@ -43,7 +43,7 @@ class freezer {
   /// kept: never frozen, released, or given up for newer ones.
   ps::snapshot evaluation(std::uint64_t version);
   bool has_evaluation(std::uint64_t version) { return evaluations_.find(version).has_value(); }
-  ps::cut checkpoint(std::uint64_t version);
+  ps::full_snapshot checkpoint(std::uint64_t version);
   void release_evaluation(std::uint64_t version) { evaluations_.release(version); }
   void release_checkpoint(std::uint64_t version) { checkpoints_.release(version); }
 
@@ -62,7 +62,7 @@ class freezer {
   std::size_t most_;
   bool rests_to_evaluate_, freezes_ = true;
   frozen<ps::snapshot> evaluations_;
-  frozen<ps::cut> checkpoints_;
+  frozen<ps::full_snapshot> checkpoints_;
 };
 
 }  // namespace edl::ps

@@ -43,7 +43,7 @@ EDL_INLINE freezer::kinds freezer::advanced(std::uint64_t version, source const&
   if (freezes_ && due_at(version, evaluation_steps_))
     done.evaluate = evaluations_.keep(version, detail::of_version(now.averaged(), version));
   if (freezes_ && due_at(version, checkpoint_steps_))
-    done.checkpoint = checkpoints_.keep(version, detail::of_version(now.cut(), version));
+    done.checkpoint = checkpoints_.keep(version, detail::of_version(now.full_snapshot(), version));
   return done;
 }
 
@@ -57,10 +57,10 @@ EDL_INLINE freezer::kinds freezer::due(std::uint64_t version, source const& now)
 
 EDL_INLINE void freezer::with_rows(std::uint64_t version, element_range slots, source const& now) {
   if (version == 0 || !due_at(version, checkpoint_steps_)) return;
-  ps::cut const* const kept = checkpoints_.look(version);
+  ps::full_snapshot const* const kept = checkpoints_.look(version);
   if (kept && overlap(kept->hash_slots, slots) == slots) return;
   checkpoints_.release(version);
-  checkpoints_.keep(version, detail::of_version(now.cut(), version));
+  checkpoints_.keep(version, detail::of_version(now.full_snapshot(), version));
 }
 
 EDL_INLINE ps::snapshot freezer::evaluation(std::uint64_t version) {
@@ -68,7 +68,7 @@ EDL_INLINE ps::snapshot freezer::evaluation(std::uint64_t version) {
   throw detail::not_frozen(version, "an evaluation", most_);
 }
 
-EDL_INLINE ps::cut freezer::checkpoint(std::uint64_t version) {
+EDL_INLINE ps::full_snapshot freezer::checkpoint(std::uint64_t version) {
   if (auto found = checkpoints_.find(version)) return detail::of_version(*found, version);
   throw detail::not_frozen(version, "a checkpoint", most_);
 }

@@ -14,7 +14,7 @@
 
 namespace edl::ps {
 
-struct cut;
+struct full_snapshot;
 
 /// Of a task: minibatches that every element of the store has counted, and whether these are all.
 struct task_position {
@@ -32,7 +32,7 @@ struct segment {
   float rate = 1;                       ///< of the accumulation: the least
   std::vector<row_update> rows{};       ///< accumulated, by table
 
-  bool counts_next(minibatch_key const& m) const { return counted.check(m) == ledger::verdict::next; }
+  bool counts_next(minibatch_key const& m) const { return counted.check(m) == ledger::sequence_check::next; }
   void count(contribution const& c) {
     counted.apply(c);
     applied.apply(c);
@@ -89,7 +89,7 @@ class segments {
   /// Which minibatches of a task need not be sent again.
   task_position position(task_key const& task) const;
 
-  /// Adds the segments, with what they have applied, to a cut.
+  /// Adds the segments, with what they have applied, to a snapshot.
   void cut_into(cut& all) const;
 
  private:

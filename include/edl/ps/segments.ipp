@@ -49,7 +49,7 @@ EDL_INLINE bool segments::counts_next(minibatch_key const& m) const {
 
 EDL_INLINE std::optional<std::uint32_t> segments::forerunner(minibatch_key const& m) const {
   for (segment const& s : all_)
-    if (s.counted.check(m) == ledger::verdict::gap) return s.counted.position(m.task);
+    if (s.counted.check(m) == ledger::sequence_check::gap) return s.counted.position(m.task);
   return std::nullopt;
 }
 
@@ -65,7 +65,7 @@ EDL_INLINE void segments::check_step(std::span<contribution const> minibatches) 
     invariant(s.waiting.empty(), "a step of several minibatches meets nothing that is accumulated");
     for (std::size_t i = 0; i < minibatches.size(); ++i)
       if (minibatch_key const& m = minibatches[i].key;
-          m.index >= m.count || (s.counted.check(m) == ledger::verdict::gap && !follows(i)))
+          m.index >= m.count || (s.counted.check(m) == ledger::sequence_check::gap && !follows(i)))
         throw error(
             fmt::format("a step with minibatch {} of {} of task {} in epoch {}, which is not the next",
                         m.index, m.count, m.task.index, m.task.epoch));
@@ -100,14 +100,14 @@ EDL_INLINE void segments::drop_waiting() {
   merge();
 }
 
-EDL_INLINE bool segments::lacks(contribution const& c) const {
+EDL_INLINE bool segments::not_yet_applied(contribution const& c) const {
   return std::ranges::none_of(
-      all_, [&](segment const& s) { return s.counted.check(c.key) == ledger::verdict::repeat; });
+      all_, [&](segment const& s) { return s.counted.check(c.key) == ledger::sequence_check::repeat; });
 }
 
 EDL_INLINE void segments::leave_out(contribution const& c, std::span<float> values) const {
   for (segment const& s : all_)
-    if (!s.of_rows && s.counted.check(c.key) == ledger::verdict::repeat)
+    if (!s.of_rows && s.counted.check(c.key) == ledger::sequence_check::repeat)
       std::ranges::fill(values.subspan(s.elements.first - elements_.first, s.elements.size()), 0.0f);
 }
 

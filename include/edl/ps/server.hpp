@@ -75,7 +75,7 @@ class server {
   asio::awaitable<void> checkpoint(net::request& r);
   asio::awaitable<void> reach(net::request const& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);
-  std::vector<checkpoint::manifest::file> write(cut const& what,
+  std::vector<checkpoint::manifest::file> write(full_snapshot const& what,
                                                 wire::CheckpointRequest const& request) const;
   template <class... Arguments>
   push_result apply(shard& to, Arguments const&... of_push);

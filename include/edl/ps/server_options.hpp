@@ -16,7 +16,7 @@ struct server_options {
   std::string name = "ps-0";          ///< in logs and errors
   std::uint32_t ranges = 1;           ///< that the variables are cut into
   parameter_layout const& layout;     ///< outlives the server
-  std::size_t delta_checkpoints = 0;  ///< in a row, of tables (`write_cut`)
+  std::size_t delta_checkpoints = 0;  ///< in a row, of tables (`write_snapshot`)
 
   /// A store for a range, in any state.
   std::function<std::shared_ptr<store>(std::uint32_t range)> make;

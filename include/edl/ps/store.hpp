@@ -28,10 +28,10 @@ namespace edl::ps {
 /// when another job starts from them.
 enum class history { kept, forgotten };
 
-enum class verdict { applied, repeat, stale };
+enum class push_outcome { applied, repeat, stale };
 
 struct push_result {
-  ps::verdict verdict = verdict::applied;
+  ps::push_outcome outcome = push_outcome::applied;
   std::uint64_t version = 0;  ///< of the store, now
   bool evaluate = false;      ///< this version has been frozen for an evaluation
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint
@@ -53,7 +53,7 @@ struct store_failure : error {
 /// the same version.
 ///
 /// Errors are edl::error and leave the store as it was. Thread safety: used by one thread, but for
-/// `rows().pull`; `snapshot`s and `cut`s go anywhere.
+/// `rows().pull`; `snapshot`s and `full_snapshot`s go anywhere.
 class store final : public freezer::source {
  public:
   explicit store(store_options options);
@@ -70,9 +70,8 @@ class store final : public freezer::source {
   void restore(std::string const& path, history what = history::kept);
 
   /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
-  /// then the slots as its `cut` holds them. Frozen versions are dropped. Throws, changing nothing, for what
-  /// cannot be one.
-  /// The tables are empty then; their rows are to be put by `table_rows::put`.
+  /// then the slots as its `full_snapshot` holds them. Frozen versions are dropped. Throws, changing nothing,
+  /// for what cannot be one. The tables are empty then; their rows are to be put by `table_rows::put`.
   void restore(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments,
                view<float> values);
   std::size_t copy_size() const { return variables_.copy_size(); }
@@ -130,7 +129,7 @@ class store final : public freezer::source {
   ps::snapshot averaged() const override { return {version_, variables_.averaged()}; }
 
   /// Everything now. Gradients accumulated but not applied are neither in the variables nor in the ledgers.
-  ps::cut cut() const override;
+  ps::full_snapshot full_snapshot() const override;
 
   /// Arrays that hold a version of the variables now. Who serves pulls bounds how many are under way.
   std::size_t buffers() const { return variables_.buffers(); }

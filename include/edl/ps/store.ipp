@@ -109,8 +109,8 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
                      state_change.size(), parameters(), state()));
   rows_.check(rows, fail);
   if (auto const first = segments_.forerunner(key)) fail(fmt::format("minibatch {} has not arrived", *first));
-  if (!segments_.counts_next(key)) return {verdict::repeat, version_};
-  if (when_.stale(version_, computed_on)) return {verdict::stale, version_};
+  if (!segments_.counts_next(key)) return {push_outcome::repeat, version_};
+  if (when_.stale(version_, computed_on)) return {push_outcome::stale, version_};
 
   float const rate = when_.rate(version_, computed_on);
   apply_or_fail([&] {
@@ -193,9 +193,9 @@ EDL_INLINE push_result store::flush() {
   return advanced();
 }
 
-EDL_INLINE ps::cut store::cut() const {
+EDL_INLINE ps::full_snapshot store::full_snapshot() const {
   check_usable();
-  ps::cut all = variables_.cut(version_);
+  ps::full_snapshot all = variables_.cut(version_);
   all.row_slot_names = rule_.slots();
   segments_.cut_into(all);
   rows_.cut_into(all);
@@ -208,17 +208,17 @@ EDL_INLINE void store::freeze_rows() {
 
 EDL_INLINE push_result store::due() {
   auto const [evaluate, checkpoint] = frozen_.due(version_, *this);
-  return {verdict::applied, version_, evaluate, checkpoint};
+  return {push_outcome::applied, version_, evaluate, checkpoint};
 }
 
 EDL_INLINE push_result store::advanced() {
   segments_.merge();
   std::uint64_t const steps = segments_.steps();
   invariant(steps >= version_, "a version does not go back");
-  if (steps == version_) return {verdict::applied, version_};
+  if (steps == version_) return {push_outcome::applied, version_};
   version_ = steps;
   auto const [evaluate, checkpoint] = frozen_.advanced(version_, *this);
-  return {verdict::applied, version_, evaluate, checkpoint};
+  return {push_outcome::applied, version_, evaluate, checkpoint};
 }
 
 }  // namespace edl::ps

@@ -91,8 +91,8 @@ class table_rows {
   void accumulate(std::vector<row_update>& to, element_range slots,
                   std::span<sparse::row_gradients const> rows) const;
 
-  /// Adds the rows as they are now to a cut.
-  void cut_into(ps::cut& all) const;
+  /// Adds the rows as they are now to a snapshot.
+  void cut_into(ps::full_snapshot& all) const;
 
  private:
   void add(row_update& to, element_range slots, sparse::row_gradients const& rows, std::size_t table) const;

@@ -12,17 +12,17 @@
 #include "edl/core/invariant.hpp"
 #include "edl/ps/table_rows.hpp"
 #include "edl/sparse/row_bytes.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 namespace edl::ps {
 namespace detail {
 
-/// A cut, and the table that it needs.
-struct held_cut {
-  explicit held_cut(std::shared_ptr<sparse::table> table) : of(std::move(table)), cut(*of) {}
+/// A snapshot, and the table that it needs.
+struct held_snapshot {
+  explicit held_snapshot(std::shared_ptr<sparse::table> table) : of(std::move(table)), cut(*of) {}
 
   std::shared_ptr<sparse::table> of;
-  sparse::table_cut cut;
+  sparse::table_snapshot cut;
 };
 
 EDL_INLINE bool within(element_range slots, std::uint64_t id) {
@@ -203,11 +203,11 @@ EDL_INLINE void table_rows::step_mean(element_range slots, std::vector<row_updat
   step(slots, means, rate, made);
 }
 
-EDL_INLINE void table_rows::cut_into(ps::cut& all) const {
+EDL_INLINE void table_rows::cut_into(ps::full_snapshot& all) const {
   all.hash_slots = held_;
   all.chain = chain_;
   for (auto const& of : tables_) {
-    auto const both = std::make_shared<detail::held_cut>(of);
+    auto const both = std::make_shared<detail::held_snapshot>(of);
     all.tables.emplace_back(both, &both->cut);
   }
 }

@@ -89,7 +89,7 @@ class variables {
   void step_accumulated(element_range of, std::size_t count, float rate, std::uint64_t made);
 
   /// All of them now, as a cut has them.
-  ps::cut cut(std::uint64_t version) const;
+  ps::full_snapshot cut(std::uint64_t version) const;
 
  private:
   std::size_t slots_size() const { return slot_stride_ * slot_names_.size(); }

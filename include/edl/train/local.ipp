@@ -67,7 +67,7 @@ class local_master final : public worker::master_link {
     if (!coordinator_.over())
       coordinator_.join({.of = master::role::worker, .layout = checkpoint::layout_digest(program_.layout)},
                         now());
-    obey();
+    run_commands();
     if (reporter_.stopped_at()) coordinator_.stop(now());
   }
 
@@ -77,13 +77,13 @@ class local_master final : public worker::master_link {
   worker::assignment next(std::uint32_t) override {
     alive();
     master::task_reply const r = coordinator_.request_task(0, 0, now());
-    obey();
+    run_commands();
     if (coordinator_.failed()) throw error(coordinator_.reason());
     worker::assignment a;
-    a.what = r.kind;
-    if (!is_work(a.what)) return a;
+    a.kind = r.kind;
+    if (!is_work(a.kind)) return a;
     a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
-    auto const& shards = options_.shards(a.what);
+    auto const& shards = options_.shards(a.kind);
     invariant(a.shard < shards.size() && a.begin <= a.end, "a task is of a shard that the job has");
     a.shard_name = shards[a.shard].name;
     a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until;
@@ -99,7 +99,7 @@ class local_master final : public worker::master_link {
                                                     .skipped = o.skipped},
                                                    now());
     alive();
-    obey();
+    run_commands();
     return accepted;
   }
 
@@ -114,14 +114,16 @@ class local_master final : public worker::master_link {
                                     .checkpoint = r.checkpoint},
                                    now());
     alive();
-    obey();
+    run_commands();
   }
 
   /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
   void close(bool complete) {
     finish_writing(true);
-    if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train) files_.write(store_.cut());
-    if (complete && !job_.output.empty()) files_.export_model(job_.output, store_.averaged(), store_.cut());
+    if (!complete && !job_.checkpoint_dir.empty() && job_.command == command::train)
+      files_.write(store_.full_snapshot());
+    if (complete && !job_.output.empty())
+      files_.export_model(job_.output, store_.averaged(), store_.full_snapshot());
     reporter_.view().update(progress(), now());
     reporter_.view().clear();
     if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);
@@ -161,7 +163,7 @@ class local_master final : public worker::master_link {
       coordinator_.checkpoint_written(coordinator_.generation(), done->version, done->error, now());
   }
 
-  void obey() {
+  void run_commands() {
     for (auto commands = coordinator_.take_commands(); !commands.empty();
          commands = coordinator_.take_commands())
       for (master::command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
@@ -172,11 +174,11 @@ class local_master final : public worker::master_link {
   }
   void execute(master::ask_version const& c) {
     store_.flush();
-    coordinator_.version_told(c.generation, store_.version(), now());
+    coordinator_.version_announced(c.generation, store_.version(), now());
   }
   void execute(master::write_checkpoint const& c) {
     finish_writing(true);
-    ps::cut what = c.final ? store_.cut() : store_.frozen().checkpoint(c.version);
+    ps::full_snapshot what = c.final ? store_.full_snapshot() : store_.frozen().checkpoint(c.version);
     invariant(what.version() == c.version, "a checkpoint is of the version that it is asked for");
     if (std::string const line = store_.rows().describe(); !line.empty() && !c.final)
       log_.info(fmt::format("version {}: {}", c.version, line));
@@ -207,7 +209,7 @@ class local_master final : public worker::master_link {
     try {
       if (best) {
         std::filesystem::create_directories(best_path(job_));
-        files_.export_model(best_path(job_), frozen_or_current(store_, r.of.version), store_.cut());
+        files_.export_model(best_path(job_), frozen_or_current(store_, r.of.version), store_.full_snapshot());
       }
       if (bool const stops = reporter_.judged(r)(); stops) coordinator_.stop(now());
     } catch (std::exception const& e) {

@@ -28,10 +28,10 @@ class local_files {
   local_files& operator=(local_files const&) = delete;
 
   /// Writes a checkpoint, and removes what is too old. Throws error.
-  void write(ps::cut const& what) const;
+  void write(ps::full_snapshot const& what) const;
 
   /// The same on a thread of its own, after one that is being written.
-  void begin(ps::cut what);
+  void begin(ps::full_snapshot what);
 
   struct outcome {
     std::uint64_t version = 0;
@@ -42,7 +42,8 @@ class local_files {
   std::optional<outcome> finished(bool wait);
 
   /// Writes a model into the directory, with rows as in `rows`. Throws error.
-  void export_model(std::string const& directory, ps::snapshot const& variables, ps::cut const& rows) const;
+  void export_model(std::string const& directory, ps::snapshot const& variables,
+                    ps::full_snapshot const& rows) const;
 
  private:
   program const& program_;

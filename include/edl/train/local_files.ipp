@@ -27,12 +27,12 @@ EDL_INLINE local_files::local_files(program const& p, job const& j, checkpoint::
   described_.layout = checkpoint::layout_digest(p.layout);
 }
 
-EDL_INLINE void local_files::write(ps::cut const& what) const {
+EDL_INLINE void local_files::write(ps::full_snapshot const& what) const {
   std::string const path = checkpoint::checkpoint_path(job_.checkpoint_dir, what.version());
   auto const earlier = checkpoint::begin_checkpoint(path);
   checkpoint::manifest m = described_;
   m.version = what.version();
-  m.files = ps::write_cut(what, path, program_.layout, {.most_changes = job_.delta_checkpoints});
+  m.files = ps::write_snapshot(what, path, program_.layout, {.most_changes = job_.delta_checkpoints});
   checkpoint::commit_checkpoint(path, m, earlier, allowed_);
   // What is too old may stay: the checkpoint that was written is valid.
   try {
@@ -42,7 +42,7 @@ EDL_INLINE void local_files::write(ps::cut const& what) const {
   }
 }
 
-EDL_INLINE void local_files::begin(ps::cut what) {
+EDL_INLINE void local_files::begin(ps::full_snapshot what) {
   invariant(!written_.valid(), "one checkpoint is written after the other");
   version_ = what.version();
   written_ = std::async(std::launch::async, [this, what = std::move(what)] {
@@ -62,9 +62,9 @@ EDL_INLINE std::optional<local_files::outcome> local_files::finished(bool wait) 
 }
 
 EDL_INLINE void local_files::export_model(std::string const& directory, ps::snapshot const& variables,
-                                          ps::cut const& rows) const {
+                                          ps::full_snapshot const& rows) const {
   std::vector<checkpoint::row_source> tables;
-  for (auto const& cut : rows.tables) tables.push_back(checkpoint::rows_of(*cut));
+  for (auto const& snapshot : rows.tables) tables.push_back(checkpoint::rows_of(*snapshot));
   std::string const path = directory + "/model.safetensors";
   checkpoint::export_model(path, program_.layout, variables.variables(), tables, variables.version(),
                            {job_.seed, job_.hyperparameters});
