@@ -95,8 +95,8 @@ struct one_table {
 
 void tell(char const* what, double seconds, one_table const& t) {
   fmt::print("{}: {:.1f} s, {} million rows, {:.2f} GB in the table, {:.2f} GB resident, {:.2f} GB at most\n",
-             what, seconds, t.store.table(0).size() / 1'000'000, double(t.store.table(0).bytes()) / 1e9,
-             memory("VmRSS:"), memory("VmHWM:"));
+             what, seconds, t.store.rows().table(0).size() / 1'000'000,
+             double(t.store.rows().table(0).bytes()) / 1e9, memory("VmRSS:"), memory("VmHWM:"));
   std::fflush(stdout);
 }
 
@@ -111,7 +111,7 @@ int run(edl::cli::command_line const& l) {
   }
   double const bytes = std::stod(l.text("gigabytes")) * 1e9;
   std::uint64_t made = 0;
-  while (double(t.store.table(0).bytes()) < bytes)
+  while (double(t.store.rows().table(0).bytes()) < bytes)
     for (int i = 0; i < 100; ++i, made += per_batch) t.push(made);
   tell("trained", seconds_since(begin), t);
   // Training goes on while the whole is written, and then while what has changed is.

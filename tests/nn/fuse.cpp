@@ -3,12 +3,12 @@
 
 #include <type_traits>
 
+#include "edl/nn/activations.hpp"
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/dropout.hpp"
 #include "edl/nn/residual.hpp"
 #include "edl/nn/sequential.hpp"
-#include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
 namespace fuse_test {

@@ -3,13 +3,12 @@
 
 #include <vector>
 
+#include "edl/nn/activations.hpp"
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/identity.hpp"
-#include "edl/nn/max_pool.hpp"
-#include "edl/nn/relu.hpp"
+#include "edl/nn/pools.hpp"
 #include "edl/nn/sequential.hpp"
-#include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
 namespace parallel_test {

@@ -3,12 +3,10 @@
 
 #include <vector>
 
+#include "edl/nn/activations.hpp"
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/dense.hpp"
-#include "edl/nn/relu.hpp"
 #include "edl/nn/sequential.hpp"
-#include "edl/nn/sigmoid.hpp"
-#include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
 namespace residual_test {

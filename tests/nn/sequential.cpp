@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
+#include "edl/nn/activations.hpp"
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/dropout.hpp"
-#include "edl/nn/relu.hpp"
-#include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
 namespace sequential_test {

@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "edl/nn/activations.hpp"
 #include "edl/nn/parallel.hpp"
 #include "edl/nn/sequential.hpp"
-#include "edl/nn/tanh.hpp"
 #include "nn/harness.hpp"
 
 namespace slice_test {

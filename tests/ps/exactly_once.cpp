@@ -80,7 +80,7 @@ class job {
     std::size_t const n = when_.group();
     for (auto const& s : servers_) {
       CHECK(s.version() == (all.size() + n - 1) / n);
-      CHECK(s.segments() == 1);
+      CHECK(s.segments().size() == 1);
       auto const full = s.full_snapshot();
       CHECK(full.ledger().closed().at(0).count() == tasks);
       CHECK(full.ledger().closed().at(1).count() == tasks);
@@ -137,7 +137,7 @@ class job {
       for (std::uint32_t task = 0; task < tasks; ++task) {
         std::uint32_t least = minibatches;
         for (auto const& s : servers_) {
-          auto const at = s.position({epoch, task});
+          auto const at = s.segments().position({epoch, task});
           least = std::min(least, at.closed ? minibatches : at.applied);
         }
         if (least < minibatches) open.push_back({{epoch, task}, least, minibatches});
@@ -219,10 +219,10 @@ class job {
     edl::checkpoint::begin_checkpoint(now.path);
     edl::checkpoint::manifest all{.version = version, .layout = edl::checkpoint::layout_digest(layout_)};
     for (std::uint32_t i = 0; i < servers_.size(); ++i) {
-      for (auto& file : write_snapshot(servers_[i].checkpoint(version), now.path, layout_,
+      for (auto& file : write_snapshot(servers_[i].frozen().checkpoint(version), now.path, layout_,
                                        {.server = i, .servers = std::uint32_t(servers_.size())}))
         all.files.push_back(std::move(file));
-      servers_[i].release_checkpoint(version);
+      servers_[i].frozen().release_checkpoint(version);
       auto const& full = frozen_[i].at(version);
       now.elements.insert(now.elements.end(), full.begin(), full.end());
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/ps/store_options.hpp.
 #include "edl/ps/store.hpp"
 
 #include <doctest/doctest.h>
@@ -40,12 +41,12 @@ TEST_CASE("asynchronous: each push is a step, a repeat is none") {
   r = s.push(batch(7, 0, 2), 0, ones, twos);
   CHECK(r.outcome == push_outcome::repeat);
   CHECK(r.version == 1);
-  CHECK(s.position({0, 7}).applied == 1);
+  CHECK(s.segments().position({0, 7}).applied == 1);
   CHECK(s.push(batch(7, 1, 2), 0, ones, twos).version == 2);
-  CHECK(s.position({0, 7}).closed);
+  CHECK(s.segments().position({0, 7}).closed);
   CHECK(s.push(batch(7, 1, 2), 0, ones, twos).outcome == push_outcome::repeat);
-  CHECK(s.position({0, 8}).applied == 0);
-  CHECK_FALSE(s.position({0, 8}).closed);
+  CHECK(s.segments().position({0, 8}).applied == 0);
+  CHECK_FALSE(s.segments().position({0, 8}).closed);
   CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 4, 4});
 }
 
@@ -67,7 +68,7 @@ TEST_CASE("synchronous: the mean of a group is a step") {
   std::vector<float> const threes(4, 3), fours(2, 4);
   CHECK(s.push(batch(0), 0, ones, twos).version == 0);
   CHECK(values(s.current()) == std::vector<float>(6, 0));
-  CHECK(s.position({0, 0}).closed);  // counted: it is not to be sent again
+  CHECK(s.segments().position({0, 0}).closed);  // counted: it is not to be sent again
   CHECK(s.push(batch(0), 0, ones, twos).outcome == push_outcome::repeat);
   CHECK(s.push(batch(1), 0, threes, fours).version == 1);
   CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 3, 3});
@@ -77,7 +78,7 @@ TEST_CASE("synchronous: the mean of a group is a step") {
   auto const r = s.push(batch(4), 0, ones, twos);
   CHECK(r.outcome == push_outcome::stale);
   CHECK(r.version == 2);
-  CHECK_FALSE(s.position({0, 4}).closed);
+  CHECK_FALSE(s.segments().position({0, 4}).closed);
   CHECK(s.push(batch(3), 0, ones, twos).outcome == push_outcome::repeat);  // old, but counted
   CHECK(s.push(batch(4), 1, ones, twos).outcome == push_outcome::applied);
   CHECK(s.flush().version == 3);
@@ -92,7 +93,7 @@ TEST_CASE("what is accumulated is neither in the variables nor in the ledger of 
   s.push(batch(0, 0, 3), 0, ones, twos);
   s.push(batch(0, 1, 3), 0, ones, twos);
   s.push(batch(0, 2, 3), 1, ones, twos);
-  CHECK(s.position({0, 0}).closed);
+  CHECK(s.segments().position({0, 0}).closed);
   auto const full = s.full_snapshot();
   CHECK(full.version() == 1);
   CHECK(full.variables.variables()[0] == 1);
@@ -114,7 +115,7 @@ TEST_CASE("what is accumulated and dropped may come again, and a copy made meanw
   state.insert(state.end(), full.slots.values().begin(), full.slots.values().end());
   copy.restore(full.segments, {}, state);
   s.drop_waiting();
-  CHECK(s.counted() == copy.counted());
+  CHECK(s.segments().counted() == copy.segments().counted());
   for (std::uint32_t i = 0; i < 2; ++i)
     for (store* one : {&s, &copy})
       CHECK(one->push({batch(0, i, 2), 1, 0}, 0, ones, twos).outcome == push_outcome::applied);
@@ -174,21 +175,21 @@ TEST_CASE("a store freezes by itself") {
   }
   CHECK(evaluations == std::vector<std::uint64_t>{2, 4, 6});
   CHECK(checkpoints == std::vector<std::uint64_t>{3, 6});
-  CHECK(contains(complaint([&] { s.evaluation(2); }),
+  CHECK(contains(complaint([&] { s.frozen().evaluation(2); }),
                  "version 2 is not frozen for an evaluation"));  // gave way
-  CHECK(s.evaluation(4).variables()[0] == 4);
-  CHECK(s.evaluation(6).version() == 6);
+  CHECK(s.frozen().evaluation(4).variables()[0] == 4);
+  CHECK(s.frozen().evaluation(6).version() == 6);
   s.push(batch(7), 7, ones, twos);
-  CHECK(contains(complaint([&] { s.evaluation(8); }), "version 8"));  // two are under way
-  auto const third = s.checkpoint(3);
+  CHECK(contains(complaint([&] { s.frozen().evaluation(8); }), "version 8"));  // two are under way
+  auto const third = s.frozen().checkpoint(3);
   CHECK(third.ledger().closed().at(0).count() == 3);
   CHECK(third.variables.variables()[0] == 3);
-  s.release_checkpoint(3);
-  s.release_evaluation(4);
-  CHECK(contains(complaint([&] { s.checkpoint(3); }), "version 3 is not frozen for a checkpoint"));
-  CHECK(contains(complaint([&] { s.evaluation(4); }), "version 4"));
+  s.frozen().release_checkpoint(3);
+  s.frozen().release_evaluation(4);
+  CHECK(contains(complaint([&] { s.frozen().checkpoint(3); }), "version 3 is not frozen for a checkpoint"));
+  CHECK(contains(complaint([&] { s.frozen().evaluation(4); }), "version 4"));
   s.configure([](std::size_t, std::span<float>) {});
-  CHECK(contains(complaint([&] { s.evaluation(6); }), "version 6"));
+  CHECK(contains(complaint([&] { s.frozen().evaluation(6); }), "version 6"));
 }
 
 TEST_CASE("stores that had applied different minibatches become one store that counts each once") {
@@ -205,25 +206,25 @@ TEST_CASE("stores that had applied different minibatches become one store that c
   store s({.layout = layout, .elements = {0, 32}, .rule = adding, .when = at_once});
   s.restore(path);
   CHECK(s.version() == 2);
-  CHECK(s.segments() == 2);
-  CHECK(s.position({0, 0}).applied == 1);
-  CHECK_FALSE(s.position({0, 0}).closed);
-  CHECK_FALSE(s.position({0, 1}).closed);
+  CHECK(s.segments().size() == 2);
+  CHECK(s.segments().position({0, 0}).applied == 1);
+  CHECK_FALSE(s.segments().position({0, 0}).closed);
+  CHECK_FALSE(s.segments().position({0, 1}).closed);
   CHECK(contains(complaint([&] { s.push(batch(2, 1, 2), 2, whole, {}); }), "has not arrived"));
   CHECK(s.push(batch(0, 0, 2), 2, whole, {}).outcome == push_outcome::repeat);
   auto r = s.push(batch(0, 1, 2), 2, whole, {});
   CHECK(r.outcome == push_outcome::applied);
   CHECK(r.version == 2);  // half of it is still to come
-  CHECK(s.segments() == 2);
+  CHECK(s.segments().size() == 2);
   r = s.push(batch(1), 2, whole, {});
   CHECK(r.version == 3);
-  CHECK(s.segments() == 1);
+  CHECK(s.segments().size() == 1);
   CHECK(values(s.current()) == std::vector<float>(32, 3));
 
   // The same files under another job: its ledger means nothing there.
   s.restore(path, history::forgotten);
   CHECK(s.version() == 2);
-  CHECK(s.segments() == 1);
+  CHECK(s.segments().size() == 1);
   CHECK(s.push(batch(0, 0, 2), 2, whole, {}).outcome == push_outcome::applied);
   CHECK(s.version() == 3);
 }
@@ -256,7 +257,7 @@ TEST_CASE("a store without elements keeps the ledger, and a checkpoint of it can
   store again({.layout = layout, .elements = {6, 6}, .rule = momentum, .when = at_once});
   again.restore(path);
   CHECK(again.version() == 1);
-  CHECK(again.position({0, 0}).closed);
+  CHECK(again.segments().position({0, 0}).closed);
 }
 
 TEST_CASE("a range of carried state alone") {

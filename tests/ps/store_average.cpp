@@ -24,13 +24,13 @@ TEST_CASE("evaluations have the average of the weights, and training has the wei
   CHECK(s.push(batch(1), 1, ones, twos).evaluate);
   CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 4, 4});
   // (1/2 · 1 + 2) / (1/2 + 1)
-  auto const frozen = s.evaluation(2);
+  auto const frozen = s.frozen().evaluation(2);
   CHECK(frozen.version() == 2);
   CHECK(frozen.variables()[0] == doctest::Approx(5.0 / 3));
   CHECK(frozen.variables()[4] == 4);  // what is carried has none
   CHECK(values(frozen.variables()) == values(s.averaged().variables()));
   s.push(batch(2), 2, ones, twos);
-  CHECK(s.evaluation(2).variables()[0] == doctest::Approx(5.0 / 3));
+  CHECK(s.frozen().evaluation(2).variables()[0] == doctest::Approx(5.0 / 3));
 }
 
 TEST_CASE("a restored average goes on with the same bits, and one that is not there begins at the weights") {
@@ -46,7 +46,7 @@ TEST_CASE("a restored average goes on with the same bits, and one that is not th
   CHECK(values(whole.current()) == values(plain.current()));
   CHECK(values(whole.averaged().variables()) != values(whole.current()));
   auto const path = save(dir, layout, 9, {whole.full_snapshot()});
-  CHECK(store::has_average(path));
+  CHECK(has_average(path));
 
   store again(with), copy(with);
   again.restore(path);
@@ -71,7 +71,7 @@ TEST_CASE("a restored average goes on with the same bits, and one that is not th
   CHECK(values(off.current()) == values(plain.current()));
   scratch const other;
   auto const lacking = save(other, layout, 9, {off.full_snapshot()});
-  CHECK_FALSE(store::has_average(lacking));
+  CHECK_FALSE(has_average(lacking));
   on.restore(lacking);
   CHECK(values(on.averaged().variables()) == values(on.current()));
   on.push(batch(20), 9, ones, twos);
@@ -95,19 +95,19 @@ TEST_CASE("rows of tables have no average, and travel with variables that have o
   std::vector<float> const slope{1};
   edl::sparse::row_gradients const rows{ids, slope};
   for (std::uint32_t i = 0; i < 3; ++i) s.push(batch(i), i, ones, twos, {&rows, 1});
-  CHECK(s.table(0).values() == 3);  // the weight, and the rule's two slots
+  CHECK(s.rows().table(0).values() == 3);  // the weight, and the rule's two slots
   back.restore(save(dir, layout, 3, {s.full_snapshot()}));
   for (store* const of : {&s, &back}) of->push(batch(3), 3, ones, twos, {&rows, 1});
   float is = 0, was = 0;
-  s.pull_rows(0, ids, {&was, 1});
-  back.pull_rows(0, ids, {&is, 1});
+  s.rows().pull(0, ids, {&was, 1});
+  back.rows().pull(0, ids, {&is, 1});
   CHECK(is == was);
   CHECK(is != 0);
   CHECK(values(back.averaged().variables()) == values(s.averaged().variables()));
   with.moving_average = 0;
   store without(with);
   without.restore(save(dir, layout, 4, {s.full_snapshot()}));
-  without.pull_rows(0, ids, {&is, 1});
+  without.rows().pull(0, ids, {&is, 1});
   CHECK(is == was);
 }
 

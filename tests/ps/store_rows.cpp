@@ -51,7 +51,7 @@ push_result push(store& s, edl::contribution const& c, ids const& of, float slop
 
 float row(store const& s, std::uint64_t id) {
   float v = 0;
-  s.pull_rows(0, std::span(&id, 1), {&v, 1});
+  s.rows().pull(0, std::span(&id, 1), {&v, 1});
   return v;
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("rows that somebody exported begin with what the optimiser begins with
   store s = make(at_once, {0, 2048});
   ids const both{id_of(false), id_of(true)};
   std::vector<float> const weights{5, 6};
-  s.set_rows(0, both, weights);
+  s.rows().set(0, both, weights);
   CHECK(row(s, both[0]) == 5);
   CHECK(row(s, both[1]) == 0);  // another server's
 }
@@ -216,10 +216,10 @@ TEST_CASE("rows that no step needs any more go: each hash slot is looked through
     for (store* s : {&a, &b}) push(*s, of(i), {i % 100 == 0 ? 1u : 1'000'000u + i}, 1, i);
   CHECK(row(a, 1) == 92);
   // Rows of the last 5,000 steps are there, and of those before at most what one round of 4,096 steps leaves.
-  CHECK(a.table(0).size() > 4900);
-  CHECK(a.table(0).size() < 9097 - 50);
+  CHECK(a.rows().table(0).size() > 4900);
+  CHECK(a.rows().table(0).size() < 9097 - 50);
   CHECK(row(a, 1'000'001) == 0);
-  CHECK(a.table(0).size() == b.table(0).size());
+  CHECK(a.rows().table(0).size() == b.rows().table(0).size());
   for (std::uint64_t id = 1'000'000; id < 1'009'200; ++id) CHECK(row(a, id) == row(b, id));
 }
 
@@ -316,13 +316,13 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
     s.step(one, sums, rows);
   };
   step(whole, 0, 4), step(part, 0, 4);
-  part.hold({0, 2048}, part.rows_of({0, 2048}));
-  CHECK(part.table(0).size() == 1);
-  CHECK(part.has_all(ids{low}));
-  CHECK_FALSE(part.has_all(ids{low, high}));
+  part.rows().hold({0, 2048}, part.rows().of({0, 2048}));
+  CHECK(part.rows().table(0).size() == 1);
+  CHECK(part.rows().has_all(ids{low}));
+  CHECK_FALSE(part.rows().has_all(ids{low, high}));
   step(whole, 1, 8), step(part, 1, 8);
   CHECK(part.version() == 2);
-  CHECK(part.counted() == whole.counted());
+  CHECK(part.segments().counted() == whole.segments().counted());
   CHECK(row(part, low) == row(whole, low));
   CHECK(row(part, high) == 0);
   CHECK(values(part.current()) == values(whole.current()));
@@ -330,18 +330,18 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
   // What is another's is refused, and taken once it is to be held.
   edl::sparse::copied_rows some;
   edl::sparse::row_cursor at{2048, 0};
-  edl::sparse::append_rows(whole.table(0), at, 4096, 1 << 20, some);
+  edl::sparse::append_rows(whole.rows().table(0), at, 4096, 1 << 20, some);
   auto const put = [&] {
-    part.put_rows(0, std::as_bytes(std::span(some.rows)), std::as_bytes(std::span(some.candidates)));
+    part.rows().put(0, std::as_bytes(std::span(some.rows)), std::as_bytes(std::span(some.candidates)));
   };
   CHECK_THROWS_WITH_AS(put(), doctest::Contains("belongs elsewhere"), edl::error);
-  part.hold({0, 4096});
+  part.rows().hold({0, 4096});
   put();
   step(whole, 2, 2), step(part, 2, 2);
   CHECK(row(part, high) == row(whole, high));
 
   // Parts of a checkpoint: variables and some rows of one store, other rows of another.
-  part.hold({2048, 4096}, part.rows_of({2048, 4096}));
+  part.rows().hold({2048, 4096}, part.rows().of({2048, 4096}));
   scratch const dir;
   auto const path = edl::checkpoint::checkpoint_path(dir.path, 3);
   edl::checkpoint::begin_checkpoint(path);
@@ -357,15 +357,15 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
   edl::checkpoint::commit_checkpoint(path, m);
   store back = make(), half = make();
   back.restore(path);
-  half.hold({0, 2048});
+  half.rows().hold({0, 2048});
   half.restore(path);
   CHECK(back.version() == 3);
   CHECK(half.version() == 3);
-  CHECK(back.counted() == whole.counted());
-  CHECK(half.counted() == whole.counted());
+  CHECK(back.segments().counted() == whole.segments().counted());
+  CHECK(half.segments().counted() == whole.segments().counted());
   for (std::uint64_t const id : {low, high}) CHECK(row(back, id) == row(whole, id));
   CHECK(row(half, low) == row(whole, low));
-  CHECK(half.table(0).size() == 1);
+  CHECK(half.rows().table(0).size() == 1);
 }
 
 TEST_CASE("a version that is to be written is frozen again where its rows are others now") {
@@ -380,15 +380,15 @@ TEST_CASE("a version that is to be written is frozen again where its rows are ot
   CHECK_FALSE(s.due().checkpoint);
   for (std::uint32_t i = 0; i < 2; ++i) push(s, of(i), {id_of(false), id_of(true)}, 1);
   CHECK(s.due().checkpoint);
-  s.hold({0, 2048}, s.rows_of({0, 2048}));
+  s.rows().hold({0, 2048}, s.rows().of({0, 2048}));
   s.freeze_rows();  // what is frozen has these and more
-  CHECK(s.checkpoint(2).hash_slots == edl::element_range{0, 4096});
-  s.release_checkpoint(2);
+  CHECK(s.frozen().checkpoint(2).hash_slots == edl::element_range{0, 4096});
+  s.frozen().release_checkpoint(2);
   s.freeze_rows();
-  CHECK(s.checkpoint(2).hash_slots == edl::element_range{0, 2048});
-  s.hold({0, 4096});
+  CHECK(s.frozen().checkpoint(2).hash_slots == edl::element_range{0, 2048});
+  s.rows().hold({0, 4096});
   s.freeze_rows();
-  CHECK(s.checkpoint(2).hash_slots == edl::element_range{0, 4096});
+  CHECK(s.frozen().checkpoint(2).hash_slots == edl::element_range{0, 4096});
 }
 
 }  // namespace store_rows_test

@@ -102,13 +102,13 @@ TEST_CASE("a variable whose parts have counted other minibatches is refused, and
   store s({.layout = plain, .elements = {0, 286}, .rule = whole, .when = at_once});
   CHECK_THROWS_WITH_AS(s.restore(path), doctest::Contains("--checkpoint_dir_for_init"), edl::error);
   CHECK(s.version() == 0);
-  CHECK(s.segments() == 1);
+  CHECK(s.segments().size() == 1);
   s.restore(path, history::forgotten);
   CHECK(s.current()[0] != 0);
   CHECK(s.push(batch(0), 1, std::vector<float>(283, 1), std::vector<float>(3, 1)).version == 2);
   store elements({.layout = plain, .elements = {0, 286}, .rule = old, .when = at_once});
   elements.restore(path);
-  CHECK(elements.segments() == 2);
+  CHECK(elements.segments().size() == 2);
 }
 
 TEST_CASE("rows of tables are stepped element by element") {
@@ -124,7 +124,7 @@ TEST_CASE("rows of tables are stepped element by element") {
   edl::sparse::row_gradients const rows{ids, slopes};
   s.push(batch(0), 0, std::span(zeros).first(283), std::span(zeros).last(3), {&rows, 1});
   std::vector<float> now(4);
-  s.pull_rows(0, ids, now);
+  s.rows().pull(0, ids, now);
   CHECK(now[0] == doctest::Approx(99.75));
   CHECK(now[1] == doctest::Approx(100.25));
   CHECK(now[2] == doctest::Approx(99.75));

@@ -103,7 +103,7 @@ struct worker {
     on_node([&] { store->restore(c.segments, c.row_segments, values); });
     shares.forget();
   }
-  std::uint64_t rows() const { return store->table(0).size() + store->table(1).size(); }
+  std::uint64_t rows() const { return store->rows().table(0).size() + store->rows().table(1).size(); }
 };
 
 /// Workers that are a world together, by rank.
@@ -237,7 +237,7 @@ TEST_CASE("members share the rows, so many have each, and pull what one that has
   }
   std::uint64_t all = 0;
   for (auto const& w : six) {
-    CHECK(w->store->slots().size() < 1500);
+    CHECK(w->store->rows().slots().size() < 1500);
     all += w->rows();
   }
   CHECK(all == 2 * 2 * rows_of_all);
@@ -322,7 +322,7 @@ TEST_CASE("the others of a world do not take in the rows of one that is missing,
   world three(3, left);
   three.wanted = 4;
   CHECK(three.agree() == all_well(3, 1));
-  for (worker const* w : left) CHECK(w->store->slots().size() == 2048);
+  for (worker const* w : left) CHECK(w->store->rows().slots().size() == 2048);
   check_rows(three);
   auto const newcomers = workers(1, 2);
   auto all = left;
@@ -330,7 +330,7 @@ TEST_CASE("the others of a world do not take in the rows of one that is missing,
   world again(4, all);
   again.wanted = 4;
   CHECK(again.agree(some(newcomers, {0})) == all_well(4, 1));
-  CHECK(newcomers[0]->store->slots() == four[2]->store->slots());
+  CHECK(newcomers[0]->store->rows().slots() == four[2]->store->rows().slots());
   check_rows(again);
 }
 

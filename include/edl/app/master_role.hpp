@@ -22,10 +22,9 @@
 #include "edl/net/node.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/platform.hpp"
-#include "edl/train/metric_history.hpp"
 #include "edl/train/program.hpp"
-#include "edl/train/progress.hpp"
 #include "edl/train/records.hpp"
+#include "edl/train/reporter.hpp"
 
 namespace edl::app {
 
@@ -58,7 +57,6 @@ class master_role {
   void found(platform::findings const& what);
   void reconcile(std::vector<platform::instance> const& running);
   void report();
-  std::optional<train::metric_history::entry> evaluation() const;
   asio::awaitable<void> watch();
   asio::awaitable<void> handle(net::request& q);
   void look_round();
@@ -77,8 +75,7 @@ class master_role {
   master::job_options options_;
   master::journal journal_;
   std::optional<master::persisted_state> before_;
-  std::optional<train::metric_history> history_;
-  train::progress_view view_;
+  train::reporter reporter_;
   std::string failure_;     // published by `over_`
   std::string superseded_;  // why; published by `over_`
   std::atomic<bool> over_{false}, alone_{false};

@@ -138,9 +138,9 @@ inline std::optional<master::persisted_state> read_journal(master::journal& from
 }
 
 /// What was judged stands in the list of evaluations before it stands in the journal.
-inline std::optional<master::persisted_state> with_evaluations(
-    std::optional<master::persisted_state> before, std::optional<train::metric_history> const& history) {
-  if (before && history && !history->entries().empty()) before->evaluated = history->entries().back().version;
+inline std::optional<master::persisted_state> with_evaluations(std::optional<master::persisted_state> before,
+                                                               train::reporter const& judged) {
+  if (auto const newest = judged.newest_judged(); before && newest) before->evaluated = *newest;
   return before;
 }
 
@@ -174,8 +174,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                s.launcher.empty() ? forced::name : forced::nothing),
       before_(detail::read_journal(journal_, log)),
       // A successor goes on with versions that are newer than the newest checkpoint.
-      history_(train::history_of(j, p, before_ ? ~std::uint64_t{0} : options_.start.version)),
-      view_(j, log, std::move(show)),
+      reporter_(p, j, before_ ? ~std::uint64_t{0} : options_.start.version, std::move(show), log),
       node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
@@ -186,7 +185,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                .best = train::best_path(j),
                .manifest = train::describe(j, records_),
                .journal = journal_,
-               .before = detail::with_evaluations(before_, history_),
+               .before = detail::with_evaluations(before_, reporter_),
                .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
                .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point(),
                .allowed =
@@ -195,7 +194,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                    }},
               callbacks(), log) {
   train::tell_of(records_, j, log_);
-  if (!before_) view_.goes_on_from(options_.start.applied);
+  if (!before_) reporter_.view().goes_on_from(options_.start.applied);
   adopting_ = owned() && !before_;
   if (!adopting_) train::clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
@@ -229,14 +228,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               [this](master::role of, std::uint32_t id) {
                 if (platform_) platform_->stop(detail::instance_of(of, id), detail::goodbye);
               },
-          .evaluated =
-              [this](master::evaluation_result const& result) {
-                view_.evaluated(program_.metrics(result.totals), result.of.version, result.records);
-                train::tell_evaluation(job_, train::evaluation_line(program_, result), view_, log_);
-                if (std::string const odd = train::odd_metrics(job_, program_, result); !odd.empty())
-                  log_.warning(odd);
-                return history_ && history_->is_best(result.of.version, program_.metrics(result.totals));
-              },
+          .evaluated = [this](master::evaluation_result const& r) { return reporter_.evaluated(r); },
           .ended =
               [this](std::string const& error) {
                 failure_ = error;
@@ -246,14 +238,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               [this](std::string const& what) {
                 if (platform_) platform_->waits(what);
               },
-          .judged = [this](master::evaluation_result const& result) -> std::function<bool()> {
-            if (!history_) return [] { return false; };
-            auto keep = history_->take_in(result.of.version, program_.metrics(result.totals));
-            return [keep = std::move(keep), stops = history_->stopped()] {
-              keep();
-              return stops;
-            };
-          }};
+          .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); }};
 }
 
 EDL_INLINE platform::observer master_role::observer() {
@@ -393,7 +378,8 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
   while (!alone_) {
     if (cluster_) look_round();
     if (!over_)
-      if (std::string const line = view_.update(decisions.progress(), std::chrono::steady_clock::now());
+      if (std::string const line =
+              reporter_.view().update(decisions.progress(), std::chrono::steady_clock::now());
           !line.empty())
         show("Running", line);
     if (!over_) report();
@@ -413,15 +399,8 @@ EDL_INLINE void master_role::report() {
   if (reported_ != master::time_point{} && now - reported_ < pause) return;
   reported_ = now;
   reported_workers_ = workers;
-  platform_->report(job_report(server_.decisions(), {.epochs = job_.num_epochs, .evaluation = evaluation()}));
-}
-
-/// The last one: that this master has heard of, or else that of one before it.
-EDL_INLINE std::optional<train::metric_history::entry> master_role::evaluation() const {
-  if (auto const& last = view_.last_evaluation(); last.records > 0)
-    return train::metric_history::entry{last.version, last.metrics};
-  if (history_ && !history_->entries().empty()) return history_->entries().back();
-  return std::nullopt;
+  platform_->report(
+      job_report(server_.decisions(), {.epochs = job_.num_epochs, .evaluation = reporter_.evaluation()}));
 }
 
 EDL_INLINE void master_role::show(std::string const& status, std::string const& line) {
@@ -455,7 +434,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
     std::vector<std::string> names;
     for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
     server_.listens_at(names);
-    if (auto const at = history_ ? history_->stopped_at() : std::nullopt) server_.stop(*at);
+    if (auto const at = reporter_.stopped_at()) server_.stop(*at);
     platform_ = make_platform();
   });
   node_.post([&begin] { begin(); });
@@ -504,25 +483,22 @@ EDL_INLINE int master_role::run(signals const& stop) {
   over_ = true;
   if (platform_) platform_->stop_all(2s, [this] { return left(); });
   node_.stop();
-  view_.clear();
-  for (std::string const& line : train::account_lines(server_.decisions())) log_.info(line);
-  if (history_)
-    for (std::string const& line : train::history_lines(job_, *history_)) log_.info(line);
+  reporter_.close(server_.decisions());
   if (signal) {
     // Who gives the same command again goes on from the checkpoint, by all that this master knows.
     if (server_.decisions().suspended()) journal_.remove();
     // What stopped the command, which tells a master of its own only to stop, its user knows.
-    train::tell_stopped(is_of_a_command(environment_)
-                            ? "stopped"
-                            : fmt::format("stopped by {}", detail::text_of_signal(signal)),
-                        job_, view_, users_command(), log_);
+    reporter_.stopped(is_of_a_command(environment_)
+                          ? "stopped"
+                          : fmt::format("stopped by {}", detail::text_of_signal(signal)),
+                      users_command());
     return 128 + signal;
   }
   // Whoever shows the job's progress later has this one's last word.
   if (cluster_ && platform_)
     platform_->report(
         job_report(server_.decisions(), {.epochs = job_.num_epochs,
-                                         .evaluation = evaluation(),
+                                         .evaluation = reporter_.evaluation(),
                                          .over = failure_.empty() && !server_.decisions().suspended()}));
   master::job_progress const end = server_.decisions().progress();
   if (server_.decisions().suspended()) {
@@ -540,10 +516,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (!failure_.empty()) throw error(failure_);
   // Who gives the same command with the same token again begins anew.
   journal_.remove();
-  if (std::string const line = train::outcome(job_, program_); !line.empty()) log_.info(line);
-  log_.info(fmt::format("job '{}' is finished", environment_.job_name));
-  train::tell({job_, server_.decisions(), view_, users_command(), history_ && history_->stopped()},
-              std::chrono::steady_clock::now(), log_);
+  reporter_.complete(server_.decisions(), users_command(),
+                     fmt::format("job '{}' is finished", environment_.job_name));
   return 0;
 }
 

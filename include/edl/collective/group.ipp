@@ -15,6 +15,7 @@
 #include "edl/collective/numbers.hpp"
 #include "edl/collective/topology.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::collective {
 namespace detail {
@@ -57,10 +58,14 @@ struct group::flow {
   }
   bool over() const { return done == total; }
   std::span<std::byte> next() {
+    invariant(!over(), "bytes are moved while some are left");
     while (offset == parts[part].size()) ++part, offset = 0;
     return parts[part].subspan(offset);
   }
-  void advance(std::size_t n) { offset += n, done += n; }
+  void advance(std::size_t n) {
+    offset += n, done += n;
+    invariant(done <= total, "no more bytes are moved than there are");
+  }
 };
 
 EDL_INLINE group::group(int rank, std::vector<net::byte_stream> links, group_options o)
@@ -211,6 +216,7 @@ EDL_INLINE void group::doubling(std::span<float> values) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += partner_[i];
   };
   int const half = doubling_size(size());
+  invariant(half <= size() && size() < 2 * half, "who is too many for a power of two has a partner in it");
   if (rank_ >= half) {
     // Who is too many for a power of two hands its numbers over and takes the result. It hears of its
     // partner's beginning, or it might wait for that.
@@ -288,7 +294,10 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
                                        : std::as_writable_bytes(run.first(now)));
       taken = 0;
     }
-    if (sent(out) && in.over() && sending.k == c.out && receiving.k == c.in) return;
+    if (sent(out) && in.over() && sending.k == c.out && receiving.k == c.in) {
+      invariant(sendable == 0 && checked, "what has come is passed on, and was of this operation");
+      return;
+    }
 
     std::size_t moved = sent(out) ? 0 : send(out);
     if (!in.over()) moved += receive(in);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "edl/core/intervals.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl {
 
@@ -58,15 +59,21 @@ class ledger {
   /// Counts a minibatch that `check` called `next`.
   void apply(contribution const& c) {
     minibatch_key const& m = c.key;
+    invariant(m.index > 0 || !closed(m.task), "a closed task counts no minibatch");
     tally& t = tallies_[m.task.epoch];
     ++t.minibatches;
     t.records += c.records;
     if (c.skipped > 0) skipped_[m.task] += c.skipped;
     if (m.index + 1 >= m.count) {
-      open_.erase(m.task);
+      auto const it = open_.find(m.task);
+      invariant((it == open_.end() ? 0 : it->second) == m.index,
+                "a task's last minibatch follows the others");
+      if (it != open_.end()) open_.erase(it);
       closed_[m.task.epoch].insert(m.task.index);
     } else {
-      open_[m.task] = m.index + 1;
+      std::uint32_t& at = open_[m.task];
+      invariant(at == m.index, "a task's minibatches are counted in order, each once");
+      at = m.index + 1;
     }
   }
 

@@ -65,7 +65,7 @@ class basic_backend {
 
   /// Computes products in float32 from now on, or as precisely as the backend was opened to. Returns which it
   /// was before. One whose activations are not float32 does nothing.
-  virtual bool exact_products(bool) { return false; }
+  virtual bool exact_products([[maybe_unused]] bool exact) { return false; }
 
   /// y = f(x ∗ kernel + bias). `bias` may be empty.
   virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
@@ -186,83 +186,90 @@ class basic_backend {
 
   /// y = gamma · (x − mean) / √(variance + epsilon) + beta along each row. `kept` takes the mean and
   /// 1 / √(variance + epsilon) of each row.
-  virtual void layer_norm_forward(std::size_t, std::size_t, T, in, in, in, out, out) {
-    lack("layer normalisation");
+  virtual void layer_norm_forward(std::size_t rows, std::size_t channels, T epsilon, in x, in gamma, in beta,
+                                  out y, out kept) {
+    lack("layer normalisation", rows, channels, epsilon, x, gamma, beta, y, kept);
   }
-  /// (rows, channels, x, gamma, dy, kept, dx, dgamma, dbeta). An empty `dx` is not computed, and neither are
+  /// An empty `dx` is not computed, and neither are
   /// empty `dgamma` and `dbeta`.
-  virtual void layer_norm_backward(std::size_t, std::size_t, in, in, in, in, out, out, out) {
-    lack("layer normalisation");
+  virtual void layer_norm_backward(std::size_t rows, std::size_t channels, in x, in gamma, in dy, in kept,
+                                   out dx, out dgamma, out dbeta) {
+    lack("layer normalisation", rows, channels, x, gamma, dy, kept, dx, dgamma, dbeta);
   }
 
-  /// (g, batch, qkv, y, kept): y = softmax(q · k / √width) · v for each head, without a matrix of all places
+  /// y = softmax(q · k / √width) · v for each head, without a matrix of all places
   /// by all places. It turns the queries and keys of `qkv`, if at all, where they lie. `kept` takes the
   /// logarithm of the sum of exponentials, (batch, heads, places).
-  virtual void attention_forward(attention_geometry const&, int, out, out, out) { lack("attention"); }
-  /// (g, batch, y, dy, kept, qkv): `qkv` is what the forward pass has left, and becomes the gradient of what
+  virtual void attention_forward(attention_geometry const& g, int batch, out qkv, out y, out kept) {
+    lack("attention", g, batch, qkv, y, kept);
+  }
+  /// `qkv` is what the forward pass has left, and becomes the gradient of what
   /// that was given.
-  virtual void attention_backward(attention_geometry const&, int, in, in, in, out) { lack("attention"); }
+  virtual void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) {
+    lack("attention", g, batch, y, dy, kept, qkv);
+  }
 
-  /// (g, batch, kernel, bias, gates, states, y). `gates` (batch, steps, gates · units) begins as what the
+  /// `gates` (batch, steps, gates · units) begins as what the
   /// inputs contribute, and becomes the gates. `kernel` (units, gates · units) and `bias` (of a gru alone)
   /// make what the result of the step before contributes. `states` (batch, steps, units) takes an lstm's
   /// cells, or what a gru's candidate gets by the product.
-  virtual void recurrent_forward(recurrent_geometry const&, int, in, in, out, out, out) {
-    lack("recurrence");
+  virtual void recurrent_forward(recurrent_geometry const& g, int batch, in kernel, in bias, out gates,
+                                 out states, out y) {
+    lack("recurrence", g, batch, kernel, bias, gates, states, y);
   }
-  /// (g, batch, kernel, states, y, dy, gates, drecurrent): `gates` are those of the forward pass, and become
+  /// `gates` are those of the forward pass, and become
   /// the gradient of what that was given. `drecurrent` takes the gradient of the product's result; for an
   /// lstm it is the same, and empty.
-  virtual void recurrent_backward(recurrent_geometry const&, int, in, in, in, in, out, out) {
-    lack("recurrence");
+  virtual void recurrent_backward(recurrent_geometry const& g, int batch, in kernel, in states, in y, in dy,
+                                  out gates, out drecurrent) {
+    lack("recurrence", g, batch, kernel, states, y, dy, gates, drecurrent);
   }
 
   // ---- Places that are padding ----
   // A place that is padding gives nothing to others, and gets zeros. So does its gradient. Both are written.
 
-  /// (g, batch, mask, qkv, y, kept) and (g, batch, mask, y, dy, kept, qkv): as without a mask. `kept` is
-  /// ordered as the backend likes.
-  virtual void masked_attention_forward(attention_geometry const&, int, attention_mask const&, out, out,
-                                        out) {
-    lack("attention with padding or dropout");
+  /// As without a mask. `kept` is ordered as the backend likes.
+  virtual void masked_attention_forward(attention_geometry const& g, int batch, attention_mask const& mask,
+                                        out qkv, out y, out kept) {
+    lack("attention with padding or dropout", g, batch, mask, qkv, y, kept);
   }
-  virtual void masked_attention_backward(attention_geometry const&, int, attention_mask const&, in, in, in,
-                                         out) {
-    lack("attention with padding or dropout");
+  virtual void masked_attention_backward(attention_geometry const& g, int batch, attention_mask const& mask,
+                                         in y, in dy, in kept, out qkv) {
+    lack("attention with padding or dropout", g, batch, mask, y, dy, kept, qkv);
   }
 
-  /// (g, batch, places, kernel, bias, gates, states, y) and
-  /// (g, batch, places, kernel, states, y, dy, gates, drecurrent).
   /// As `recurrent_forward` and `recurrent_backward`, from one place that counts to the next.
-  virtual void masked_recurrent_forward(recurrent_geometry const&, int, kept_places const&, in, in, out, out,
-                                        out) {
-    lack("recurrence with padding");
+  virtual void masked_recurrent_forward(recurrent_geometry const& g, int batch, kept_places const& places,
+                                        in kernel, in bias, out gates, out states, out y) {
+    lack("recurrence with padding", g, batch, places, kernel, bias, gates, states, y);
   }
-  virtual void masked_recurrent_backward(recurrent_geometry const&, int, kept_places const&, in, in, in, in,
-                                         out, out) {
-    lack("recurrence with padding");
+  virtual void masked_recurrent_backward(recurrent_geometry const& g, int batch, kept_places const& places,
+                                         in kernel, in states, in y, in dy, out gates, out drecurrent) {
+    lack("recurrence with padding", g, batch, places, kernel, states, y, dy, gates, drecurrent);
   }
 
-  /// (places, channels, x, y) and (places, channels, dy, dx): the mean of each channel over the places of a
+  /// The mean of each channel over the places of a
   /// sample that count.
-  virtual void masked_average_pool_forward(kept_places const&, std::size_t, in, out) {
-    lack("pooling with padding");
+  virtual void masked_average_pool_forward(kept_places const& places, std::size_t channels, in x, out y) {
+    lack("pooling with padding", places, channels, x, y);
   }
-  virtual void masked_average_pool_backward(kept_places const&, std::size_t, in, out) {
-    lack("pooling with padding");
+  virtual void masked_average_pool_backward(kept_places const& places, std::size_t channels, in dy, out dx) {
+    lack("pooling with padding", places, channels, dy, dx);
   }
 
-  /// (places, channels, x, y) and (places, channels, x, y, dy, dx): the greatest likewise. Its gradient goes
+  /// The greatest likewise. Its gradient goes
   /// to the first of equal ones.
-  virtual void masked_max_pool_forward(kept_places const&, std::size_t, in, out) {
-    lack("pooling with padding");
+  virtual void masked_max_pool_forward(kept_places const& places, std::size_t channels, in x, out y) {
+    lack("pooling with padding", places, channels, x, y);
   }
-  virtual void masked_max_pool_backward(kept_places const&, std::size_t, in, in, in, out) {
-    lack("pooling with padding");
+  virtual void masked_max_pool_backward(kept_places const& places, std::size_t channels, in x, in y, in dy,
+                                        out dx) {
+    lack("pooling with padding", places, channels, x, y, dy, dx);
   }
 
  private:
-  [[noreturn]] static void lack(char const* what) {
+  template <class... Unused>
+  [[noreturn]] static void lack(char const* what, Unused const&...) {
     throw error(std::string(what) + " is not computed by this device: use the processor (--device=cpu)");
   }
 };

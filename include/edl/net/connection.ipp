@@ -17,6 +17,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/net/connection.hpp"
 #include "edl/wire/edl.pb.h"
@@ -150,6 +151,7 @@ EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::
                              .deadline_ms = detail::milliseconds_left(deadline),
                              .message_size = std::uint32_t(what.message.size()),
                              .payload_size = detail::total_size(what.payload)};
+  invariant(!calls_[slot], "a place that is free has no call");
   pending p(*this, h, what, deadline);
   free_calls_.pop_back();
   calls_[slot] = &p;
@@ -161,6 +163,8 @@ EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::
   } catch (asio::system_error const&) {
     give_up(p, status::cancelled, peer_ + ": the call was cancelled");
   }
+  invariant(p.over() && scatter_ != &p && find(p.call) != &p,
+            "nothing reads or writes the memory of a call that has returned");
   if (p.code != status::ok) throw call_error(p.code, p.text);
   co_return std::move(p.result);
 }
@@ -175,7 +179,8 @@ EDL_INLINE void connection::complete(pending& p, status why, std::string text, b
   p.completed = true;
   p.code = why;
   p.text = std::move(text);
-  if (find(p.call)) {
+  if (pending* const there = find(p.call)) {
+    invariant(there == &p, "a call settles its own place");
     calls_[p.call % detail::call_slots] = nullptr;
     free_calls_.push_back(std::uint32_t(p.call % detail::call_slots));
   }
@@ -279,6 +284,8 @@ EDL_INLINE void connection::in_frame(bool waiting) {
 }
 
 EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
+  invariant(begin_ <= end_ && end_ <= input_.size() && size <= input_.size(),
+            "what is waited for fits where it is received");
   bool const inside = size != wire::frame_header_size;
   while (buffered() < size) {
     if (begin_ == end_) {

@@ -7,12 +7,11 @@
 #include "edl/device/activation.hpp"
 #include "edl/device/backend.hpp"
 #include "edl/device/elementwise.hpp"
+#include "edl/nn/activations.hpp"
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/carve.hpp"
-#include "edl/nn/gelu.hpp"
-#include "edl/nn/max_pool.hpp"
+#include "edl/nn/pools.hpp"
 #include "edl/nn/recomputation.hpp"
-#include "edl/nn/relu.hpp"
 #include "edl/nn/takes_ids.hpp"
 
 namespace edl::nn {

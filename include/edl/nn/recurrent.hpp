@@ -22,6 +22,18 @@ struct recurrent_core {
   std::size_t inputs;
   bool recurrent_bias;
 
+  constexpr shape output() const { return {1, g.last ? 1 : g.steps, g.units}; }
+  template <class Visit>
+  constexpr void variables(Visit&& visit, initializer kernel, initializer recurrent) const {
+    int const columns = int(g.gate_columns());
+    visit(variable_spec{"kernel", {int(inputs), columns}, kernel});
+    visit(variable_spec{"recurrent_kernel", {g.units, columns}, recurrent});
+    if (recurrent_bias)
+      visit(variable_spec{"bias", {2, columns}, constant{0}});
+    else
+      visit(variable_spec{"bias", {columns}, constant{0}});
+  }
+
   constexpr std::size_t rows(pass_size batch) const { return std::size_t(batch) * std::size_t(g.steps); }
   constexpr std::size_t units() const { return std::size_t(g.units); }
 
@@ -151,12 +163,10 @@ struct lstm {
   static constexpr bool knows_padding = true;
 
   constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
-  constexpr shape output(shape in) const { return {1, last ? 1 : in.height * in.width, units}; }
+  constexpr shape output(shape in) const { return core(in).output(); }
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
-    visit(variable_spec{"kernel", {in.channels, 4 * units}, kernel_initializer});
-    visit(variable_spec{"recurrent_kernel", {units, 4 * units}, recurrent_initializer});
-    visit(variable_spec{"bias", {4 * units}, constant{0}});
+    core(in).variables(visit, kernel_initializer, recurrent_initializer);
   }
   constexpr std::size_t saved(shape in, pass_size batch) const { return core(in).saved(batch); }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return core(in).scratch(batch); }
@@ -195,12 +205,10 @@ struct gru {
   static constexpr bool knows_padding = true;
 
   constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
-  constexpr shape output(shape in) const { return {1, last ? 1 : in.height * in.width, units}; }
+  constexpr shape output(shape in) const { return core(in).output(); }
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
-    visit(variable_spec{"kernel", {in.channels, 3 * units}, kernel_initializer});
-    visit(variable_spec{"recurrent_kernel", {units, 3 * units}, recurrent_initializer});
-    visit(variable_spec{"bias", {2, 3 * units}, constant{0}});
+    core(in).variables(visit, kernel_initializer, recurrent_initializer);
   }
   constexpr std::size_t saved(shape in, pass_size batch) const { return core(in).saved(batch); }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return core(in).scratch(batch); }

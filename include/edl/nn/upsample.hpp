@@ -3,7 +3,7 @@
 
 #include "edl/device/elementwise.hpp"
 #include "edl/nn/layer.hpp"
-#include "edl/nn/pool_window.hpp"
+#include "edl/nn/pools.hpp"
 
 namespace edl::nn {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "edl/core/span.hpp"
+#include "edl/ps/row_update.hpp"
 #include "edl/sparse/minibatch_rows.hpp"
 
 namespace edl::wire {
@@ -17,12 +18,6 @@ class PushRequest;
 namespace edl::ps {
 
 class store;
-
-/// Rows of a table that come or go.
-struct row_update {
-  std::vector<std::uint64_t> ids;
-  std::vector<float> values;  ///< gradients, or weights
-};
 
 /// What a push brings.
 struct model_update {

@@ -16,7 +16,7 @@ namespace edl::ps {
 namespace detail {
 
 inline std::size_t row_width(store const& of, std::size_t table) {
-  return std::size_t(of.table(table).width());
+  return std::size_t(of.rows().table(table).width());
 }
 
 }  // namespace detail
@@ -24,13 +24,13 @@ inline std::size_t row_width(store const& of, std::size_t table) {
 EDL_INLINE push_memory::push_memory(std::vector<model_update>& pool, store const& of,
                                     wire::PushRequest const& p, bool bfloat16, std::uint64_t payload)
     : pool_(pool), parameters_(of.parameters()), bfloat16_(bfloat16) {
-  if (std::size_t(p.rows_size()) != of.tables())
-    throw net::call_error(
-        net::status::invalid,
-        fmt::format("a push brings rows of {} tables, the server keeps {}", p.rows_size(), of.tables()));
+  if (std::size_t(p.rows_size()) != of.rows().tables())
+    throw net::call_error(net::status::invalid,
+                          fmt::format("a push brings rows of {} tables, the server keeps {}", p.rows_size(),
+                                      of.rows().tables()));
   std::size_t const values = parameters_ + of.state();
   std::uint64_t expected = values * sizeof(float) - (bfloat16 ? parameters_ * 2 : 0);
-  for (std::size_t t = 0; t < of.tables(); ++t)
+  for (std::size_t t = 0; t < of.rows().tables(); ++t)
     expected +=
         std::uint64_t(p.rows(int(t))) * (sizeof(std::uint64_t) + sizeof(float) * detail::row_width(of, t));
   if (expected != payload)
@@ -41,8 +41,8 @@ EDL_INLINE push_memory::push_memory(std::vector<model_update>& pool, store const
     pool_.pop_back();
   }
   memory_.values.resize(values);
-  memory_.tables.resize(of.tables());
-  for (std::size_t t = 0; t < of.tables(); ++t) {
+  memory_.tables.resize(of.rows().tables());
+  for (std::size_t t = 0; t < of.rows().tables(); ++t) {
     memory_.tables[t].ids.resize(p.rows(int(t)));
     memory_.tables[t].values.resize(p.rows(int(t)) * detail::row_width(of, t));
   }

@@ -3,22 +3,19 @@
 
 #include <asio/awaitable.hpp>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "edl/core/layout.hpp"
 #include "edl/core/log.hpp"
-#include "edl/net/channel.hpp"
 #include "edl/net/disk.hpp"
-#include "edl/net/event.hpp"
 #include "edl/net/node.hpp"
 #include "edl/net/request.hpp"
-#include "edl/net/status.hpp"
+#include "edl/ps/configurer.hpp"
 #include "edl/ps/push_memory.hpp"
-#include "edl/ps/store.hpp"
+#include "edl/ps/row_calls.hpp"
+#include "edl/ps/server_options.hpp"
+#include "edl/ps/shards.hpp"
 
 namespace edl::wire {
 class CheckpointRequest;  // edl/wire/edl.pb.h
@@ -27,30 +24,6 @@ class ReplicateRequest;
 }  // namespace edl::wire
 
 namespace edl::ps {
-
-struct server_options {
-  std::string name = "ps-0";          ///< in logs and errors
-  std::uint32_t ranges = 1;           ///< that the variables are cut into
-  parameter_layout const& layout;     ///< outlives the server
-  std::size_t delta_checkpoints = 0;  ///< in a row, of tables (`write_snapshot`)
-
-  /// A store for a range, in any state.
-  std::function<std::shared_ptr<store>(std::uint32_t range)> make;
-
-  /// Puts the store into a checkpoint's state, or into its initial one for an empty path. Called on a thread
-  /// that may wait for a disk.
-  std::function<void(store&, std::string const& path)> configure;
-
-  /// Told of every version that the first range's store has frozen by itself.
-  std::function<void(std::uint64_t generation, push_result const&)> frozen;
-
-  /// Told when the backup of a range cannot be reached.
-  std::function<void(std::uint64_t generation, std::uint32_t range)> cut_off;
-
-  /// Told when a store has failed (`store_failure`): it is of no use any more, and the process had better
-  /// end.
-  std::function<void(std::string const& why)> failed = {};
-};
 
 /// Stores behind the net: serves pulls, pushes and what the master asks. Pulls are sent from a store's own
 /// memory, pushes are received into memory that the update reads. A call of another generation is refused.
@@ -68,54 +41,39 @@ class server {
   asio::awaitable<void> handle(net::request& r);
 
   /// `state` is this generation's state of `range`, by other ways than a call.
-  void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
+  void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
+    shards_.configured(generation, range, std::move(state));
+  }
 
   /// Until `configured` follows, others may copy `state`, which is of `generation`, and nothing else is
   /// served.
-  void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
+  void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
+    shards_.offers(generation, range, std::move(state));
+  }
 
   /// Nothing is served, and its stores are others' to change.
-  void withdraw();
+  void withdraw() { shards_.withdraw(); }
 
   /// A store has made a step, likewise.
-  void stepped() { advanced_.notify(); }
+  void stepped() { shards_.stepped(); }
 
-  std::uint64_t generation() const { return generation_; }  ///< 0: nothing to serve yet
-  std::uint64_t heard() const { return configuring_; }      ///< the newest that it was told to take
+  std::uint64_t generation() const { return shards_.generation(); }  ///< 0: nothing to serve yet
+  std::uint64_t heard() const { return shards_.heard(); }            ///< the newest that it was told to take
   /// Ranges that are its own in this generation. What it had before may still be there, for others to copy as
   /// the generation began, and grows old.
-  std::vector<std::uint32_t> held() const;
-  std::uint64_t version() const;  ///< of the first of them; 0: none
+  std::vector<std::uint32_t> held() const { return shards_.held(); }
+  std::uint64_t version() const { return shards_.version(); }  ///< of the first of them; 0: none
 
  private:
-  class pull_memory;
-
-  struct shard {
-    std::shared_ptr<store> state;
-    bool primary = true;
-    std::shared_ptr<net::channel> backup;
-    std::uint64_t since = 0;                             // the generation that it was configured in last
-    std::uint64_t applied = 0;                           // updates since then
-    std::uint64_t since_before = 0, applied_before = 0;  // the same, when that generation began
-    std::uint64_t safe = 0;                              // as many the backup has made, too
-    bool cut_off = false;                                // the backup cannot be reached
-  };
-
   asio::awaitable<void> pull(net::request& r);
   asio::awaitable<void> push(net::request& r);
   asio::awaitable<void> replicate(net::request& r);
-  asio::awaitable<void> pull_rows(net::request& r);
-  asio::awaitable<void> copy(net::request& r);
-  asio::awaitable<void> copy_rows(net::request& r);
-  asio::awaitable<void> count_rows(net::request& r);
-  asio::awaitable<void> compare(net::request& r);
   asio::awaitable<void> position(net::request& r);
-  asio::awaitable<void> configure(net::request& r);
   asio::awaitable<void> claim(net::request& r);
   asio::awaitable<void> release(net::request& r);
   asio::awaitable<void> settle(net::request& r);
   asio::awaitable<void> checkpoint(net::request& r);
-  asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint32_t range,
+  asio::awaitable<void> reach(net::request const& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);
   std::vector<checkpoint::manifest::file> write(full_snapshot const& what,
                                                 wire::CheckpointRequest const& request) const;
@@ -124,31 +82,19 @@ class server {
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
   asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                 std::uint64_t number);
-  asio::awaitable<void> fetch_rows(store& into, net::channel& holder, std::uint64_t generation,
-                                   std::uint32_t range);
-  asio::awaitable<std::shared_ptr<store>> fetch(std::uint64_t generation, std::uint32_t range,
-                                                std::vector<std::string> const& from);
-  asio::awaitable<std::string> ask_holder(net::channel& holder, std::uint64_t generation, net::outgoing what);
-  void check(std::uint64_t generation) const;
-  shard& of(std::uint64_t generation, std::uint32_t range, bool primary = true);
-  net::call_error overtaken() const;
 
   net::node& node_;
   server_options options_;
   logger log_;
-  std::uint64_t generation_ = 0;   // 0: nothing to serve yet
-  std::uint64_t configuring_ = 0;  // the newest asked for
-  std::map<std::uint32_t, shard> shards_;
-  net::event advanced_;
-  std::vector<model_update> buffers_;                  // to receive pushes into, reused
-  std::vector<std::vector<row_update>> pull_buffers_;  // likewise
+  shards shards_;
+  std::vector<model_update> buffers_;  // to receive pushes into, reused
   net::disk disk_{node_};
+  row_calls rows_{shards_};
+  configurer configurer_{node_, options_, shards_, disk_, log_};
 };
 
 }  // namespace edl::ps
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/ps/configure.ipp"
-#include "edl/ps/serve_rows.ipp"
 #include "edl/ps/server.ipp"
 #endif

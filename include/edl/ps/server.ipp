@@ -21,7 +21,7 @@ inline contribution contribution_of(wire::PushRequest const& p) {
 }  // namespace detail
 
 EDL_INLINE server::server(net::node& on, server_options options, logger log)
-    : node_(on), options_(std::move(options)), log_(std::move(log)), advanced_(on.executor()) {}
+    : node_(on), options_(std::move(options)), log_(std::move(log)), shards_(on.executor(), options_.name) {}
 
 EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
   switch (r.method()) {
@@ -32,19 +32,19 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
     case wire::method::replicate:
       return replicate(r);
     case wire::method::pull_rows:
-      return pull_rows(r);
+      return rows_.pull(r);
     case wire::method::copy:
-      return copy(r);
+      return configurer_.copy(r);
     case wire::method::copy_rows:
-      return copy_rows(r);
+      return rows_.copy(r);
     case wire::method::count_rows:
-      return count_rows(r);
+      return rows_.count(r);
     case wire::method::compare:
-      return compare(r);
+      return configurer_.compare(r);
     case wire::method::position:
       return position(r);
     case wire::method::configure:
-      return configure(r);
+      return configurer_.configure(r);
     case wire::method::claim:
       return claim(r);
     case wire::method::release:
@@ -58,43 +58,13 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
                         fmt::format("{} knows no method {}", options_.name, r.method()));
 }
 
-EDL_INLINE std::vector<std::uint32_t> server::held() const {
-  std::vector<std::uint32_t> all;
-  for (auto const& [range, s] : shards_)
-    if (s.since == generation_) all.push_back(range);
-  return all;
-}
-
-EDL_INLINE std::uint64_t server::version() const {
-  auto const ranges = held();
-  return ranges.empty() ? 0 : shards_.at(ranges.front()).state->version();
-}
-
-EDL_INLINE void server::check(std::uint64_t generation) const {
-  if (generation_ == 0)
-    throw net::call_error(net::status::not_ready, fmt::format("{} is not configured yet", options_.name));
-  if (generation != generation_)
-    throw net::call_error(net::status::stale_generation, fmt::format("{} is at generation {}, not {}",
-                                                                     options_.name, generation_, generation));
-}
-
-EDL_INLINE server::shard& server::of(std::uint64_t generation, std::uint32_t range, bool primary) {
-  check(generation);
-  auto const it = shards_.find(range);
-  if (it == shards_.end() || it->second.primary != primary)
-    throw net::call_error(net::status::invalid,
-                          fmt::format("{} {} range {}", options_.name,
-                                      primary ? "does not serve" : "is not the backup of", range));
-  return it->second;
-}
-
 EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
-  store& from = *of(request.generation(), request.range()).state;
+  store& from = *shards_.of(request.generation(), request.range()).state;
   // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
   snapshot const s = !request.frozen()                     ? from.snapshot()
                      : request.version() == from.version() ? from.averaged()
-                                                           : from.evaluation(request.version());
+                                                           : from.frozen().evaluation(request.version());
   wire::PullReply reply;
   reply.set_version(s.version());
   std::string const message = wire::pack(reply);
@@ -114,7 +84,7 @@ push_result server::apply(shard& to, Arguments const&... of_push) {
 
 EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
-  store const& state = *of(request.generation(), request.range()).state;
+  store const& state = *shards_.of(request.generation(), request.range()).state;
   auto const memory =
       std::make_shared<push_memory>(buffers_, state, request, request.bfloat16(), r.payload_size());
   co_await r.read(memory->into());
@@ -122,17 +92,18 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   std::size_t const parameters = state.parameters();
   view<float> const values = memory->values();
   // The servers may be at another generation since the bytes came in.
-  shard& s = of(request.generation(), request.range());
+  shard& s = shards_.of(request.generation(), request.range());
   push_result const result = apply(s, detail::contribution_of(request), request.version(),
                                    values.first(parameters), values.subspan(parameters), memory->rows());
-  advanced_.notify();
+  shards_.stepped();
   if (result.outcome == push_outcome::applied) ++s.applied;
   if (s.backup) {
     if (result.outcome == push_outcome::applied)
       node_.spawn([this, request, memory, number = s.applied] { return send_on(request, memory, number); });
     co_await make_safe(request.range(), s.applied);
   }
-  if (request.range() == 0 && (result.evaluate || result.checkpoint)) options_.frozen(generation_, result);
+  if (request.range() == 0 && (result.evaluate || result.checkpoint))
+    options_.frozen(shards_.generation(), result);
   wire::PushReply reply;
   reply.set_verdict(wire::PushReply::Verdict(int(result.outcome)));
   reply.set_version(result.version);
@@ -143,21 +114,21 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
 // Whoever pushed may be gone meanwhile; what is applied here goes to the backup all the same.
 EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                                  std::uint64_t number) {
-  if (generation_ != p.generation()) co_return;
+  if (shards_.generation() != p.generation()) co_return;
   wire::ReplicateRequest request;
   *request.mutable_push() = p;
   request.set_number(number);
   net::outgoing what{.method = wire::method::replicate, .message = wire::pack(request)};
   what.payload = values->as_payload();
-  std::shared_ptr<net::channel> const backup = shards_.at(p.range()).backup;
+  std::shared_ptr<net::channel> const backup = shards_.find(p.range())->backup;
   std::string failed;
   try {
     co_await backup->call(what);
   } catch (net::call_error const& e) {
     failed = e.what();
   }
-  if (generation_ != p.generation()) co_return;
-  shard& s = shards_.at(p.range());
+  if (shards_.generation() != p.generation()) co_return;
+  shard& s = *shards_.find(p.range());
   if (failed.empty()) {
     s.safe = std::max(s.safe, number);  // it makes them in order
   } else if (!s.cut_off) {
@@ -165,33 +136,34 @@ EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::share
     log_.warning(fmt::format("range {}: the backup is cut off: {}", p.range(), failed));
     options_.cut_off(p.generation(), p.range());
   }
-  advanced_.notify();
+  shards_.stepped();
 }
 
 // Returns when the backup has made all updates up to `number`.
 EDL_INLINE asio::awaitable<void> server::make_safe(std::uint32_t range, std::uint64_t number) {
-  std::uint64_t const generation = generation_;
+  std::uint64_t const generation = shards_.generation();
   for (;;) {
-    check(generation);
-    shard const& s = shards_.at(range);
+    shards_.check(generation);
+    shard const& s = *shards_.find(range);
     if (s.safe >= number) co_return;
     if (s.cut_off)
       throw net::call_error(net::status::not_ready,
                             fmt::format("{} waits for another backup of range {}", options_.name, range));
-    co_await advanced_.wait();
+    co_await shards_.changed();
   }
 }
 
 EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
   auto const request = wire::unpack<wire::ReplicateRequest>(r.message(), r.peer());
   wire::PushRequest const& p = request.push();
-  store const& state = *of(p.generation(), p.range(), false).state;
+  store const& state = *shards_.of(p.generation(), p.range(), false).state;
   std::size_t const parameters = state.parameters();
   push_memory memory(buffers_, state, p, false, r.payload_size());
   co_await r.read(memory.into());
   view<float> const values = memory.values();
-  while (of(p.generation(), p.range(), false).applied + 1 < request.number()) co_await advanced_.wait();
-  shard& s = of(p.generation(), p.range(), false);
+  while (shards_.of(p.generation(), p.range(), false).applied + 1 < request.number())
+    co_await shards_.changed();
+  shard& s = shards_.of(p.generation(), p.range(), false);
   if (s.applied + 1 == request.number()) {
     push_result const result = apply(s, detail::contribution_of(p), p.version(), values.first(parameters),
                                      values.subspan(parameters), memory.rows());
@@ -199,7 +171,7 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
       throw net::call_error(net::status::internal,
                             fmt::format("{} is no copy of range {}", options_.name, p.range()));
     ++s.applied;
-    advanced_.notify();
+    shards_.stepped();
   }
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
@@ -207,8 +179,8 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
   auto const request = wire::unpack<wire::PositionRequest>(r.message(), r.peer());
-  shard const& s = of(request.generation(), request.range());
-  task_position const at = s.state->position({request.task().epoch(), request.task().index()});
+  shard const& s = shards_.of(request.generation(), request.range());
+  task_position const at = s.state->segments().position({request.task().epoch(), request.task().index()});
   wire::PositionReply reply;
   reply.set_applied(at.applied);
   reply.set_closed(at.closed);
@@ -216,31 +188,24 @@ EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<void> server::reach(net::request& r, std::uint64_t generation, std::uint32_t range,
-                                               std::uint64_t version) {
-  auto const until = std::chrono::steady_clock::now() + r.time_left();
-  for (;;) {
-    if (of(generation, range).state->version() >= version) co_return;
-    bool const in_time = co_await advanced_.wait_until(until);
-    if (!in_time) break;
-  }
-  throw net::call_error(net::status::not_ready, fmt::format("{} is at version {}, not yet {}", options_.name,
-                                                            of(generation, range).state->version(), version));
+EDL_INLINE asio::awaitable<void> server::reach(net::request const& r, std::uint64_t generation,
+                                               std::uint32_t range, std::uint64_t version) {
+  return shards_.reach(generation, range, version, std::chrono::steady_clock::now() + r.time_left());
 }
 
 EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
   auto const request = wire::unpack<wire::ClaimRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.range(), request.version());
-  of(request.generation(), request.range()).state->evaluation(request.version());
+  shards_.of(request.generation(), request.range()).state->frozen().evaluation(request.version());
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
   auto const request = wire::unpack<wire::ReleaseRequest>(r.message(), r.peer());
-  if (auto const it = shards_.find(request.range()); it != shards_.end())
-    request.evaluation() ? it->second.state->release_evaluation(request.version())
-                         : it->second.state->release_checkpoint(request.version());
+  if (shard* const s = shards_.find(request.range()))
+    request.evaluation() ? s->state->frozen().release_evaluation(request.version())
+                         : s->state->frozen().release_checkpoint(request.version());
   std::string const answer = wire::pack(wire::Empty{});
   co_await r.reply(answer);
 }
@@ -248,11 +213,11 @@ EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
   auto const request = wire::unpack<wire::SettleRequest>(r.message(), r.peer());
   wire::SettleReply reply;
-  store& state = *of(request.generation(), request.range()).state;
+  store& state = *shards_.of(request.generation(), request.range()).state;
   reply.set_version(state.flush().version);
-  if (std::string const tables = state.describe_tables(); !tables.empty())
+  if (std::string const tables = state.rows().describe(); !tables.empty())
     log_.info(fmt::format("version {}, range {}: {}", reply.version(), request.range(), tables));
-  advanced_.notify();
+  shards_.stepped();
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }
@@ -271,9 +236,9 @@ EDL_INLINE std::vector<checkpoint::manifest::file> server::write(
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.range(), request.version());
-  store& from = *of(request.generation(), request.range()).state;
-  full_snapshot what = request.final() ? from.full_snapshot() : from.checkpoint(request.version());
-  if (std::string const tables = from.describe_tables(); !tables.empty() && !request.final())
+  store& from = *shards_.of(request.generation(), request.range()).state;
+  full_snapshot what = request.final() ? from.full_snapshot() : from.frozen().checkpoint(request.version());
+  if (std::string const tables = from.rows().describe(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   std::vector<checkpoint::manifest::file> files;
   std::function<void()> const work = [&] { files = write(what, request); };

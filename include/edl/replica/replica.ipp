@@ -244,7 +244,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     current_ = true;
   }
   if (current_) {
-    if (dependencies_.store->tables() > 0)
+    if (dependencies_.store->rows().tables() > 0)
       on_node([&] { dependencies_.server.offers(w.number(), 0, dependencies_.store); });
     return;
   }
@@ -269,7 +269,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 
 // False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
 EDL_INLINE bool replica::share_rows(wire::World const& w) {
-  if (dependencies_.store->tables() == 0) return true;
+  if (dependencies_.store->rows().tables() == 0) return true;
   std::shared_ptr<collective::group> const group = group_;
   if (!shares_.gather(*group, w.number())) {
     dependencies_.log.warning(fmt::format(
@@ -293,7 +293,7 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
 // The members' GPUs sum, if all of them can; the copy is where the sums are.
 EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
   if (dependencies_.job.command != command::train) return;
-  bool const one = on_node([&] { return dependencies_.store->segments() == 1; });
+  bool const one = on_node([&] { return dependencies_.store->segments().size() == 1; });
   auto const not_joined = gpus_.enter(
       group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
   if (!not_joined) {
@@ -327,14 +327,14 @@ EDL_INLINE void replica::step() {
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
     all = gpus_.joined() ? gpus_.sum() : sum_.sum();
-    if (dependencies_.store->tables() > 0) {
+    if (dependencies_.store->rows().tables() > 0) {
       rows = rows_.exchange(*group);
       // Nobody comes here before all have made the last step.
       if (shares_.divide())
-        dependencies_.log.info(
-            fmt::format("version {}: the tables are not small any more; this worker has hash slots "
-                        "[{}, {}) of them from now on",
-                        version_, dependencies_.store->slots().first, dependencies_.store->slots().last));
+        dependencies_.log.info(fmt::format(
+            "version {}: the tables are not small any more; this worker has hash slots "
+            "[{}, {}) of them from now on",
+            version_, dependencies_.store->rows().slots().first, dependencies_.store->rows().slots().last));
     }
     // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
     // world leases it once.
@@ -380,11 +380,11 @@ EDL_INLINE std::optional<std::uint64_t> replica::rests_at() const {
 EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
   if (!last_turn_ || over_ > number_) return;
   if (gpus_.joined()) {
-    if (dependencies_.store->not_yet_applied(minibatch)) gpus_.ready(minibatch, first);
+    if (dependencies_.store->segments().not_yet_applied(minibatch)) gpus_.ready(minibatch, first);
     return;
   }
   // What some elements have counted before is left out when all gradients are there.
-  if (sum_.begun() || dependencies_.store->not_yet_applied(minibatch))
+  if (sum_.begun() || dependencies_.store->segments().not_yet_applied(minibatch))
     sum_.ready(place_, minibatch, gradients, first);
 }
 
@@ -392,10 +392,10 @@ EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint
                                         view<float> state_change,
                                         std::span<sparse::row_gradients const> rows) {
   if (gpus_.joined()) {
-    gpus_.bring(minibatch, dependencies_.store->not_yet_applied(minibatch));
+    gpus_.bring(minibatch, dependencies_.store->segments().not_yet_applied(minibatch));
   } else if (place_ < sum_.own().count) {
     auto const added = sum_.bring(place_, minibatch, gradients, state_change);
-    if (!sum_.begun()) dependencies_.store->leave_out(minibatch, added);
+    if (!sum_.begun()) dependencies_.store->segments().leave_out(minibatch, added);
     if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
   }
   if (last_turn_) step();
@@ -444,8 +444,8 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
       std::ranges::copy(dependencies_.store->averaged().variables(), variables.begin());
       return true;
     }
-    if (!dependencies_.store->has_evaluation(version)) return false;
-    std::ranges::copy(dependencies_.store->evaluation(version).variables(), variables.begin());
+    if (!dependencies_.store->frozen().has_evaluation(version)) return false;
+    std::ranges::copy(dependencies_.store->frozen().evaluation(version).variables(), variables.begin());
     return true;
   });
   if (here) return;
@@ -481,7 +481,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
 }
 
 EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
-  ps::task_position const at = on_node([&] { return dependencies_.store->position(task); });
+  ps::task_position const at = on_node([&] { return dependencies_.store->segments().position(task); });
   return at.closed ? minibatches : at.applied;
 }
 

@@ -50,7 +50,8 @@ EDL_INLINE void row_shares::enter(int size, int rank, int wanted) {
 
 EDL_INLINE std::size_t row_shares::row_bytes() const {
   std::size_t n = 0;
-  for (std::size_t t = 0; t < options_.store->tables(); ++t) n += options_.store->table(t).payload();
+  for (std::size_t t = 0; t < options_.store->rows().tables(); ++t)
+    n += options_.store->rows().table(t).payload();
   return n;
 }
 
@@ -58,7 +59,7 @@ EDL_INLINE void row_shares::prepare(std::string const& from) {
   bool const large = placement_->groups() > 1 && detail::bytes_of_rows(from) > options_.small;
   element_range const slots = large ? own() : detail::all_slots;
   // What is there is of another state.
-  options_.on_node([&] { options_.store->hold(slots, options_.store->rows_of({})); });
+  options_.on_node([&] { options_.store->rows().hold(slots, options_.store->rows().of({})); });
   has_ = slots_in(slots);
 }
 
@@ -130,9 +131,10 @@ EDL_INLINE bool row_shares::gather(collective::group& with, std::uint64_t world)
   divided_ = placement_->groups() > 1 && (parts || large);
   element_range const wanted = divided_ ? own() : detail::all_slots;
   // With what a world that broke has left half fetched: `resolve` is to give that up, too.
-  element_range const there_now = options_.store->slots();
+  element_range const there_now = options_.store->rows().slots();
   options_.on_node([&] {
-    options_.store->hold({std::min(wanted.first, there_now.first), std::max(wanted.last, there_now.last)});
+    options_.store->rows().hold(
+        {std::min(wanted.first, there_now.first), std::max(wanted.last, there_now.last)});
   });
   fetch(holdings, wanted, world);
   return true;
@@ -146,10 +148,10 @@ EDL_INLINE void row_shares::resolve(collective::group& with) {
 // The node's thread answers others meanwhile, and tells the master that this process lives.
 EDL_INLINE void row_shares::give_up_all_but(element_range slots) {
   ps::store& store = *options_.store;
-  if (overlap(store.slots(), slots) != store.slots()) {
-    auto fewer = store.rows_of(slots);
-    ps::store::table_list old;
-    options_.on_node([&] { old = store.hold(slots, std::move(fewer)); });
+  if (overlap(store.rows().slots(), slots) != store.rows().slots()) {
+    auto fewer = store.rows().of(slots);
+    ps::table_rows::table_list old;
+    options_.on_node([&] { old = store.rows().hold(slots, std::move(fewer)); });
   }
   has_ = slots_in(slots);
 }
@@ -168,13 +170,13 @@ EDL_INLINE void row_shares::fetch(std::vector<holding> const& from, element_rang
     std::size_t const source = holders[std::size_t(rank_) % holders.size()];
     element_range part{at, at + 1};
     while (part.last < slots.last && !has_[part.last] && from[source].slots[part.last]) ++part.last;
-    for (std::uint32_t t = 0; t < options_.store->tables(); ++t)
+    for (std::uint32_t t = 0; t < options_.store->rows().tables(); ++t)
       for (wire::row_copy copy(world, 0, t, part); !copy.done();) {
         auto const answers = options_.call(
             {{source,
               {.method = wire::method::copy_rows, .message = copy.request(), .timeout = detail::rows_in}}});
         copy.take(answers.front(), options_.name(source), [&](bytes rows, std::size_t, bytes candidates) {
-          options_.on_node([&] { options_.store->put_rows(t, rows, candidates); });
+          options_.on_node([&] { options_.store->rows().put(t, rows, candidates); });
         });
       }
     for (; at < part.last; ++at) has_.set(at);
@@ -184,7 +186,7 @@ EDL_INLINE void row_shares::fetch(std::vector<holding> const& from, element_rang
 EDL_INLINE void row_shares::pull(sparse::minibatch_rows& rows, std::uint64_t world, std::uint64_t version) {
   ps::store const& here = *options_.store;
   if (!divided_) {
-    for (std::size_t t = 0; t < rows.tables(); ++t) here.pull_rows(t, rows.ids(t), rows.rows(t));
+    for (std::size_t t = 0; t < rows.tables(); ++t) here.rows().pull(t, rows.ids(t), rows.rows(t));
     return;
   }
   for (std::size_t t = 0; t < rows.tables(); ++t) rows_->divide(t, rows.ids(t));
@@ -208,7 +210,7 @@ EDL_INLINE void row_shares::pull(sparse::minibatch_rows& rows, std::uint64_t wor
     if (wanted > 0) calls.push_back({std::size_t(placement_->source(g, rank_)), std::move(what)});
   }
   for (std::size_t t = 0; t < rows.tables(); ++t)
-    here.pull_rows(t, rows_->ids(std::size_t(mine), t), rows_->values(std::size_t(mine), t));
+    here.rows().pull(t, rows_->ids(std::size_t(mine), t), rows_->values(std::size_t(mine), t));
   if (!calls.empty()) options_.call(calls);
   for (std::size_t t = 0; t < rows.tables(); ++t) rows_->gather(t, rows.rows(t));
 }

@@ -133,7 +133,7 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   check_same_job(j, *found.newest, theirs, ours);
   log.info(fmt::format("going on from {}", *found.newest));
   tell_other_values(theirs, ours, log);
-  if (j.moving_average > 0 && !ps::store::has_average(*found.newest))
+  if (j.moving_average > 0 && !ps::has_average(*found.newest))
     log.warning(
         fmt::format("{} has no moving average of the weights: --moving_average={} begins one at its weights",
                     *found.newest, j.moving_average));
@@ -269,12 +269,12 @@ namespace detail {
 
 /// Rows that a trained table lacks are what its job would have made of them, whoever asks with what seed.
 inline void take_seed(ps::store& s, job const& j, std::string const& from) {
-  if (j.command == command::train || s.tables() == 0) return;
+  if (j.command == command::train || s.rows().tables() == 0) return;
   std::uint64_t const seed = is_model_file(from) ? checkpoint::model_seed(from).value_or(j.seed)
                                                  : checkpoint::read_manifest(from).seed;
   std::vector<std::uint64_t> seeds;
-  for (std::size_t t = 0; t < s.tables(); ++t) seeds.push_back(table_seed(seed, t));
-  s.seed_tables(seeds);
+  for (std::size_t t = 0; t < s.rows().tables(); ++t) seeds.push_back(table_seed(seed, t));
+  s.rows().seed(seeds);
 }
 
 /// Variables and tables of the same name and shape as in `from`, and the others as they are in a new model.
@@ -290,7 +290,7 @@ inline void begin_with_what_fits(ps::store& s, program const& p, std::string con
     parameter_layout one;
     one.tables.push_back(p.layout.tables[t]);
     checkpoint::import_rows(directory, one, [&](std::size_t, view<std::uint64_t> ids, view<float> weights) {
-      s.set_rows(t, ids, weights);
+      s.rows().set(t, ids, weights);
     });
   }
 }
@@ -316,7 +316,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
                 detail::point_of(j, directory).version);
     checkpoint::import_rows(directory, p.layout,
                             [&](std::size_t table, view<std::uint64_t> ids, view<float> weights) {
-                              s.set_rows(table, ids, weights);
+                              s.rows().set(table, ids, weights);
                             });
   } else
     s.restore(directory, detail::is_own(j, directory) ? ps::history::kept : ps::history::forgotten);
