@@ -149,7 +149,7 @@ EDL_INLINE wire::Cluster server::cluster(wire::ClusterRequest const& m) {
   out.set_generation(coordinator_.generation());
   // What a worker knows of when it joins, it has not heard here.
   out.set_ready(coordinator_.ready() && coordinator_.workers().known(m.id(), m.incarnation()));
-  for (range_place const& place : coordinator_.places()) {
+  for (range_place const& place : coordinator_.generations().places()) {
     auto* range = out.add_ranges();
     range->set_server(place.primary);
     if (member const* const one = coordinator_.servers().find(place.primary))
@@ -197,7 +197,7 @@ EDL_INLINE wire::Empty server::cut_off(wire::CutOffRequest const& m) {
 EDL_INLINE wire::Task server::task(wire::TaskRequest const& m) {
   task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane(), m.rests_at());
   // Whoever should have told of that version may have been lost, or its word.
-  if (work.rests && coordinator_.untold(m.rests_at()) && claims_ == 0)
+  if (work.rests && coordinator_.versions().untold(m.rests_at()) && claims_ == 0)
     carry("a version cannot be evaluated",
           [this, r = version_report{work.generation, m.rests_at(), true, false}] { return claim(r); });
   // The model is still to be taken from the workers that keep it.
@@ -286,7 +286,7 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
     out.set_over(coordinator_.over() && ended_);
     if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w =
-            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation());
+            coordinator_.over() ? nullptr : coordinator_.generations().world_of(m.worker(), m.incarnation());
         w && w->number <= keeper_.generation()) {
       out.set_number(w->number);
       out.set_version(w->version);

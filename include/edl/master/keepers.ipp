@@ -61,7 +61,8 @@ EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
     for (world::member const& m : members) add(m.id, 0);
     if (one && all.size() > 1) all.resize(1);
   } else {
-    for (std::uint32_t r = 0; r < coordinator_.places().size(); ++r) add(coordinator_.places()[r].primary, r);
+    for (std::uint32_t r = 0; r < coordinator_.generations().places().size(); ++r)
+      add(coordinator_.generations().places()[r].primary, r);
   }
   return all;
 }
@@ -122,7 +123,7 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
 EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) const {
   if (!options_.job.replicas) return keepers();
   std::vector<keeper> all;
-  for (std::uint32_t const id : coordinator_.holders(version))
+  for (std::uint32_t const id : coordinator_.generations().worlds().holders(version))
     if (auto const it = servers_.find(id); it != servers_.end())
       all.push_back({it->second.to, 0, id, it->second.incarnation});
   return all;
@@ -134,7 +135,7 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
   request.set_generation(r.generation);
   request.set_version(r.version);
   // One that is being evaluated is told again by the next world, and has been claimed.
-  bool claimed = coordinator_.evaluations().wants_frozen(r.version);
+  bool claimed = coordinator_.versions().evaluations().wants_frozen(r.version);
   for (int tries = 0; !claimed && coordinator_.generation() == r.generation; ++tries) {
     bool again = false;
     try {
@@ -382,14 +383,14 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
       failed = e.what();
     }
     // What is gone with its generation is evaluated again when the job comes to it.
-    if (coordinator_.over() || !coordinator_.evaluations().to_be_judged(version)) co_return;
+    if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
     if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation()) since = now();
     if (now() - since >= options_.final_patience) break;
     if (!std::exchange(told, true))
       log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
     co_await pause(std::min(options_.storage_pause, options_.final_patience));
   }
-  if (coordinator_.over() || !coordinator_.evaluations().to_be_judged(version)) co_return;
+  if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
   bool stops = false;
   if (failed.empty() && around_.judged) try {
       std::function<void()> const keep = [&, keeps = around_.judged(of)] { stops = keeps(); };
@@ -437,7 +438,7 @@ EDL_INLINE asio::awaitable<void> server::finish() {
       log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
     co_await pause(std::min(options_.storage_pause, options_.final_patience));
   }
-  if (failed.empty()) failed = coordinator_.unevaluated();
+  if (failed.empty()) failed = coordinator_.versions().unevaluated();
   if (!std::exchange(ended_, true)) around_.ended(failed);
   changed_.notify();
 }

@@ -14,6 +14,9 @@ namespace edl::master {
 
 enum class role { worker, server };
 
+/// As log lines name it.
+inline char const* to_string(role of) { return of == role::worker ? "worker" : "server"; }
+
 /// What a process tells about itself in a heartbeat.
 struct vitals {
   std::uint64_t version = 0;  ///< of the model, last seen

@@ -152,7 +152,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
       for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
     if (!complete) tell_stopped("stopped", job_, view_, around_.command, log_);
     if (std::string const line = outcome(job_, program_); complete && !line.empty()) log_.info(line);
-    if (!master_.unevaluated().empty()) throw error(master_.unevaluated());
+    if (!master_.versions().unevaluated().empty()) throw error(master_.versions().unevaluated());
     if (complete) tell({job_, master_, view_, around_.command, history_ && history_->stopped()}, now(), log_);
   }
 
