@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/master/server_options.hpp.
 #include "edl/master/server.hpp"
 
 #include <doctest/doctest.h>

@@ -47,7 +47,7 @@ json cluster::pods_of(std::string const& job) {
 
 json cluster::master_of(std::string const& job) {
   try {
-    return api.get(path("pods", k8s::pod_name(job, {platform::role::master, 0})));
+    return api.get(path("pods", k8s::pod_name(job, {role::master, 0})));
   } catch (k8s::api_error const& bad) {
     if (bad.code() != 404) throw;
     throw no_such_job(job);

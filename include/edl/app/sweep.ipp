@@ -174,7 +174,7 @@ class sweep_runs {
                                                                           std::lock_guard const hold(mutex_);
                                                                           ended_.emplace_back(i, e);
                                                                         });
-        under_way.at(i).process->start({platform::role::worker, std::uint32_t(i)}, {});
+        under_way.at(i).process->start({role::worker, std::uint32_t(i)}, {});
       }
       if (under_way.empty()) return std::nullopt;
       if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
@@ -196,11 +196,11 @@ class sweep_runs {
   /// Each run writes a checkpoint first. A second Ctrl-C ends them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
     auto const ask = [&](std::chrono::milliseconds patience) {
-      for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, patience);
+      for (auto& [i, r] : under_way) r.process->stop({role::worker, std::uint32_t(i)}, patience);
     };
     ask(patience_with_stopped);
     for (auto& [i, r] : under_way)
-      while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
+      while (r.process->pid({role::worker, std::uint32_t(i)}) != 0)
         if (stop.wait(std::chrono::milliseconds(5)) == SIGINT) ask(std::chrono::milliseconds(0));
   }
 

@@ -94,7 +94,7 @@ EDL_INLINE std::vector<command> coordinator::take_commands() { return job_.take_
 
 EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   auto const refuse = [&](std::string why) {
-    job_.say(severity::warning, fmt::format("{} {} is refused: {}", to_string(r.of), r.id, why));
+    job_.say(severity::warning, fmt::format("{} {} is refused: {}", in_words(r.of), r.id, why));
     return join_reply{false, std::move(why), over()};
   };
   if (over()) return refuse("the job is over");
@@ -105,7 +105,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (over()) return refuse("the job is over");
   roster_.join(r, now);
   if (fresh) {
-    job_.say(severity::info, fmt::format("{} {} joined", to_string(r.of), r.id));
+    job_.say(severity::info, fmt::format("{} {} joined", in_words(r.of), r.id));
     generations_.rise_above(r, now);
     give_up(generations_.joined(r, now), now);
     advance();

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "edl/master/decision_loop.hpp"
 #include "edl/master/keeper_calls.hpp"
@@ -82,7 +81,7 @@ class handlers {
   coordinator& coordinator_;
   model_keepers& keepers_;
   keeper_calls& keeper_calls_;
-  std::map<std::pair<role, std::uint32_t>, std::uint64_t> calls_;  // watched so often
+  std::map<process_id, std::uint64_t> calls_;  // watched so often
   struct numbered_answer {
     std::uint64_t incarnation = 0, number = 0;
     std::string text;

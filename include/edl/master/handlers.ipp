@@ -15,15 +15,12 @@
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/process_message.hpp"
 
 namespace edl::master {
 namespace detail {
 
 inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
-
-inline role role_of(wire::JoinRequest::Role r) {
-  return r == wire::JoinRequest::SERVER ? role::server : role::worker;
-}
 
 inline wire::Task to_message(task_reply const& r, job_options const& o) {
   wire::Task t;
@@ -125,7 +122,7 @@ EDL_INLINE void handlers::forget_gone() {
 }
 
 EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
-  join_request const request{detail::role_of(m.role()),
+  join_request const request{wire::from_message(m.role()),
                              m.id(),
                              m.incarnation(),
                              {m.addresses().begin(), m.addresses().end()},
@@ -138,8 +135,7 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
   join_reply const answer = coordinator_.join(request, now());
   if (answer.accepted && keepers_.is_keeper(request.of))
     keepers_.joined(m.id(), m.incarnation(), [&] {
-      return std::make_shared<net::channel>(
-          node_, where, fmt::format("{}-{}", request.of == role::server ? "ps" : "worker", m.id()));
+      return std::make_shared<net::channel>(node_, where, to_string(process_id{request.of, request.id}));
     });
   wire::JoinReply out;
   out.set_accepted(answer.accepted);
@@ -165,7 +161,7 @@ EDL_INLINE wire::Cluster handlers::cluster(wire::ClusterRequest const& m) {
 }
 
 EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
-  heartbeat_reply const answer = coordinator_.heartbeat(detail::role_of(m.role()), m.id(), m.incarnation(),
+  heartbeat_reply const answer = coordinator_.heartbeat(wire::from_message(m.role()), m.id(), m.incarnation(),
                                                         {.version = m.version(),
                                                          .records = m.records(),
                                                          .loss = m.loss(),
@@ -180,7 +176,7 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
 }
 
 EDL_INLINE wire::Empty handlers::leave(wire::LeaveRequest const& m) {
-  coordinator_.left(detail::role_of(m.role()), m.id(), m.incarnation(), now());
+  coordinator_.left(wire::from_message(m.role()), m.id(), m.incarnation(), now());
   return {};
 }
 
@@ -244,7 +240,7 @@ EDL_INLINE bool handlers::stranger(role of, std::uint32_t id, std::uint64_t inca
 
 EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
   auto const m = wire::unpack<wire::WatchRequest>(r.message(), r.peer());
-  role const of = detail::role_of(m.role());
+  role const of = wire::from_message(m.role());
   ++calls_[{of, m.id()}];
   auto const until = now() + std::min(r.time_left(), detail::longest_watch);
   try {

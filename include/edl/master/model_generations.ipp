@@ -78,7 +78,7 @@ EDL_INLINE void model_generations::rise_above(join_request const& r, time_point 
   job_.say(severity::warning,
            fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older "
                        "one; the job goes on above that",
-                       to_string(r.of), r.id, r.heard, job_.generation()));
+                       in_words(r.of), r.id, r.heard, job_.generation()));
   job_.raise_generation(r.heard);
   if (job_.forming()) {
     job_.begin_generation();

@@ -102,7 +102,7 @@ EDL_INLINE std::string roster::ended(role of, std::uint32_t id, exit_kind kind, 
   }
   if (all.ended() == ended) return {};
   job_.say(severity::error,
-           fmt::format("{} {} failed too often and is not replaced: {}", to_string(of), id, why));
+           fmt::format("{} {} failed too often and is not replaced: {}", in_words(of), id, why));
   if (of == role::server) return fmt::format("server {} failed too often: {}", id, all.reason());
   if (all.all_ended() && workers_.all_gone()) return fmt::format("all workers failed: {}", all.reason());
   return {};

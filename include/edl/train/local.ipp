@@ -63,7 +63,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
       moved_ = true;
     }
     if (!master_.over())
-      master_.join({.of = master::role::worker, .layout = checkpoint::layout_digest(p.layout)}, now());
+      master_.join({.of = role::worker, .layout = checkpoint::layout_digest(p.layout)}, now());
     obey();
     if (history_ && history_->stopped()) master_.stop(now());
   }
@@ -178,7 +178,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     last_beat_ = at;
     master::vitals v;
     if (seen_) v = {.version = seen_->version, .records = seen_->records, .loss = seen_->loss};
-    master_.heartbeat(master::role::worker, 0, 0, v, at);
+    master_.heartbeat(role::worker, 0, 0, v, at);
     master_.tick(at);
   }
 

@@ -354,13 +354,13 @@ TEST_CASE("A real API server's streams: what became of each pod") {
         event["type"] == "DELETED" ? all.deleted(*s, {}) : all.changed(*s, {});
         for (auto const& c : all.take_commands()) {
           if (auto const* e = std::get_if<pod_ended>(&c))
-            told.push_back(name(e->how.who) +
+            told.push_back(to_string(e->how.who) +
                            (e->how.outside    ? " outside: "
                             : e->how.failed() ? " failed: "
                                               : ": ") +
                            describe(e->how));
           if (auto const* l = std::get_if<pod_leaving>(&c))
-            told.push_back(name(l->who) + " leaves: " + l->why);
+            told.push_back(to_string(l->who) + " leaves: " + l->why);
         }
       }
     }

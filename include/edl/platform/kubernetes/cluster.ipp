@@ -93,7 +93,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
     if (auto s = read_pod(one)) {
       if (s->uid == self_.uid)
         self = &one;
-      else if (s->who.what != role::master && s->owner == members_owner())
+      else if (s->who.role != role::master && s->owner == members_owner())
         all.push_back(std::move(*s));  // others are left from a job of that name, and about to go
     }
   if (!self) return self_is_gone();
@@ -107,7 +107,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
 EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& object) {
   auto s = read_pod(object);
   if (!s) return;
-  if (s->who.what == role::master) {
+  if (s->who.role == role::master) {
     if (type == "DELETED" && s->uid == self_.uid) return self_is_gone();
     return see_self(object);
   }
@@ -130,18 +130,18 @@ EDL_INLINE void cluster::self_is_gone() {
   });
 }
 
-EDL_INLINE void cluster::start(instance who, std::optional<std::uint32_t> instead_of) {
+EDL_INLINE void cluster::start(process_id who, std::optional<std::uint32_t> instead_of) {
   pods_.start(who, instead_of, std::chrono::steady_clock::now());
   obey();
 }
 
-EDL_INLINE void cluster::stop(instance who, std::chrono::milliseconds grace) {
+EDL_INLINE void cluster::stop(process_id who, std::chrono::milliseconds grace) {
   pods_.stop(who, std::chrono::ceil<std::chrono::seconds>(grace));
   obey();
 }
 
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace,
-                                  std::function<std::vector<instance>()> const& left) {
+                                  std::function<std::vector<process_id>()> const& left) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
     auto const until = std::chrono::steady_clock::now() + limit;
     while (!done() && std::chrono::steady_clock::now() < until)

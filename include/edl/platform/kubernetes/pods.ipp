@@ -7,6 +7,7 @@
 #include <set>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/platform/kubernetes/pods.hpp"
 
@@ -25,19 +26,19 @@ EDL_INLINE bool pods::refusal::lacks_right() const {
   return code == 403 && message.find("cannot create resource") != std::string::npos;
 }
 
-EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_of, time_point) {
+EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead_of, time_point) {
   if (closed_) return;
   pod& p = pods_[who];
-  if (auto const old = pods_.find({who.what, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
+  if (auto const old = pods_.find({who.role, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
     p.index = old->second.index;
   else
     p.index = instead_of.value_or(who.id);
-  if (instance const before{who.what, instead_of.value_or(who.id)}; ends_.contains(before)) {
-    commands_.emplace_back(pod_note{
-        severity::info, who.what == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
-        who == before
-            ? fmt::format("{} is started again: it {}", name(who), ends_[before])
-            : fmt::format("{} takes the place of {}, which {}", name(who), name(before), ends_[before])});
+  if (process_id const before{who.role, instead_of.value_or(who.id)}; ends_.contains(before)) {
+    commands_.emplace_back(
+        pod_note{severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
+                 who == before ? fmt::format("{} is started again: it {}", to_string(who), ends_[before])
+                               : fmt::format("{} takes the place of {}, which {}", to_string(who),
+                                             to_string(before), ends_[before])});
     ends_.erase(before);
   }
   p.wanted = true;
@@ -50,17 +51,18 @@ EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_o
   discard(who, p);
 }
 
-EDL_INLINE void pods::discard(instance who, pod const& p, std::chrono::seconds grace) {
+EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds grace) {
   commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, grace});
 }
 
-EDL_INLINE void pods::create(instance who, pod& p) {
+EDL_INLINE void pods::create(process_id who, pod& p) {
+  invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
   p.creating = true;
   p.again = p.asked = p.leaving = p.over = p.ran = p.left = false;
   p.retry_at.reset();
   p.troubled_since.reset();
-  role_spec const& s = spec(who.what);
-  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.what), grown(s.limit, who.what)});
+  role_spec const& s = spec(who.role);
+  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role)});
 }
 
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
@@ -71,7 +73,7 @@ EDL_INLINE resources pods::grown(resources const& of, role what) const {
   return more;
 }
 
-EDL_INLINE void pods::stop(instance who, std::chrono::seconds grace) {
+EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
@@ -91,7 +93,7 @@ EDL_INLINE void pods::close() {
   }
 }
 
-EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<instance> const& left) {
+EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<process_id> const& left) {
   close();
   for (auto& [who, p] : pods_) {
     p.wanted = false;
@@ -114,7 +116,7 @@ EDL_INLINE bool pods::creating() const {
   return std::ranges::any_of(pods_, [](auto const& one) { return one.second.creating; });
 }
 
-EDL_INLINE void pods::created(instance who, std::string const& uid) {
+EDL_INLINE void pods::created(process_id who, std::string const& uid) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
@@ -129,7 +131,7 @@ EDL_INLINE void pods::created(instance who, std::string const& uid) {
     p.asked = false;
 }
 
-EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) {
+EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
@@ -142,7 +144,7 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   if (never) commands_.emplace_back(not_allowed{why.message});
   if (never || (!detail::passing(why) && !why.lacks_right())) {
     commands_.emplace_back(pod_note{severity::error, "CannotStart",
-                                    fmt::format("{} cannot be created: {}", name(who), why.message)});
+                                    fmt::format("{} cannot be created: {}", to_string(who), why.message)});
     return end(who, p, {.who = who, .code = 1, .words = "cannot be created: " + why.message});
   }
   auto const pause =
@@ -154,7 +156,7 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   if (p.told == what) return;
   p.told = what;
   commands_.emplace_back(pod_note{severity::warning, "CannotStart",
-                                  fmt::format("{} cannot be created yet: {}", name(who), why.message)});
+                                  fmt::format("{} cannot be created yet: {}", to_string(who), why.message)});
 }
 
 EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now) {
@@ -169,13 +171,13 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now)
   pods_found found;
   for (auto const& [who, p] : pods_) {
     if (!p.over && !p.leaving) found.what.running.push_back(who);
-    if (who.what == role::worker) found.what.next_worker = std::max(found.what.next_worker, who.id + 1);
+    if (who.role == role::worker) found.what.next_worker = std::max(found.what.next_worker, who.id + 1);
   }
   commands_.emplace_back(std::move(found));
 }
 
 EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
-  if (s.who.what == role::master) return;
+  if (s.who.role == role::master) return;
   made_ = true;
   auto const known = pods_.find(s.who);
   bool const unwanted = known == pods_.end()
@@ -197,7 +199,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
     if (s.lingers() && !s.terminating) discard(s.who, p, options_.farewell);
     return end(s.who, p, std::move(e));
   }
-  if (s.terminating && !p.asked && !std::exchange(p.leaving, true) && s.who.what == role::worker) {
+  if (s.terminating && !p.asked && !std::exchange(p.leaving, true) && s.who.role == role::worker) {
     std::string const why = ending_of(s).words;
     ends_[s.who] = why;
     commands_.emplace_back(pod_leaving{s.who, why});
@@ -222,7 +224,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
     pods_.erase(it);
 }
 
-EDL_INLINE void pods::end(instance who, pod& p, ending e) {
+EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
   p.over = true;
   p.wanted = p.again;  // its successor of that name is wanted already
   e.asked = p.asked;
@@ -231,18 +233,18 @@ EDL_INLINE void pods::end(instance who, pod& p, ending e) {
 }
 
 EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
-  auto const limit = spec(s.who.what).limit.find("memory");
-  if (limit == spec(s.who.what).limit.end() || s.memory.empty()) return;
+  auto const limit = spec(s.who.role).limit.find("memory");
+  if (limit == spec(s.who.role).limit.end() || s.memory.empty()) return;
   std::uint64_t const asked = bytes_of(limit->second), had = bytes_of(s.memory);
   std::uint32_t times = 0;
   while (times < 32 && (asked << times) < had) ++times;
   if (times + 1 > options_.most_doublings) return;
-  auto& now = doublings_[s.who.what];
+  auto& now = doublings_[s.who.role];
   now = std::max(now, times + 1);
   e.outside = true;
   commands_.emplace_back(pod_note{severity::warning, "OutOfMemory",
-                                  fmt::format("{} {}: its successors get {}", name(s.who), e.words,
-                                              grown(spec(s.who.what).limit, s.who.what)["memory"])});
+                                  fmt::format("{} {}: its successors get {}", to_string(s.who), e.words,
+                                              grown(spec(s.who.role).limit, s.who.role)["memory"])});
 }
 
 EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now) {
@@ -258,7 +260,7 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
   if (p.told != kind) {
     p.told = kind;
     commands_.emplace_back(pod_note{severity::warning, "CannotStart",
-                                    fmt::format("{} cannot start yet: {}", name(s.who), what)});
+                                    fmt::format("{} cannot start yet: {}", to_string(s.who), what)});
   }
   if (!pulled || p.asked || (!hopeless(s) && now - *p.troubled_since < options_.pull_patience)) return;
   commands_.emplace_back(delete_pod{s.name, s.uid, std::chrono::seconds(0)});
