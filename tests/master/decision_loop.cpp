@@ -45,7 +45,7 @@ TEST_CASE(
   std::optional<held_disk::hold> disk(std::in_place);
   master_process m([&](server_options& o) {
     o.journal = journal(path, "run");
-    o.step_patience = 50ms;
+    o.step_timeout = 50ms;
   });
   CHECK(m.join(s));
   CHECK(m.join_worker());

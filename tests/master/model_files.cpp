@@ -37,7 +37,7 @@ TEST_CASE("a checkpoint directory that cannot be read for a while keeps the job 
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
     o.checkpoint_dir = dir.path;
-    o.step_patience = 100ms;
+    o.step_timeout = 100ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
@@ -59,7 +59,7 @@ TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the r
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
     o.checkpoint_dir = dir.path;
-    o.order_patience = 200ms;
+    o.order_timeout = 200ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
@@ -170,7 +170,7 @@ TEST_CASE("a job that is suspended while one server is a step ahead is written, 
     o.checkpoint_dir = dir.path;
     o.job.num_servers = 2;
     o.job.checkpoint = o.job.final_checkpoint = true;
-    o.order_patience = 1s;
+    o.order_timeout = 1s;
   });
   CHECK(m.join(first));
   CHECK(m.join(second, 1, 1));

@@ -49,7 +49,7 @@ TEST_CASE("a model that cannot be taken from the servers ends the job, with the 
   });
   master_process m([&](server_options& o) {
     o.output = dir.path;
-    o.final_patience = 50ms;
+    o.final_timeout = 50ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));

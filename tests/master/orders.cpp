@@ -28,7 +28,7 @@ TEST_CASE("an order to a server that is gone is void") {
   server_process lost(
       [&](std::uint16_t, edl::bytes) -> std::string { throw call_error(status::not_ready, "never"); });
   server_process next([](std::uint16_t, edl::bytes) { return configured(); });
-  master_process m([](server_options& o) { o.step_patience = 50ms; });
+  master_process m([](server_options& o) { o.step_timeout = 50ms; });
   CHECK(m.join(lost));
   REQUIRE(eventually([&] { return lost.asked >= 2; }));
   CHECK(m.join(next, 2));
@@ -44,7 +44,7 @@ TEST_CASE("a server that lives and can never be reached ends the job, with the r
   server_process s([](std::uint16_t, edl::bytes) -> std::string {
     throw call_error(status::unavailable, "no way to it");
   });
-  master_process m([](server_options& o) { o.order_patience = 200ms; });
+  master_process m([](server_options& o) { o.order_timeout = 200ms; });
   CHECK(m.join(s));
   CHECK(eventually([&] { return m.get(m.ended).has_value(); }));
   CHECK(m.get(m.ended)->find("server 0 cannot take the state of ") == 0);

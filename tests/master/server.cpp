@@ -16,7 +16,7 @@ TEST_CASE("what a job waits for is told when it makes no step, and taken back wh
     if (!willing) throw call_error(status::not_ready, "the disk is busy");
     return configured();
   });
-  master_process m([](server_options& o) { o.step_patience = 300ms; });
+  master_process m([](server_options& o) { o.step_timeout = 300ms; });
   CHECK(
       eventually([&] { return m.get(m.first_waits) == ""; }));  // what another master has left is taken back
   CHECK(m.join(s));

@@ -108,7 +108,7 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
   second.node.post([&] { second.it.stop(b, 0ms); });
   REQUIRE(second.wait([&] { return second.endings.size() == 2; }));
   CHECK(second.endings[1].first.who == b);
-  CHECK(second.endings[1].first.asked);
+  CHECK(second.endings[1].first.stop_requested);
   second.it.stop_all(0ms, [] { return std::vector<edl::process_id>(); });
   REQUIRE(second.wait([&] { return second.endings.size() == 3; }));
   CHECK(second.endings[2].first.who == c);

@@ -54,11 +54,11 @@ class coordinator {
   /// Throws usage_error when the job has no data to work on, and error when `start` belongs to other data.
   /// `before`: what the master before this one has left. Servers that still have its generation's state, and
   /// workers' copies, go on from there.
-  coordinator(job_options o, time_point now, std::optional<memory> const& before = {});
+  coordinator(job_options o, time_point now, std::optional<persisted_state> const& before = {});
   coordinator(coordinator const&) = delete;
 
   /// What a successor needs to know, but for what concerns addresses and the platform.
-  memory remembered() const;
+  persisted_state remembered() const;
 
   /// Another value whenever `remembered` is: cheap to ask after each event.
   std::array<std::uint64_t, 6> remembers() const;
@@ -109,7 +109,7 @@ class coordinator {
   /// Nothing: there is no checkpoint, the job goes back to `job_options::start`.
   void restore_point_found(std::uint64_t generation, std::optional<restore_point> point, time_point now);
 
-  void version_told(std::uint64_t generation, std::uint64_t version, time_point now);
+  void version_announced(std::uint64_t generation, std::uint64_t version, time_point now);
 
   /// `error`: why it could not be written; a warning, but for the final one the job fails with it.
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,

@@ -52,7 +52,8 @@ EDL_INLINE std::string oldest_of(task_queue const* q, char const* kind, time_poi
 
 }  // namespace detail
 
-EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional<memory> const& before)
+EDL_INLINE coordinator::coordinator(job_options o, time_point now,
+                                    std::optional<persisted_state> const& before)
     : options_(std::move(o)),
       worlds_(options_.gathering),
       roster_(options_, job_),
@@ -69,7 +70,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
   advance();
 }
 
-EDL_INLINE memory coordinator::remembered() const {
+EDL_INLINE persisted_state coordinator::remembered() const {
   return {.generation = generation(),
           .members = std::uint32_t(workers().all().size()),
           .wanted_servers = generations_.servers().wanted(),
@@ -284,7 +285,8 @@ EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::u
   advance();
 }
 
-EDL_INLINE void coordinator::version_told(std::uint64_t generation, std::uint64_t version, time_point now) {
+EDL_INLINE void coordinator::version_announced(std::uint64_t generation, std::uint64_t version,
+                                               time_point now) {
   if (generation != job_.generation() || job_.phase() != job_phase::closing) return;
   versions_.last(version, now);
   advance();

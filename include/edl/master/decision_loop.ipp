@@ -40,7 +40,7 @@ EDL_INLINE void decision_loop::remember() {
   if (remembered_ == now) return;
   bool const promised = !remembered_ || remembered_->promised != now.promised;
   remembered_ = now;
-  memory all = coordinator_.remembered();
+  persisted_state all = coordinator_.remembered();
   all.events = events_;
   all.addresses = addresses_;
   keeper_.keep(std::move(all), promised);

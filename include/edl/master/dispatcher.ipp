@@ -46,7 +46,8 @@ EDL_INLINE task_reply dispatcher::request(std::uint32_t worker, std::uint64_t in
   // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
   // else to do.
   std::optional<task_reply> reply;
-  if (options_.rests_to_evaluate && (versions_.evaluations().pending() > 0 || versions_.untold(rests_at))) {
+  if (options_.rests_to_evaluate &&
+      (versions_.evaluations().pending() > 0 || versions_.unannounced(rests_at))) {
     nothing.rests = true;
     reply = lease_evaluation(worker, incarnation, now);
     return reply ? *reply : nothing;

@@ -197,7 +197,7 @@ EDL_INLINE wire::Empty handlers::cut_off(wire::CutOffRequest const& m) {
 EDL_INLINE wire::Task handlers::task(wire::TaskRequest const& m) {
   task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane(), m.rests_at());
   // Whoever should have told of that version may have been lost, or its word.
-  if (work.rests && coordinator_.versions().untold(m.rests_at()) && !keeper_calls_.claiming())
+  if (work.rests && coordinator_.versions().unannounced(m.rests_at()) && !keeper_calls_.claiming())
     loop_.carry("a version cannot be evaluated",
                 [this, r = version_report{work.generation, m.rests_at(), true, false}] {
                   return keeper_calls_.claim(r);
@@ -235,7 +235,7 @@ EDL_INLINE wire::Empty handlers::version(wire::VersionReport const& m) {
 
 EDL_INLINE bool handlers::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
   membership const& all = of == role::worker ? coordinator_.workers() : coordinator_.servers();
-  return all.check(id, incarnation) == membership::verdict::fresh && !coordinator_.over();
+  return all.check(id, incarnation) == membership::standing::fresh && !coordinator_.over();
 }
 
 EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {

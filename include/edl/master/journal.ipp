@@ -13,8 +13,8 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/invariant.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/master/journal.hpp"
 
@@ -60,10 +60,10 @@ EDL_INLINE nlohmann::json read_record(std::string const& path) {
   return j;
 }
 
-EDL_INLINE std::optional<memory> read_journal(std::string const& path, std::string const& run) try {
+EDL_INLINE std::optional<persisted_state> read_journal(std::string const& path, std::string const& run) try {
   auto const j = read_record(path);
   if (j.at("run") != run) return std::nullopt;
-  memory m;
+  persisted_state m;
   m.generation = j.at("generation");
   m.members = j.at("members");
   m.wanted_servers = j.at("wanted_servers");
@@ -97,7 +97,7 @@ EDL_INLINE bool is_there(std::string const& path) {
 
 }  // namespace detail
 
-EDL_INLINE std::optional<memory> journal::read() {
+EDL_INLINE std::optional<persisted_state> journal::read() {
   trouble_.clear();
   if (path_.empty()) return std::nullopt;
   std::string const before = detail::before_of(path_);
@@ -140,7 +140,7 @@ EDL_INLINE void journal::remove() noexcept {
   written_.reset();
 }
 
-EDL_INLINE void journal::write(memory const& now, forced what) {
+EDL_INLINE void journal::write(persisted_state const& now, forced what) {
   if (path_.empty() || written_ == now) return;
   invariant(!written_ || now.generation >= written_->generation, "a journal never goes back");
   nlohmann::json j{{"run", run_},

@@ -73,7 +73,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, confi
     net::outgoing const what{
         .method = wire::method::configure, .message = wire::pack(request), .timeout = disk_timeout};
     order_terms const terms{
-        .name = "configure", .generation = c.generation, .patience = options_.order_patience};
+        .name = "configure", .generation = c.generation, .timeout = options_.order_timeout};
     std::string const answer = co_await orders_.order(k, what, terms);
     auto const reply = wire::unpack<wire::ConfigureReply>(answer, k.to->name());
     if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
@@ -100,8 +100,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::settle(std::uint64_t generation) 
   // others. The loss of one begins another generation.
   while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
     try {
-      order_terms const terms{
-          .name = "settle", .generation = generation, .patience = options_.order_patience};
+      order_terms const terms{.name = "settle", .generation = generation, .timeout = options_.order_timeout};
       auto const replies =
           co_await orders_.ask_all(keepers_.all(), wire::method::settle, request, control_timeout, terms);
       version = 0;
@@ -109,13 +108,13 @@ EDL_INLINE asio::awaitable<void> keeper_calls::settle(std::uint64_t generation) 
         version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
     } catch (error const& e) {
       log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
-      bool const late = std::chrono::steady_clock::now() - since >= options_.order_patience;
+      bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
       if (late && coordinator_.generation() == generation)
         coordinator_.fail(fmt::format("the last version cannot be told: {}", e.what()));
     }
     if (!version) co_await orders_.pause();
   }
-  if (version) coordinator_.version_told(generation, *version, std::chrono::steady_clock::now());
+  if (version) coordinator_.version_announced(generation, *version, std::chrono::steady_clock::now());
   loop_.run_commands();
 }
 
@@ -131,7 +130,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
     try {
       auto const all = keepers_.holders(r.version);
       order_terms const terms{
-          .name = "claim", .generation = r.generation, .patience = options_.order_patience, .waits = false};
+          .name = "claim", .generation = r.generation, .timeout = options_.order_timeout, .waits = false};
       co_await orders_.ask_all(all, wire::method::claim, request, control_timeout, terms);
       claimed = true;
     } catch (net::call_error const& e) {
@@ -158,7 +157,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::release(release_frozen c) {
   request.set_version(c.version);
   request.set_evaluation(c.evaluation);
   try {
-    order_terms const terms{.name = "release", .patience = options_.order_patience};
+    order_terms const terms{.name = "release", .timeout = options_.order_timeout};
     co_await orders_.ask_all(keepers_.all(), wire::method::release, request, control_timeout, terms);
   } catch (error const& e) {
     log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));

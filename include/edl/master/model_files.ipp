@@ -63,7 +63,7 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
       coordinator_.restore_point_found(c.generation, f.point, std::chrono::steady_clock::now());
       break;
     }
-    bool const late = std::chrono::steady_clock::now() - since >= options_.order_patience;
+    bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
     if (!f.unusable.empty() || late) {
       coordinator_.fail(f.unusable.empty() ? fmt::format("no checkpoint in {} can be looked for: {}",
                                                          options_.checkpoint_dir, f.why)
@@ -96,13 +96,13 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
     m.version = c.version;
     m.layout = checkpoint::layout_digest(options_.layout);
     order_terms const terms{
-        .name = "checkpoint", .generation = c.generation, .patience = options_.order_patience};
-    std::vector<keeper> whom;
+        .name = "checkpoint", .generation = c.generation, .timeout = options_.order_timeout};
+    std::vector<keeper> target;
     std::vector<std::string> messages;
     std::function<void(keeper const&)> const add = [&](keeper const& k) {
       request.set_range(k.range);
       messages.push_back(wire::pack(request));
-      whom.push_back(k);
+      target.push_back(k);
     };
     if (!source_.shares_rows()) {
       std::ranges::for_each(keepers_.all(true), add);
@@ -112,14 +112,14 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
         auto& rows = *request.mutable_rows();
         rows.set_first(std::uint32_t(p.slots.first));
         rows.set_last(std::uint32_t(p.slots.last));
-        rows.set_part(std::uint32_t(whom.size()));
+        rows.set_part(std::uint32_t(target.size()));
         rows.set_parts(std::uint32_t(parts.size()));
-        request.set_rows_only(!whom.empty());
-        add(p.whom);
+        request.set_rows_only(!target.empty());
+        add(p.target);
       }
     }
     auto const replies =
-        co_await orders_.ask_each(whom, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
+        co_await orders_.ask_each(target, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
     for (std::string const& reply : replies) {
       auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
       for (auto const& f : written.files())
@@ -140,15 +140,15 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
 EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
   auto const since = std::chrono::steady_clock::now();
   std::string failed;
-  for (bool told = false;;) {
+  for (bool announced = false;;) {
     failed = co_await write(c);
     // Another generation asks for what it wants.
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
-    if (failed.empty() || !c.final || std::chrono::steady_clock::now() - since >= options_.final_patience)
+    if (failed.empty() || !c.final || std::chrono::steady_clock::now() - since >= options_.final_timeout)
       break;
-    if (!std::exchange(told, true))
+    if (!std::exchange(announced, true))
       log_.warning(fmt::format("the final checkpoint cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_patience));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
   // What is too old may stay: the checkpoint that was written is valid.

@@ -40,7 +40,7 @@ class model_generations {
   duration standstill() const { return standstill_; }
 
   /// Goes on where another master ended, or with processes that the platform has found.
-  void resume(memory const& before);
+  void resume(persisted_state const& before);
   void adopt(found_processes const& those);
 
   /// Of those who keep the model; no generation need be formed.

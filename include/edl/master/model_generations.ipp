@@ -32,7 +32,7 @@ EDL_INLINE model_generations::model_generations(job_options const& options, job_
   worlds_.expect(options.num_workers);
 }
 
-EDL_INLINE void model_generations::resume(memory const& before) {
+EDL_INLINE void model_generations::resume(persisted_state const& before) {
   job_.raise_generation(before.generation + 1);
   worlds_.expect(before.members);
   servers_.want(before.wanted_servers);

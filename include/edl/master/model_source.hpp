@@ -39,7 +39,7 @@ class model_source {
 
   /// A keeper's rows of the tables: those of these hash slots, and how many of each table.
   struct row_part {
-    keeper whom;
+    keeper target;
     element_range slots;
     std::vector<std::uint64_t> rows;
   };

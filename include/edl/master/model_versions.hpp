@@ -33,7 +33,7 @@ class model_versions {
   void heard(std::uint64_t version) { newest_ = std::max(newest_, version); }
 
   /// Whether workers rest at this version, and nobody has told of it yet.
-  bool untold(std::uint64_t version) const { return options_.rests_to_evaluate && version > announced_; }
+  bool unannounced(std::uint64_t version) const { return options_.rests_to_evaluate && version > announced_; }
 
   /// Somebody has frozen a version.
   void reached(version_report const& r, time_point now);

@@ -21,7 +21,7 @@ namespace edl::master {
 struct order_terms {
   char const* name = "";
   std::optional<std::uint64_t> generation = {};  ///< of which it is void when another begins
-  std::chrono::milliseconds patience{};          ///< 0: without end
+  std::chrono::milliseconds timeout{};           ///< 0: without end
   bool waits = true;                             ///< `not_ready` is no answer
 };
 
@@ -38,24 +38,24 @@ class orders {
 
   /// Asks each of them the same, about its own range.
   template <class Request>
-  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
+  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> target, std::uint16_t method,
                                                     Request request, std::chrono::milliseconds timeout,
                                                     order_terms terms) {
     std::vector<std::string> messages;
-    for (keeper const& k : whom) {
+    for (keeper const& k : target) {
       request.set_range(k.range);
       messages.push_back(wire::pack(request));
     }
-    return ask_each(std::move(whom), method, std::move(messages), timeout, terms);
+    return ask_each(std::move(target), method, std::move(messages), timeout, terms);
   }
-  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> whom, std::uint16_t method,
+  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> target, std::uint16_t method,
                                                      std::vector<std::string> messages,
                                                      std::chrono::milliseconds timeout, order_terms terms);
 
   asio::awaitable<void> pause(std::chrono::milliseconds d = std::chrono::milliseconds(50));
 
   struct waiting {
-    keeper whom;  ///< nobody: the storage
+    keeper target;  ///< nobody: the storage
     std::string what, why;
     std::chrono::steady_clock::time_point since;
   };

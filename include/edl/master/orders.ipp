@@ -57,7 +57,7 @@ EDL_INLINE asio::awaitable<std::string> orders::order(keeper to, net::outgoing w
       throw net::call_error(net::status::cancelled,
                             fmt::format("{} is not wanted of {} any more", terms.name, to.to->name()));
     bool const late =
-        terms.patience.count() > 0 && std::chrono::steady_clock::now() - shown->since > terms.patience;
+        terms.timeout.count() > 0 && std::chrono::steady_clock::now() - shown->since > terms.timeout;
     bool const again =
         detail::unanswered(failed->code()) && (terms.waits || failed->code() != net::status::not_ready);
     if (late || !again) throw *failed;
@@ -66,15 +66,15 @@ EDL_INLINE asio::awaitable<std::string> orders::order(keeper to, net::outgoing w
   }
 }
 
-EDL_INLINE asio::awaitable<std::vector<std::string>> orders::ask_each(std::vector<keeper> whom,
+EDL_INLINE asio::awaitable<std::vector<std::string>> orders::ask_each(std::vector<keeper> target,
                                                                       std::uint16_t method,
                                                                       std::vector<std::string> messages,
                                                                       std::chrono::milliseconds timeout,
                                                                       order_terms terms) {
-  auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
-  for (std::size_t place = 0; place < whom.size(); ++place) {
+  auto const g = std::make_shared<detail::gathering>(node_.executor(), target.size());
+  for (std::size_t place = 0; place < target.size(); ++place) {
     node_.spawn(
-        [this, g, to = whom[place], terms,
+        [this, g, to = target[place], terms,
          what = net::outgoing{.method = method, .message = std::move(messages[place]), .timeout = timeout},
          place]() -> asio::awaitable<void> {
           try {
@@ -95,9 +95,9 @@ EDL_INLINE asio::awaitable<std::vector<std::string>> orders::ask_each(std::vecto
 EDL_INLINE std::vector<std::string> orders::unanswered(std::chrono::steady_clock::time_point now) const {
   std::vector<std::string> all;
   for (waiting const& w : waiting_) {
-    if (w.whom.to && !keepers_.takes_part(w.whom)) continue;
+    if (w.target.to && !keepers_.takes_part(w.target)) continue;
     all.push_back(fmt::format("{} to answer '{}' (for {} s{}{})",
-                              w.whom.to ? w.whom.to->name() : std::string("the storage"), w.what,
+                              w.target.to ? w.target.to->name() : std::string("the storage"), w.what,
                               std::chrono::duration_cast<std::chrono::seconds>(now - w.since).count(),
                               w.why.empty() ? "" : ": ", w.why));
   }

@@ -28,7 +28,7 @@ class roster {
   roster(job_options const& options, job_state& job);
 
   /// Goes on with the processes of the master before.
-  void resume(memory const& before, time_point now);
+  void resume(persisted_state const& before, time_point now);
 
   membership const& workers() const { return workers_; }
   membership const& servers() const { return servers_; }

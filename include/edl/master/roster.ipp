@@ -33,7 +33,7 @@ EDL_INLINE roster::roster(job_options const& options, job_state& job)
                      .grace = options.exit_grace}),
       isolation_(options.silence, options.isolation) {}
 
-EDL_INLINE void roster::resume(memory const& before, time_point now) {
+EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
   worker_lines_ = lineages(worker_lines_.of(), before.workers, now);
   server_lines_ = lineages(server_lines_.of(), before.servers, now);
 }
@@ -54,7 +54,7 @@ EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t serv
     if (std::ranges::find(options_.flags, flag) == options_.flags.end())
       return fmt::format("it was started with {}, and the job with {}: give all processes the same",
                          printable(flag, 64), fmt::join(options_.flags, " "));
-  if (of(r.of).check(r.id, r.incarnation) == membership::verdict::given_up)
+  if (of(r.of).check(r.id, r.incarnation) == membership::standing::given_up)
     return "it has been given up: start a new process";
   return {};
 }
@@ -77,7 +77,7 @@ EDL_INLINE roster::pulse roster::heartbeat(role of, std::uint32_t id, std::uint6
     p.trained = v.records > records;
     minibatches_ += p.trained || (before && v.position > position);
   } else {
-    p.reply.stranger = all.check(id, incarnation) == membership::verdict::fresh;
+    p.reply.stranger = all.check(id, incarnation) == membership::standing::fresh;
   }
   return p;
 }
@@ -183,7 +183,7 @@ EDL_INLINE void roster::adopt(found_processes const& those, std::uint32_t server
   auto const found = [&](lineages const& like, std::vector<std::uint32_t> const& ids, std::uint32_t next) {
     lineages::record r{.next = next, .lines = {}};
     for (std::uint32_t const id : ids) r.lines.push_back({id, 0, false});
-    // Who does not come within the patience is replaced.
+    // Who does not come within the timeout is replaced.
     return lineages(like.of(), r, now + options_.adoption - like.of().grace);
   };
   if (!those.workers.empty()) {

@@ -31,7 +31,7 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       source_(options_, coordinator_, keepers_, orders_),
       files_(on, options_, loop_, keepers_, orders_, source_, log_),
       handlers_(on, options_, loop_, keepers_, calls_),
-      watchdog_(options_.step_patience) {}
+      watchdog_(options_.step_timeout) {}
 
 EDL_INLINE asio::awaitable<void> server::tick() {
   asio::steady_timer timer(node_.executor());
@@ -149,7 +149,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
   std::uint64_t generation = coordinator_.generation();
   auto since = std::chrono::steady_clock::now();
   std::string failed;
-  for (bool told = false; best;) {
+  for (bool announced = false; best;) {
     failed.clear();
     try {
       co_await files_.write_best(of.of);
@@ -161,10 +161,10 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
     if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation())
       since = std::chrono::steady_clock::now();
-    if (std::chrono::steady_clock::now() - since >= options_.final_patience) break;
-    if (!std::exchange(told, true))
+    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
       log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_patience));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
   }
   if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
   bool stops = false;
@@ -187,7 +187,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
 EDL_INLINE asio::awaitable<void> server::finish() {
   auto const since = std::chrono::steady_clock::now();
   std::string failed;
-  for (bool told = false; !options_.output.empty();) {
+  for (bool announced = false; !options_.output.empty();) {
     failed.clear();
     try {
       co_await files_.write_last();
@@ -195,10 +195,10 @@ EDL_INLINE asio::awaitable<void> server::finish() {
     } catch (error const& e) {
       failed = e.what();
     }
-    if (std::chrono::steady_clock::now() - since >= options_.final_patience) break;
-    if (!std::exchange(told, true))
+    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
       log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_patience));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
   }
   if (failed.empty()) failed = coordinator_.versions().unevaluated();
   end(failed);

@@ -69,7 +69,9 @@ EDL_INLINE void launcher::stop_master(std::chrono::milliseconds grace) {
   processes_->stop({role::master, 0}, grace);
 }
 
-EDL_INLINE void launcher::let_leave(pid_t pid, bool asked) { processes_->let_leave(pid, asked); }
+EDL_INLINE void launcher::let_leave(pid_t pid, bool stop_requested) {
+  processes_->let_leave(pid, stop_requested);
+}
 
 EDL_INLINE void launcher::stop_all(std::chrono::milliseconds grace) { processes_->stop_all(grace); }
 
@@ -132,7 +134,7 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
     wire::to_message(e.who, *out.mutable_who());
     out.set_code(e.code);
     out.set_signal(e.signal);
-    out.set_asked(e.asked);
+    out.set_asked(e.stop_requested);
     out.set_memory(e.memory);
   }
   for (process_id const& who : processes_->all()) wire::to_message(who, *reply.add_running());
@@ -171,7 +173,7 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
         to_.ended({.who = wire::from_message(e.who()),
                    .code = int(e.code()),
                    .signal = int(e.signal()),
-                   .asked = e.asked(),
+                   .stop_requested = e.asked(),
                    .memory = e.memory()},
                   ++seen_);
       if (std::exchange(first, false)) {

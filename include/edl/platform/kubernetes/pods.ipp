@@ -43,9 +43,9 @@ EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead
   }
   p.wanted = true;
   p.tries = 0;
-  p.told.clear();
+  p.announced.clear();
   // What was asked of the one before it is not asked of this one.
-  if (p.creating && p.uid.empty()) p.asked = false;
+  if (p.creating && p.uid.empty()) p.stop_requested = false;
   if (p.uid.empty()) return p.creating ? void() : create(who, p);
   p.again = true;
   discard(who, p);
@@ -58,7 +58,7 @@ EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds
 EDL_INLINE void pods::create(process_id who, pod& p) {
   invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
   p.creating = true;
-  p.again = p.asked = p.leaving = p.over = p.ran = p.left = false;
+  p.again = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
   p.retry_at.reset();
   p.troubled_since.reset();
   role_spec const& s = spec(who.role);
@@ -79,8 +79,8 @@ EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
   pod& p = it->second;
   p.wanted = p.again = false;
   p.retry_at.reset();
-  if (p.over || (p.asked && grace.count() > 0)) return;
-  p.asked = true;
+  if (p.over || (p.stop_requested && grace.count() > 0)) return;
+  p.stop_requested = true;
   if (!p.uid.empty()) discard(who, p, grace);
 }
 
@@ -89,7 +89,7 @@ EDL_INLINE void pods::close() {
   for (auto& [who, p] : pods_) {
     p.again = false;
     p.retry_at.reset();
-    if (p.creating) p.wanted = false, p.asked = true;
+    if (p.creating) p.wanted = false, p.stop_requested = true;
   }
 }
 
@@ -98,9 +98,9 @@ EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<process_i
   for (auto& [who, p] : pods_) {
     p.wanted = false;
     if (p.over || p.uid.empty()) continue;
-    p.left = p.ran && !p.asked && std::ranges::find(left, who) != left.end();
+    p.left = p.ran && !p.stop_requested && std::ranges::find(left, who) != left.end();
     if (p.left) continue;
-    p.asked = true;
+    p.stop_requested = true;
     discard(who, p, grace);
   }
 }
@@ -128,7 +128,7 @@ EDL_INLINE void pods::created(process_id who, std::string const& uid) {
   if (!p.wanted)
     discard(who, p);
   else if (!p.again)  // otherwise the successor is wanted, and this one is to leave
-    p.asked = false;
+    p.stop_requested = false;
 }
 
 EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now) {
@@ -153,8 +153,8 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
   // Its predecessor of that name is about to go, unless it stays.
   if (why.reason == "AlreadyExists" && p.tries < 6) return;
   std::string const what = why.code == 0 ? "unreachable" : why.message;
-  if (p.told == what) return;
-  p.told = what;
+  if (p.announced == what) return;
+  p.announced = what;
   commands_.emplace_back(pod_note{severity::warning, "CannotStart",
                                   fmt::format("{} cannot be created yet: {}", to_string(who), why.message)});
 }
@@ -170,8 +170,8 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now)
   if (std::exchange(found_, true)) return;
   pods_found found;
   for (auto const& [who, p] : pods_) {
-    if (!p.over && !p.leaving) found.what.running.push_back(who);
-    if (who.role == role::worker) found.what.next_worker = std::max(found.what.next_worker, who.id + 1);
+    if (!p.over && !p.leaving) found.pods.running.push_back(who);
+    if (who.role == role::worker) found.pods.next_worker = std::max(found.pods.next_worker, who.id + 1);
   }
   commands_.emplace_back(std::move(found));
 }
@@ -185,7 +185,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
                             : !known->second.wanted && !known->second.creating && known->second.uid != s.uid;
   pod& p = pods_[s.who];
   if (unwanted && !s.over()) {
-    p = {.index = s.index, .uid = s.uid, .asked = true};
+    p = {.index = s.index, .uid = s.uid, .stop_requested = true};
     return discard(s.who, p);
   }
   // Of a master before this one, unless it is the answer to a request that has come the other way.
@@ -195,11 +195,11 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   if (p.over) return;
   if (s.over()) {
     ending e = ending_of(s);
-    if (s.out_of_memory() && !e.outside && !p.asked) out_of_memory(s, e);
+    if (s.out_of_memory() && !e.outside && !p.stop_requested) out_of_memory(s, e);
     if (s.lingers() && !s.terminating) discard(s.who, p, options_.farewell);
     return end(s.who, p, std::move(e));
   }
-  if (s.terminating && !p.asked && !std::exchange(p.leaving, true) && s.who.role == role::worker) {
+  if (s.terminating && !p.stop_requested && !std::exchange(p.leaving, true) && s.who.role == role::worker) {
     std::string const why = ending_of(s).words;
     ends_[s.who] = why;
     commands_.emplace_back(pod_leaving{s.who, why});
@@ -227,8 +227,8 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
 EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
   p.over = true;
   p.wanted = p.again;  // its successor of that name is wanted already
-  e.asked = p.asked;
-  if (!p.asked && !p.leaving) ends_[who] = describe(e);
+  e.stop_requested = p.stop_requested;
+  if (!p.stop_requested && !p.leaving) ends_[who] = describe(e);
   commands_.emplace_back(pod_ended{std::move(e)});
 }
 
@@ -257,12 +257,13 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
   if (pulled && !p.troubled_since) p.troubled_since = now;
   // The scheduler's counts of nodes change all the time; the reason does not.
   std::string const kind = s.unplaced.empty() ? s.waiting : "Unschedulable";
-  if (p.told != kind) {
-    p.told = kind;
+  if (p.announced != kind) {
+    p.announced = kind;
     commands_.emplace_back(pod_note{severity::warning, "CannotStart",
                                     fmt::format("{} cannot start yet: {}", to_string(s.who), what)});
   }
-  if (!pulled || p.asked || (!hopeless(s) && now - *p.troubled_since < options_.pull_patience)) return;
+  if (!pulled || p.stop_requested || (!hopeless(s) && now - *p.troubled_since < options_.pull_timeout))
+    return;
   commands_.emplace_back(delete_pod{s.name, s.uid, std::chrono::seconds(0)});
   end(s.who, p, {.who = s.who, .code = 1, .words = "cannot start: " + what});
 }
