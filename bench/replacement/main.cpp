@@ -17,8 +17,8 @@ namespace {
 namespace k = edl::platform::kubernetes;
 namespace lab = edl::testing::kubernetes;
 using clock_type = std::chrono::steady_clock;
-using edl::platform::instance;
-using edl::platform::role;
+using edl::process_id;
+using edl::role;
 using nlohmann::json;
 
 constexpr char pods[] = "/api/v1/namespaces/default/pods";
@@ -75,7 +75,7 @@ class fleet {
   edl::platform::observer observer() {
     return {.ended = [](edl::platform::ending const&, std::uint64_t) {},
             .leaving =
-                [this](instance who, std::string const&) {
+                [this](edl::process_id who, std::string const&) {
                   cluster_.start({role::worker, next_++}, who.id);
                 },
             .found = [](edl::platform::findings const&) {},

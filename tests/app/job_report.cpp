@@ -42,7 +42,7 @@ TEST_CASE("a report says how far a job is, how fast, at which sizes, and what a 
   auto const enter = [&](std::uint32_t id, std::uint64_t last, std::optional<master::copy_position> c = {}) {
     it.enter(id, {.incarnation = 1, .last = last, .copy = std::move(c), .suspect = {}}, now);
   };
-  for (std::uint32_t id : {0, 1}) it.join({master::role::worker, id, 1, {}, 5}, now);
+  for (std::uint32_t id : {0, 1}) it.join({edl::role::worker, id, 1, {}, 5}, now);
   for (std::uint32_t id : {0, 1}) enter(id, 0);
   REQUIRE(it.ready());
   std::uint64_t records = 0;
@@ -52,7 +52,7 @@ TEST_CASE("a report says how far a job is, how fast, at which sizes, and what a 
     for (std::uint32_t id : {0, 1}) {
       auto const t = it.request_task(id, 1, now);
       CHECK(it.report_task({.worker = id, .incarnation = 1, .lease = t.lease}, now));
-      it.heartbeat(master::role::worker, id, 1, {.version = 3, .records = records}, now);
+      it.heartbeat(edl::role::worker, id, 1, {.version = 3, .records = records}, now);
     }
   }
   json const half = json::parse(app::job_report(it, {.epochs = 2}));
@@ -63,7 +63,7 @@ TEST_CASE("a report says how far a job is, how fast, at which sizes, and what a 
   CHECK(half["seconds_left"].get<double>() == doctest::Approx(990).epsilon(0.2));
   CHECK(half["standstill_s"] == 0);
 
-  it.left(master::role::worker, 1, 1, now);
+  it.left(edl::role::worker, 1, 1, now);
   now += milliseconds(300);
   ledger done;
   done.set_closed(0, 0, 20);

@@ -47,7 +47,7 @@ TEST_CASE("a process that comes when the job is over has nothing to do, and one 
   master to(no);
   net::node node(options());
   net::channel channel(node, to.listener.addresses(), "the master");
-  member self(node, channel, member::kind::worker, 3);
+  member self(node, channel, edl::role::worker, 3);
   if (no.over()) {
     CHECK_FALSE(self.join(7, {}));
     CHECK(self.finished());

@@ -26,7 +26,7 @@ namespace world {
 using nlohmann::json;
 using namespace edl::controller;
 namespace k8s = edl::platform::kubernetes;
-using edl::platform::role;
+using edl::role;
 
 /// The controller is killed.
 struct killed {};
@@ -355,7 +355,7 @@ class cluster : public api_requests {
       if (!objects.contains(pod_path(fmt::format("{}-ps-{}", base, id), space)))
         member(spec, {role::server, id});
   }
-  void member(k8s::job_spec const& spec, edl::platform::instance who) {
+  void member(k8s::job_spec const& spec, edl::process_id who) {
     make(fmt::format("/api/v1/namespaces/{}/pods", spec.space),
          k8s::member_pod(spec, who, who.id, {}, {}, spec.by));
   }

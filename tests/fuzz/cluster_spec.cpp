@@ -11,6 +11,7 @@ namespace cluster_spec_fuzz {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::platform;
   using namespace edl::platform::kubernetes;
+  using edl::role;
   job_spec spec;
   spec.name = "j";
   spec.image = "i";

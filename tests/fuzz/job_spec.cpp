@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
                       "what is written is read as it was");
         check(spec);
         master_pod(spec);
-        for (auto const what : {edl::platform::role::server, edl::platform::role::worker})
+        for (auto const what : {edl::role::server, edl::role::worker})
           member_pod(spec, {what, 1}, 1, {{"memory", "1Gi"}}, {}, {"owner", "uid"});
       },
       fuzz::author::user);

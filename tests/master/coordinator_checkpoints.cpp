@@ -66,7 +66,7 @@ TEST_CASE("a lost server takes all back to the newest checkpoint, under a new ge
   CHECK(t.applied == 1);
   CHECK(t.resumed);
   m.it.version_reached({1, 4, true, false}, m.now);  // of the old generation
-  CHECK(m.it.evaluations().idle());
+  CHECK(m.it.versions().evaluations().idle());
   m.it.version_reached({2, 4, true, false}, m.now);
   CHECK(m.ask().kind == task_kind::evaluation);
 }

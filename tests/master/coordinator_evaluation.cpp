@@ -96,8 +96,8 @@ TEST_CASE("where the evaluation at the end fails, what is trained is kept, and t
     CHECK_FALSE(m.it.over());
     m.it.checkpoint_written(1, 10, {}, m.now);
     CHECK(m.it.finished());
-    CHECK(m.it.unevaluated().find("evaluation of version 10") == 0);
-    CHECK(m.it.unevaluated().find("record 5 is torn") != std::string::npos);
+    CHECK(m.it.versions().unevaluated().find("evaluation of version 10") == 0);
+    CHECK(m.it.versions().unevaluated().find("record 5 is torn") != std::string::npos);
     CHECK(m.take<finish_job>());
     CHECK_FALSE(m.take<evaluation_done>());
   }
@@ -119,7 +119,7 @@ TEST_CASE("where too many records of the evaluation at the end are damaged, what
   CHECK_FALSE(m.it.failed());
   m.it.checkpoint_written(1, 10, {}, m.now);
   CHECK(m.it.finished());
-  CHECK(m.it.unevaluated().find("are skipped as damaged") != std::string::npos);
+  CHECK(m.it.versions().unevaluated().find("are skipped as damaged") != std::string::npos);
   CHECK_FALSE(m.take<evaluation_done>());
 }
 

@@ -95,7 +95,7 @@ TEST_CASE("sums of another number count as an error of the task") {
   auto const a = m.ask(), b = m.ask();
   CHECK(m.done(a, 0, {1, 2}));
   CHECK(m.done(b, 0, {1}));
-  CHECK(!m.it.evaluations().idle());
+  CHECK(!m.it.versions().evaluations().idle());
   CHECK(m.done(m.ask(), 0, {1, 2}));
   CHECK(m.take<evaluation_done>()->result.totals == std::vector<double>{2, 4});
 }

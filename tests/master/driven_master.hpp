@@ -68,7 +68,7 @@ struct driven_master {
     });
   }
 
-  bool join(edl::master::role of, std::uint32_t id, std::uint64_t incarnation = 1) {
+  bool join(edl::role of, std::uint32_t id, std::uint64_t incarnation = 1) {
     return it.join({of, id, incarnation, {}, 5}, now).accepted;
   }
 
@@ -104,7 +104,7 @@ struct driven_master {
 
   /// Time passes a quarter of a second at a time, in which every member but the workers of `silent` is heard.
   void pass(edl::master::duration d, std::vector<std::uint32_t> const& silent = {}) {
-    using edl::master::role;
+    using edl::role;
     for (auto const until = now + d; now < until;) {
       now += std::chrono::milliseconds(250);
       for (role const of : {role::worker, role::server})

@@ -65,7 +65,7 @@ struct master : driven_master {
   }
 
   world const* of(std::uint32_t id, std::uint64_t incarnation = 1) const {
-    return it.world_of(id, incarnation);
+    return it.generations().world_of(id, incarnation);
   }
 
   // "0 1*" : members of the world that is, and whose copies are current.

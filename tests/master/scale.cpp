@@ -71,7 +71,7 @@ TEST_CASE("ranges move to servers that come, and from servers that go, which sta
     CHECK((c[0].sources == std::vector<std::uint32_t>(3, 0)) == (id == 1));
     m.answer(c[0]);
   }
-  CHECK(m.it.places() == std::vector<range_place>{{0, {}}, {1, {}}, {2, {}}});
+  CHECK(m.it.generations().places() == std::vector<range_place>{{0, {}}, {1, {}}, {2, {}}});
 
   CHECK(m.it.scale({.servers = 1}, m.now).empty());
   auto const less = m.take_all<configure_servers>();

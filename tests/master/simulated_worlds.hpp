@@ -124,7 +124,7 @@ class simulated : public simulated_copies {
     for (int times = chance(0.1) ? 2 : 1; times > 0; --times) master.enter(w->id, e, at(clock));
     if (!master.workers().known(w->id, w->incarnation)) return die(w);
     later(w, uniform(0.01, 0.2), [this, w, e] {
-      world const* const now = master.world_of(w->id, w->incarnation);
+      world const* const now = master.generations().world_of(w->id, w->incarnation);
       if (!now) return ask(w, e);
       take_place(w, *now);
     });
@@ -159,7 +159,7 @@ class simulated : public simulated_copies {
       if (source->now == doing::copying || source->hangs > clock || source->number < w->number) {
         if (master.generation() > w->number) return enter(w, from.id);
         turn(w, doing::copying);  // not there yet
-        world const* const again = master.world_of(w->id, w->incarnation);
+        world const* const again = master.generations().world_of(w->id, w->incarnation);
         return again ? take_place(w, *again) : enter(w);
       }
       ++copies;
@@ -188,7 +188,7 @@ class simulated : public simulated_copies {
     after(uniform(0.01, 0.3), [this, r, times] {
       version_report claimed = r;
       if (r.generation == master.generation())
-        for (std::uint32_t const id : master.holders(r.version))
+        for (std::uint32_t const id : master.generations().worlds().holders(r.version))
           if (worker* const h = newest[id]; !h->alive || !h->to_evaluate.contains(r.version))
             claimed.evaluate = false;
       for (int i = 0; i < times; ++i) master.version_reached(claimed, at(clock));

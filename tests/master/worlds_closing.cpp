@@ -210,11 +210,11 @@ TEST_CASE("workers that rest for an evaluation train on when it has been judged,
   resting_master m;
   m.reach_two();
   // It has not been told of yet.
-  CHECK(m.it.unannounced(2));
+  CHECK(m.it.versions().unannounced(2));
   CHECK(m.lane(0, 2).kind == task_kind::wait);
   CHECK(m.lane(1, 2).rests);
   m.reached(2, true);
-  CHECK_FALSE(m.it.unannounced(2));
+  CHECK_FALSE(m.it.versions().unannounced(2));
   m.evaluate_two();
   CHECK(m.lane(1, 2).rests);
   m.it.judged(2, m.now);
@@ -267,7 +267,7 @@ TEST_CASE("a version at which workers rest is evaluated although all that had it
   m.enter(2, 2, copy(2, with_closed(2)));
   REQUIRE(m.it.ready());
   CHECK(m.it.request_task(2, 1, m.now, 0, 2).rests);
-  CHECK(m.it.unannounced(2));
+  CHECK(m.it.versions().unannounced(2));
   m.reached(2, true);
   CHECK(m.it.request_task(2, 1, m.now, 0, 2).kind == task_kind::evaluation);
 }

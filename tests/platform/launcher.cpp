@@ -17,6 +17,8 @@
 namespace launcher_test {
 
 using namespace edl::platform;
+using edl::process_id;
+using edl::role;
 using namespace std::chrono_literals;
 
 namespace {
@@ -40,7 +42,7 @@ struct master {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::pair<ending, std::uint64_t>> endings;
-  std::optional<std::vector<instance>> running;
+  std::optional<std::vector<process_id>> running;
   edl::net::node node{options()};
   launched it;
 
@@ -69,7 +71,7 @@ struct master {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, 20s, condition);
   }
-  void start(instance who) {
+  void start(process_id who) {
     node.post([=, this] { it.start(who, std::nullopt); });
   }
 };
@@ -80,7 +82,7 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
   edl::net::node node(options());
   own_directory const place;
   launcher l(node, place.path, "/bin/sh", {"sh", "-c", worker_script}, [](ending const&) {});
-  instance const a{role::worker, 0}, b{role::worker, 1}, c{role::server, 0};
+  process_id const a{role::worker, 0}, b{role::worker, 1}, c{role::server, 0};
   {
     master first(l, 0);
     REQUIRE(first.wait([&] { return first.running.has_value(); }));
@@ -102,12 +104,12 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
   CHECK(second.endings[0].first.code == 3);
   CHECK(second.endings[0].second == 2);
   std::erase(*second.running, a);  // which has ended, and may not have been cleared away yet
-  CHECK(*second.running == std::vector<instance>{c, b});
+  CHECK(*second.running == std::vector<process_id>{c, b});
   second.node.post([&] { second.it.stop(b, 0ms); });
   REQUIRE(second.wait([&] { return second.endings.size() == 2; }));
   CHECK(second.endings[1].first.who == b);
   CHECK(second.endings[1].first.stop_requested);
-  second.it.stop_all(0ms, [] { return std::vector<edl::platform::instance>(); });
+  second.it.stop_all(0ms, [] { return std::vector<edl::process_id>(); });
   REQUIRE(second.wait([&] { return second.endings.size() == 3; }));
   CHECK(second.endings[2].first.who == c);
 }

@@ -17,6 +17,7 @@
 namespace line_reader_test {
 
 using namespace edl::platform;
+using edl::role;
 using namespace std::chrono_literals;
 
 namespace {

@@ -14,6 +14,8 @@
 namespace process_test {
 
 using namespace edl::platform;
+using edl::process_id;
+using edl::role;
 using namespace std::chrono_literals;
 
 namespace {
@@ -66,7 +68,7 @@ TEST_CASE("an instance gets its environment, and its exit code is reported") {
   processes p("/bin/sh", {"sh", "-c", "exit $EDL_TEST_CODE"}, e.sink());
   p.start({role::worker, 3}, {{"EDL_TEST_CODE", "7"}});
   REQUIRE(e.wait(1));
-  CHECK(e.all[0].who == instance{role::worker, 3});
+  CHECK(e.all[0].who == process_id{role::worker, 3});
   CHECK(e.all[0].code == 7);
   CHECK(e.all[0].failed());
   CHECK(describe(e.all[0]) == "exited with code 7");
@@ -142,7 +144,7 @@ TEST_CASE("who is told to stop before it is started has ended, as one that was a
 TEST_CASE("a child ignores what ends a terminal, and leaves when it is let") {
   endings e;
   processes p("/bin/sleep", {"sleep", "100"}, e.sink());
-  instance const who{role::worker, 0};
+  process_id const who{role::worker, 0};
   p.start(who, {});
   while (!p.pid(who)) std::this_thread::yield();
   // It may not have become the program yet, and ignores them already by then.
@@ -174,7 +176,7 @@ TEST_CASE("what ends a terminal ends no child of a parent that holds it back, at
         while (!over) ::kill(0, SIGHUP);
       });
       for (std::uint32_t i = 0; i < 30 && bad == 0; ++i) {
-        instance const who{role::worker, i};
+        process_id const who{role::worker, i};
         p.start(who, {});
         for (pid_t pid = 0; pid == 0 && e.count() == i;) p.let_leave(pid = p.pid(who), false);
         bad = !e.wait(i + 1) || e.all[i].signal != SIGTERM;
@@ -199,7 +201,7 @@ TEST_CASE("a program that does not exist ends with 127") {
 
 TEST_CASE("an instance that is told twice to start after the one that runs starts once") {
   endings e;
-  instance const who{role::worker, 0};
+  process_id const who{role::worker, 0};
   processes p("/bin/sleep", {"sleep", "100"}, e.sink());
   auto const other_than = [&](pid_t before) {
     for (;;)

@@ -178,7 +178,7 @@ int set_suspended(command_line const& l, bool yes) {
 bool delete_job(cluster& c, std::string const& job) {
   if (delete_training_job(c, job)) return true;
   k8s::job_spec const spec{.name = job, .space = c.space};
-  bool const master = remove_one(c, c.path("pods", k8s::pod_name(job, {platform::role::master, 0})));
+  bool const master = remove_one(c, c.path("pods", k8s::pod_name(job, {role::master, 0})));
   bool any = master;
   any |= remove_one(c, c.path("services", k8s::master_service(spec).at("metadata").at("name")));
   any |= remove_one(c, c.path("secrets", k8s::token_secret(spec, "").at("metadata").at("name")));

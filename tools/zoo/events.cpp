@@ -70,7 +70,7 @@ std::vector<happening> read_events(json const& items, std::string const& job, js
     auto const who = instance_of(job, name);
     bool const of_job = above != nullptr && kind == controller::training_job_kind && name == job;
     if (!of_job && (!who || kind != "Pod")) continue;
-    happening h{.who = of_job ? "job" : platform::name(*who),
+    happening h{.who = of_job ? "job" : to_string(*who),
                 .uid = text_at(e, "/involvedObject/uid"),
                 .by = text_at(e, "/source/component"),
                 .reason = text_at(e, "/reason"),

@@ -121,7 +121,7 @@ class follower {
     }
     for (auto& [name, pod] : pods_)
       if (!there.count(name)) pod.over = true;
-    if (!outlives_master_ && !there.count(k8s::pod_name(job_, {platform::role::master, 0}))) ended_ = true;
+    if (!outlives_master_ && !there.count(k8s::pod_name(job_, {role::master, 0}))) ended_ = true;
     changed_.notify_all();
   }
 
@@ -134,8 +134,7 @@ class follower {
   void see(json const& pod, bool deleted) {
     std::string const name = text_at(pod, "/metadata/name");
     pod_state const state = state_of(pod);
-    if (!outlives_master_ && name == k8s::pod_name(job_, {platform::role::master, 0}) &&
-        (deleted || state.ended))
+    if (!outlives_master_ && name == k8s::pod_name(job_, {role::master, 0}) && (deleted || state.ended))
       ended_ = true;
     if (!is_wanted(pod, o_)) return;
     seen& s = pods_[name];

@@ -102,17 +102,10 @@ void add_master(json const& pod, job_summary& job) {
 
 }  // namespace
 
-std::optional<platform::instance> instance_of(std::string const& job, std::string const& pod) {
+std::optional<process_id> instance_of(std::string const& job, std::string const& pod) {
   std::string const prefix = "elasticdl-" + job + "-";
   if (pod.rfind(prefix, 0) != 0) return std::nullopt;
-  std::string const rest = pod.substr(prefix.size());
-  if (rest == "master") return platform::instance{platform::role::master, 0};
-  for (auto const& [text, role] : {std::pair<std::string, platform::role>{"ps-", platform::role::server},
-                                   {"worker-", platform::role::worker}})
-    if (rest.rfind(text, 0) == 0)
-      if (auto const id = number_from<std::uint32_t>(std::string_view(rest).substr(text.size())))
-        return platform::instance{role, *id};
-  return std::nullopt;
+  return parse_process_id(std::string_view(pod).substr(prefix.size()));
 }
 
 std::tuple<int, std::uint64_t, std::string> order_of(json const& pod) {

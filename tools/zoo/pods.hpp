@@ -14,7 +14,7 @@
 namespace edl::tool {
 
 /// Which process of `job` the pod of this name is; nothing when it is none of it.
-std::optional<platform::instance> instance_of(std::string const& job, std::string const& pod);
+std::optional<process_id> instance_of(std::string const& job, std::string const& pod);
 
 /// For sorting a job's pods: master, servers, workers, by number.
 std::tuple<int, std::uint64_t, std::string> order_of(nlohmann::json const& pod);

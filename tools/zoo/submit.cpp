@@ -132,7 +132,7 @@ class made {
     bool gone = false;
     try {
       json const pod = api_.get(fmt::format("/api/v1/namespaces/{}/pods/{}", spec_.space,
-                                            k8s::pod_name(spec_.name, {platform::role::master, 0})));
+                                            k8s::pod_name(spec_.name, {role::master, 0})));
       if (text_at(pod, "/metadata/deletionTimestamp").empty()) return false;
     } catch (k8s::api_error const& bad) {
       if (bad.code() != 404) return false;

@@ -125,7 +125,7 @@ void create(cluster& c, wanted_job const& job, command_line const& l) {
 void check_name(cluster& c, std::string const& name) {
   json pod;
   try {
-    pod = c.api.get(c.path("pods", k8s::pod_name(name, {platform::role::master, 0})));
+    pod = c.api.get(c.path("pods", k8s::pod_name(name, {role::master, 0})));
   } catch (k8s::api_error const& bad) {
     if (bad.code() == 404 || bad.code() == 403) return;
     throw;

@@ -160,7 +160,7 @@ class sweep_run {
   }
 
   std::string master_path(turn const& t) const {
-    return cluster_.path("pods", k8s::pod_name(t.job, {platform::role::master, 0}));
+    return cluster_.path("pods", k8s::pod_name(t.job, {role::master, 0}));
   }
 
   [[noreturn]] void refuse_name(turn const& t) const {

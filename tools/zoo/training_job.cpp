@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 namespace k8s = platform::kubernetes;
-using platform::role;
 
 /// The server reads $(NAME) as a reference and $$ as $; everything here is meant as it stands.
 std::string verbatim(std::string const& text) {

@@ -193,7 +193,7 @@ std::vector<job_summary> all_jobs(std::vector<live_job> const& training_jobs,
 
 json master_of(cluster& c, std::string const& job) {
   try {
-    return c.api.get(c.path("pods", k8s::pod_name(job, {platform::role::master, 0})));
+    return c.api.get(c.path("pods", k8s::pod_name(job, {role::master, 0})));
   } catch (k8s::api_error const& bad) {
     if (bad.code() != 404) throw;
     throw no_such_job(c, job);

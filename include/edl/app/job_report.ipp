@@ -26,7 +26,7 @@ EDL_INLINE std::string job_report(master::coordinator const& of, reported const&
            {"workers", p.workers},
            {"seconds_left", nullptr},
            {"speeds", json::array()},
-           {"standstill_s", rounded(std::chrono::duration<double>(of.standstill()).count())}};
+           {"standstill_s", rounded(std::chrono::duration<double>(of.generations().standstill()).count())}};
   if (total > 0 && p.rate > 0)
     out["seconds_left"] = std::uint64_t(std::ceil(double(total - std::min(done, total)) / p.rate));
   if (more.evaluation) {
@@ -35,7 +35,8 @@ EDL_INLINE std::string job_report(master::coordinator const& of, reported const&
       out["evaluation"]["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
   }
   if (more.over) out["over"] = true;
-  for (auto const& [workers, speed] : of.speeds()) out["speeds"].push_back({workers, rounded(speed)});
+  for (auto const& [workers, speed] : of.dispatch().speeds().all())
+    out["speeds"].push_back({workers, rounded(speed)});
   return out.dump();
 }
 

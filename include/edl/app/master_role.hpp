@@ -52,15 +52,15 @@ class master_role {
   std::unique_ptr<platform::platform> make_platform();
   bool owned() const { return cluster_ && !cluster_->by.empty(); }
   bool relaunch() const { return !cluster_ || cluster_->relaunch; }
-  void start(platform::instance who, std::optional<std::uint32_t> instead_of = {});
+  void start(process_id who, std::optional<std::uint32_t> instead_of = {});
   void ended(platform::ending const& e, std::uint64_t number);
   void found(platform::findings const& what);
-  void reconcile(std::vector<platform::instance> const& running);
+  void reconcile(std::vector<process_id> const& running);
   void report();
   asio::awaitable<void> watch();
   asio::awaitable<void> handle(net::request& q);
   void look_round();
-  std::vector<platform::instance> left();
+  std::vector<process_id> left();
   void show(std::string const& status, std::string const& line);
   bool suspend_until(signals const& stop);
   std::vector<std::string> users_command() const;
@@ -84,10 +84,10 @@ class master_role {
   bool adopting_ = false;
   master::time_point reported_{};
   std::size_t reported_workers_ = 0;
-  std::set<platform::instance> started_;  // by this master
+  std::set<process_id> started_;  // by this master
   // On the node's thread: when who was heard of last, at the last look; and who has left by itself since.
-  std::map<platform::instance, master::time_point> present_;
-  std::set<platform::instance> left_;
+  std::map<process_id, master::time_point> present_;
+  std::set<process_id> left_;
   net::node node_;
   master::server server_;
   std::unique_ptr<net::listener> listener_;

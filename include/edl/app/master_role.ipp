@@ -31,6 +31,7 @@
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/process_message.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -45,14 +46,6 @@ inline master::exit_kind kind_of(platform::ending const& e, bool over) {
                             (e.signal == SIGKILL && !e.memory) || e.signal == SIGTERM ||
                             (e.signal == 0 && e.code == 0);
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
-}
-
-inline master::role master_role_of(platform::role of) {
-  return of == platform::role::server ? master::role::server : master::role::worker;
-}
-
-inline platform::instance instance_of(master::role of, std::uint32_t id) {
-  return {of == master::role::server ? platform::role::server : platform::role::worker, id};
 }
 
 /// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
@@ -148,11 +141,6 @@ inline std::string text_of_signal(int signal) {
   return signal == SIGINT ? "Ctrl-C" : signal == SIGTERM ? "SIGTERM" : ::strsignal(signal);
 }
 
-inline platform::instance sender_of(auto const& request) {
-  bool const server = request.role() == wire::JoinRequest::SERVER;
-  return {server ? platform::role::server : platform::role::worker, request.id()};
-}
-
 inline constexpr std::chrono::seconds report_pause{10}, resize_pause{1};  // between two, after another size
 inline constexpr std::chrono::seconds goodbye{30};                        // for who is told to leave
 inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was heard of a moment before
@@ -210,23 +198,23 @@ EDL_INLINE master_role::~master_role() { node_.stop(); }
 
 EDL_INLINE master::callbacks master_role::callbacks() {
   return {.replace =
-              [this](master::role of, std::uint32_t id, std::uint32_t with) {
+              [this](role of, std::uint32_t id, std::uint32_t with) {
                 if (!platform_ || over_) return;
-                platform_->stop(detail::instance_of(of, id), std::chrono::milliseconds(0));
-                start(detail::instance_of(of, with), id);
+                platform_->stop(process_id{of, id}, std::chrono::milliseconds(0));
+                start(process_id{of, with}, id);
               },
           .start =
-              [this](master::role of, std::uint32_t id, std::optional<std::uint32_t> instead_of) {
-                if (platform_ && !over_) start(detail::instance_of(of, id), instead_of);
+              [this](role of, std::uint32_t id, std::optional<std::uint32_t> instead_of) {
+                if (platform_ && !over_) start(process_id{of, id}, instead_of);
                 if (!platform_ && !over_)
                   log_.info(fmt::format(
                       "{} {} is wanted: roles of this job are started by hand, this one with {}={}",
-                      of == master::role::server ? "server" : "worker", id,
-                      of == master::role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", id));
+                      of == role::server ? "server" : "worker", id,
+                      of == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", id));
               },
           .stop =
-              [this](master::role of, std::uint32_t id) {
-                if (platform_) platform_->stop(detail::instance_of(of, id), detail::goodbye);
+              [this](role of, std::uint32_t id) {
+                if (platform_) platform_->stop(process_id{of, id}, detail::goodbye);
               },
           .evaluated = [this](master::evaluation_result const& r) { return reporter_.evaluated(r); },
           .ended =
@@ -244,7 +232,7 @@ EDL_INLINE master::callbacks master_role::callbacks() {
 EDL_INLINE platform::observer master_role::observer() {
   return {.ended = [this](platform::ending const& e, std::uint64_t number) { ended(e, number); },
           .leaving =
-              [this](platform::instance who, std::string const& why) {
+              [this](process_id who, std::string const& why) {
                 if (relaunch() && !adopting_) server_.leaving(who.id, why);
               },
           .found = [this](platform::findings const& what) { found(what); },
@@ -284,32 +272,31 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
       before_ ? before_->events : 0, observer());
 }
 
-EDL_INLINE void master_role::start(platform::instance who, std::optional<std::uint32_t> instead_of) {
+EDL_INLINE void master_role::start(process_id who, std::optional<std::uint32_t> instead_of) {
   if (server_.decisions().suspending()) return;  // it would only have to leave again
   // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the
   // journal.
-  if (!started_.insert(who).second && who.role == platform::role::worker) return;
+  if (!started_.insert(who).second && who.role == role::worker) return;
   platform_->start(who, instead_of);
 }
 
 EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
   // A server that was killed to be replaced has its successor: that it ended is no news.
-  if (e.stop_requested && e.who.role == platform::role::server && !over_) return;
+  if (e.stop_requested && e.who.role == role::server && !over_) return;
   if (adopting_) return;  // what has ended before was not of this master's doing
-  if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
-  server_.exited(detail::master_role_of(e.who.role), e.who.id,
-                 relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e),
-                 number);
+  if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", to_string(e.who), platform::describe(e)));
+  server_.exited(e.who.role, e.who.id, relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed,
+                 platform::describe(e), number);
 }
 
 // At the start nothing runs; a master that takes another's place starts and stops what that one could not. It
 // may have nothing of that one's memory but what runs.
 EDL_INLINE void master_role::found(platform::findings const& what) {
-  std::vector<platform::instance> const& running = what.running;
+  std::vector<process_id> const& running = what.running;
   if (std::exchange(adopting_, false)) {
     master::found_processes those{.workers = {}, .servers = {}, .next_worker = what.next_worker};
-    for (platform::instance const who : running)
-      (who.role == platform::role::server ? those.servers : those.workers).push_back(who.id);
+    for (process_id const who : running)
+      (who.role == role::server ? those.servers : those.workers).push_back(who.id);
     // Members that run go on with what is there, though nobody remembers them.
     train::clean_outputs(job_, !running.empty(), log_);
     server_.adopt(those);
@@ -318,31 +305,31 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
   server_.when_kept([this, running] { reconcile(running); });
 }
 
-EDL_INLINE void master_role::reconcile(std::vector<platform::instance> const& running) {
+EDL_INLINE void master_role::reconcile(std::vector<process_id> const& running) {
   if (over_) return;
   master::persisted_state const now = server_.decisions().remembered();
-  auto const reconcile = [&](platform::role of, master::lineages::record const& lines) {
-    std::set<platform::instance> wanted;
+  auto const reconcile = [&](role of, master::lineages::record const& lines) {
+    std::set<process_id> wanted;
     for (auto const& line : lines.lines)
       if (!line.ended) wanted.insert({of, line.id});
-    for (platform::instance const who : running)
+    for (process_id const who : running)
       if (who.role == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
-    for (platform::instance const who : wanted)
+    for (process_id const who : wanted)
       if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
   };
-  reconcile(platform::role::server, now.servers);
-  reconcile(platform::role::worker, now.workers);
+  reconcile(role::server, now.servers);
+  reconcile(role::worker, now.workers);
 }
 
 EDL_INLINE asio::awaitable<void> master_role::handle(net::request& q) {
   if (adopting_)
     throw net::call_error(net::status::unavailable, "this master does not know yet which processes run");
   // A short job is over before the next look round: what says goodbye, or comes too late, is noted at once.
-  std::optional<platform::instance> leaving, joining;
+  std::optional<process_id> leaving, joining;
   if (cluster_ && q.method() == wire::method::leave)
-    leaving = detail::sender_of(wire::unpack<wire::LeaveRequest>(q.message(), q.peer()));
+    leaving = wire::sender_of(wire::unpack<wire::LeaveRequest>(q.message(), q.peer()));
   if (cluster_ && q.method() == wire::method::join)
-    joining = detail::sender_of(wire::unpack<wire::JoinRequest>(q.message(), q.peer()));
+    joining = wire::sender_of(wire::unpack<wire::JoinRequest>(q.message(), q.peer()));
   co_await server_.handle(q);
   if (leaving) left_.insert(*leaving);
   if (joining && server_.decisions().over()) left_.insert(*joining);  // it ends well, by itself
@@ -350,11 +337,11 @@ EDL_INLINE asio::awaitable<void> master_role::handle(net::request& q) {
 
 // Who was a member and is none any more has left, or has been silent for too long.
 EDL_INLINE void master_role::look_round() {
-  std::map<platform::instance, master::time_point> now;
+  std::map<process_id, master::time_point> now;
   for (auto const& [id, one] : server_.decisions().workers().all())
-    now.emplace(platform::instance{platform::role::worker, id}, one.seen);
+    now.emplace(process_id{role::worker, id}, one.seen);
   for (auto const& [id, one] : server_.decisions().servers().all())
-    now.emplace(platform::instance{platform::role::server, id}, one.seen);
+    now.emplace(process_id{role::server, id}, one.seen);
   auto const at = std::chrono::steady_clock::now();
   for (auto const& [who, seen] : present_)
     if (!now.contains(who) && at - seen < detail::talkative) left_.insert(who);
@@ -362,10 +349,10 @@ EDL_INLINE void master_role::look_round() {
   present_ = std::move(now);
 }
 
-EDL_INLINE std::vector<platform::instance> master_role::left() {
-  std::packaged_task<std::vector<platform::instance>()> look([this] {
+EDL_INLINE std::vector<process_id> master_role::left() {
+  std::packaged_task<std::vector<process_id>()> look([this] {
     if (cluster_) look_round();
-    return std::vector<platform::instance>(left_.begin(), left_.end());
+    return std::vector<process_id>(left_.begin(), left_.end());
   });
   node_.post([&look] { look(); });
   return look.get_future().get();

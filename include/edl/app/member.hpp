@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "edl/app/master_absence.hpp"
+#include "edl/core/process_id.hpp"
 #include "edl/net/address.hpp"
 #include "edl/net/call.hpp"
 #include "edl/net/channel.hpp"
@@ -25,10 +26,8 @@ namespace edl::app {
 /// Thread safety: `join` and `watch` on one thread that is not the node's; the rest safe.
 class member {
  public:
-  enum class kind { worker, server };
-
   /// `timeout`: how long a master may be away.
-  member(net::node& on, net::channel& master, kind what, std::uint32_t id,
+  member(net::node& on, net::channel& master, role what, std::uint32_t id,
          std::chrono::seconds timeout = std::chrono::seconds(900));
   member(member const&) = delete;
   member& operator=(member const&) = delete;
@@ -92,7 +91,7 @@ class member {
 
   net::node& node_;
   net::channel& master_;
-  kind kind_;
+  role role_;
   std::uint32_t id_;
   std::uint64_t incarnation_;
   std::uint64_t layout_ = 0;

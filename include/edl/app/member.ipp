@@ -19,6 +19,7 @@
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/process_message.hpp"
 #include "edl/worker/remote.hpp"
 
 namespace edl::app {
@@ -31,24 +32,20 @@ inline std::uint64_t resident_bytes() {
   return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
-inline wire::JoinRequest::Role role_of(member::kind k) {
-  return k == member::kind::server ? wire::JoinRequest::SERVER : wire::JoinRequest::WORKER;
-}
-
 }  // namespace detail
 
-EDL_INLINE member::member(net::node& on, net::channel& master, kind what, std::uint32_t id,
+EDL_INLINE member::member(net::node& on, net::channel& master, role what, std::uint32_t id,
                           std::chrono::seconds timeout)
     : node_(on),
       master_(master),
-      kind_(what),
+      role_(what),
       id_(id),
       incarnation_(on.options().self.incarnation ? on.options().self.incarnation : draw_incarnation()),
       absence_(timeout) {}
 
 EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) const {
   wire::JoinRequest request;
-  request.set_role(detail::role_of(kind_));
+  request.set_role(wire::to_message(role_));
   request.set_id(id_);
   request.set_incarnation(incarnation_);
   request.set_layout(layout_);
@@ -141,7 +138,7 @@ EDL_INLINE asio::awaitable<void> member::join_again() {
 
 EDL_INLINE void member::leave() {
   wire::LeaveRequest request;
-  request.set_role(detail::role_of(kind_));
+  request.set_role(wire::to_message(role_));
   request.set_id(id_);
   request.set_incarnation(incarnation_);
   net::outgoing what{.method = wire::method::leave,
@@ -159,7 +156,7 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
   asio::steady_timer timer(node_.executor());
   while (!lost_) {
     wire::WatchRequest request;
-    request.set_role(detail::role_of(kind_));
+    request.set_role(wire::to_message(role_));
     request.set_id(id_);
     request.set_incarnation(incarnation_);
     request.set_generation(std::max(announced_, known_ ? known_() : announced_));
@@ -189,7 +186,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
   asio::steady_timer timer(node_.executor());
   while (!lost_) {
     wire::Heartbeat beat;
-    beat.set_role(detail::role_of(kind_));
+    beat.set_role(wire::to_message(role_));
     beat.set_id(id_);
     beat.set_incarnation(incarnation_);
     if (worker::progress const* seen = seen_) {

@@ -132,7 +132,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
            }},
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
-  member self(node, master, member::kind::server, s.id, std::chrono::seconds(j.master_timeout));
+  member self(node, master, role::server, s.id, std::chrono::seconds(j.master_timeout));
   self.started_with(train::shared_flags(j, false));
   self.watch([&server] { return server.version(); });
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
@@ -208,7 +208,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
                      .cut_off = {}},
                     log);
   collective::meeting meeting(node);
-  member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
+  member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
   replica::replica parameters({s.id, self.incarnation()},
                               {.node = node,
                                .master = master,
@@ -260,7 +260,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   if (j.strategy == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
-  member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
+  member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });

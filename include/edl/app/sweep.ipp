@@ -174,7 +174,7 @@ class sweep_runs {
                                                                           std::lock_guard const hold(mutex_);
                                                                           ended_.emplace_back(i, e);
                                                                         });
-        under_way.at(i).process->start({platform::role::worker, std::uint32_t(i)}, {});
+        under_way.at(i).process->start({role::worker, std::uint32_t(i)}, {});
       }
       if (under_way.empty()) return std::nullopt;
       if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
@@ -196,12 +196,12 @@ class sweep_runs {
   /// Each run writes a checkpoint first. A second signal may end them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
     auto const ask = [&](std::chrono::milliseconds timeout) {
-      for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, timeout);
+      for (auto& [i, r] : under_way) r.process->stop({role::worker, std::uint32_t(i)}, timeout);
     };
     ask(stop_timeout);
     auto const first = std::chrono::steady_clock::now();
     for (auto& [i, r] : under_way)
-      while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
+      while (r.process->pid({role::worker, std::uint32_t(i)}) != 0)
         if (auto const more = stop.wait(std::chrono::milliseconds(5));
             more && ends_at_once(*more, std::chrono::steady_clock::now() - first))
           ask(std::chrono::milliseconds(0));

@@ -57,9 +57,9 @@ EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& ent
     if (p->at == pod_record::phase::over) continue;
     ++is.pods.all;
     bool const runs = p->at == pod_record::phase::running && !p->leaving;
-    is.pods.workers += p->who.role == platform::role::worker;
-    is.pods.workers_running += runs && p->who.role == platform::role::worker;
-    is.pods.servers_running += runs && p->who.role == platform::role::server;
+    is.pods.workers += p->who.role == role::worker;
+    is.pods.workers_running += runs && p->who.role == role::worker;
+    is.pods.servers_running += runs && p->who.role == role::server;
   }
   for (pod_record const* p : known_.pods_of(job.uid)) {
     if (!p->master || p->at == pod_record::phase::over) continue;

@@ -82,7 +82,7 @@ class executor {
       add("secrets", k8s::token_secret(spec, net::token::random().secret()));
       made = "service";
       if (!add("services", k8s::master_service(spec)) &&
-          !owned("services", k8s::pod_name(job_.name, {platform::role::master, 0})))
+          !owned("services", k8s::pod_name(job_.name, {role::master, 0})))
         return;
       made = "master's pod";
       add_pod(here, how);
@@ -137,7 +137,7 @@ class executor {
   }
 
   void add_pod(training_job const& here, create_master const& how) {
-    std::string const name = platform::kubernetes::pod_name(job_.name, {platform::role::master, 0});
+    std::string const name = platform::kubernetes::pod_name(job_.name, {role::master, 0});
     bool made = false;
     try {
       made = add("pods", master_of(here, how, options_.restart_rules));

@@ -22,13 +22,13 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   j.min = int(is.spec.workers.min);
   j.max = int(is.spec.workers.max);
   if (is.spec.workers.replicas) j.manual = int(*is.spec.workers.replicas);
-  auto const shape = [&](shared<pod_shape> const& of, label_set labels, platform::role what) {
+  auto const shape = [&](shared<pod_shape> const& of, label_set labels, role what) {
     if (marks.none()) return *of;
     for (auto const& [key, value] : platform::kubernetes::member_labels(is.name, what))
       labels.set(key, value);
     return *marks.marked(of, is.space, labels);
   };
-  j.worker = shape(e.worker, e.worker_labels, platform::role::worker);
+  j.worker = shape(e.worker, e.worker_labels, role::worker);
   j.submitted = seconds_of(is.created).value_or(to.now);
   j.admitted = is_true(is.status, condition_type::admitted);
   j.workers = j.admitted ? int(is.status.workers.desired) : 0;
@@ -44,15 +44,15 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   job_report const* report = nullptr;
   for (pod_record const* p : mine) {
     if (p->at == pod_record::phase::over || p->leaving) continue;
-    servers += p->who.role == platform::role::server;
+    servers += p->who.role == role::server;
     if (!p->master) continue;
     master = true;
     if (p->master->report) report = &*p->master->report;
   }
   if (!j.suspended) {
-    if (!master) j.fixed.push_back(shape(e.master, e.master_labels, platform::role::master));
+    if (!master) j.fixed.push_back(shape(e.master, e.master_labels, role::master));
     for (; servers < is.spec.servers; ++servers)
-      j.fixed.push_back(shape(e.server, e.server_labels, platform::role::server));
+      j.fixed.push_back(shape(e.server, e.server_labels, role::server));
   }
   for (speed_record const& s : is.status.speeds) j.speeds.push_back({int(s.workers), s.records_per_second});
   if (report) {
@@ -81,8 +81,7 @@ EDL_INLINE void inventory::mark_leaving(job_entry const& e, std::unordered_set<s
   if (!is_true(e.job.status, condition_type::admitted)) return;
   std::vector<pod_record const*> there;
   for (pod_record const* p : pods_of(e.job.uid))
-    if (p->who.role == platform::role::worker && p->at != pod_record::phase::over && !p->leaving)
-      there.push_back(p);
+    if (p->who.role == role::worker && p->at != pod_record::phase::over && !p->leaving) there.push_back(p);
   std::size_t const stay = e.job.status.workers.desired;
   if (there.size() <= stay) return;
   auto const rank = [&](pod_record const* p) {
@@ -110,7 +109,7 @@ EDL_INLINE cluster_view inventory::view(double now,
     if (over && !p.outlived) continue;
     std::string const* const owner = job_key_of(p);
     job_entry const* const job = owner ? &jobs_.at(*owner) : nullptr;
-    bool const worker = job && !over && p.who.role == platform::role::worker;
+    bool const worker = job && !over && p.who.role == role::worker;
     bool const going = p.leaving || leaving.contains(key);
     if (p.node.empty()) {
       if (going || (!worker && !p.wants_room)) continue;

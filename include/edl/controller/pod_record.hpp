@@ -64,9 +64,9 @@ struct pod_record {
   std::string key, uid, version;  ///< `key`: "namespace/name"; `version`: its resourceVersion
   std::string node{}, nominated{};
   shared<pod_shape> shape{};
-  label_set labels{};        ///< by which others' affinities select it
-  std::string owner{};       ///< uid of the TrainingJob that it belongs to
-  platform::instance who{};  ///< of that job
+  label_set labels{};   ///< by which others' affinities select it
+  std::string owner{};  ///< uid of the TrainingJob that it belongs to
+  process_id who{};     ///< of that job
   phase at = phase::pending;
   int priority = 0;
   bool leaving = false;   ///< it is being deleted

@@ -153,7 +153,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   r.trouble = shortened(trouble(*s), longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())
     r.held = std::find(holders.begin(), holders.end(), recorded_finalizer) != holders.end();
-  if (r.who.role == platform::role::master) r.master = read_master(pod, *s);
+  if (r.who.role == role::master) r.master = read_master(pod, *s);
   return r;
 }
 

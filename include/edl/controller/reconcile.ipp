@@ -405,7 +405,7 @@ class reconciler {
     std::set<std::uint32_t> ids;
     for (std::string const& key : is_.plan->leaving)
       for (pod_record const* p : is_.members)
-        if (p->key == key && p->who.role == platform::role::worker && !p->leaving) ids.insert(p->who.id);
+        if (p->key == key && p->who.role == role::worker && !p->leaving) ids.insert(p->who.id);
     return {ids.begin(), ids.end()};
   }
 
@@ -435,7 +435,7 @@ class reconciler {
       request_size(m, want);
     std::uint32_t running = 0;
     for (pod_record const* p : is_.members)
-      running += p->who.role == platform::role::worker && p->at == pod_record::phase::running && !p->leaving;
+      running += p->who.role == role::worker && p->at == pod_record::phase::running && !p->leaving;
     bool const there = is_true(next_, ct::running) && running == next_.workers.desired &&
                        m.requested_size.empty() && (!m.size || m.size->workers == next_.workers.desired);
     if (there)

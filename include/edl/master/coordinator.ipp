@@ -10,11 +10,9 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/printable.hpp"
 #include "edl/master/coordinator.hpp"
 
 namespace edl::master {
-
 namespace detail {
 
 EDL_INLINE std::uint64_t records_per_task(job_options const& o) {
@@ -27,467 +25,357 @@ EDL_INLINE std::uint64_t records_per_task(job_options const& o) {
 }
 
 EDL_INLINE task_queue::options queue_options(job_options const& o) {
-  bool const trains = o.type == job_type::training_only || o.type == job_type::training_with_evaluation;
   return {.records_per_task = records_per_task(o),
           .minibatch_size = o.minibatch_size,
-          .num_epochs = trains ? o.num_epochs : 1,
+          .num_epochs = o.trains() ? o.num_epochs : 1,
           .seed = o.seed,
-          .shuffle = trains && o.shuffle,
+          .shuffle = o.trains() && o.shuffle,
           .max_retries = o.max_retries,
-          .max_minibatches = trains ? o.max_step : 0,
+          .max_minibatches = o.trains() ? o.max_step : 0,
           .min_timeout = o.task_timeout,
-          .lanes = trains ? o.lanes : 0};
+          .lanes = o.trains() ? o.lanes : 0};
 }
 
-EDL_INLINE std::vector<shard> evaluated_shards(job_options const& o) {
-  bool const wanted = o.type == job_type::evaluation_only ||
-                      (o.type == job_type::training_with_evaluation && o.evaluation_steps > 0);
-  return wanted ? o.validation : std::vector<shard>{};
-}
-
-// Doubled by each failure of a lineage after its second.
-inline constexpr std::chrono::seconds crash_pause{1};
 inline constexpr char const* left = "it left";  // by its own word
-inline char const* name(role of) { return of == role::worker ? "worker" : "server"; }
+
+inline long long whole_seconds(duration d) {
+  return std::chrono::duration_cast<std::chrono::seconds>(d).count();
+}
+
+/// The oldest lease of a queue, in words.
+EDL_INLINE std::string oldest_of(task_queue const* q, char const* kind, time_point now) {
+  auto const l = q ? q->oldest() : std::nullopt;
+  if (!l) return {};
+  return fmt::format("worker {}, which has had {} task for {} s", l->worker, kind,
+                     whole_seconds(now - l->since));
+}
 
 }  // namespace detail
 
 EDL_INLINE coordinator::coordinator(job_options o, time_point now,
                                     std::optional<persisted_state> const& before)
     : options_(std::move(o)),
-      workers_(options_.silence, options_.hang),
-      servers_(options_.silence),
-      worker_lines_({.count = options_.num_workers,
-                     .budget = options_.worker_failures,
-                     .closed = options_.starts_all,
-                     .grace = options_.exit_grace,
-                     .pause = detail::crash_pause}),
-      server_lines_({.count = options_.num_servers,
-                     .budget = options_.server_failures,
-                     .same_id = true,
-                     .grace = options_.exit_grace,
-                     .pause = detail::crash_pause}),
-      evaluation_(detail::evaluated_shards(options_),
-                  {.tasks = detail::queue_options(options_),
-                   .start_delay = options_.evaluation_start_delay,
-                   .throttle = options_.evaluation_throttle,
-                   .judged = options_.judges},
-                  now),
-      point_(options_.start),
-      isolation_(options_.silence, options_.isolation),
-      generations_({.wanted = options_.num_servers,
-                    .ranges = options_.ranges ? options_.ranges : options_.num_servers,
-                    .copies = options_.server_copies,
-                    .gathering = options_.gathering},
-                   before && options_.num_servers > 0 ? before->generation : 0, now),
       worlds_(options_.gathering),
-      version_(options_.start.version) {
-  if (options_.type == job_type::evaluation_only) {
-    if (evaluation_.empty()) throw usage_error("--validation_data holds no record");
-  } else {
-    bool const prediction = options_.type == job_type::prediction_only;
-    tasks_.emplace(prediction ? options_.prediction : options_.training, detail::queue_options(options_));
-  }
-  if (trains()) {
-    tasks_->restore(point_->applied);
-    announced_ = point_->version;
-    if (point_->version > 0) evaluation_.roll_back(point_->version);
-  }
-  worlds_.expect(options_.num_workers);
+      roster_(options_, job_),
+      versions_(options_, job_, worlds_, detail::queue_options(options_), now),
+      dispatch_(options_, job_, versions_, detail::queue_options(options_)),
+      generations_(options_, job_, roster_, versions_, dispatch_, worlds_, before ? before->generation : 0,
+                   now) {
   if (before) {
-    generation_ = before->generation + 1;
-    worlds_.expect(before->members);
-    generations_.want(before->wanted_servers);
-    worker_lines_ = lineages(worker_lines_.of(), before->workers, now);
-    server_lines_ = lineages(server_lines_.of(), before->servers, now);
-    if (before->evaluated) evaluation_.resume_after(*before->evaluated);
-    point_.reset();
-    recovered_ = true;
+    generations_.resume(*before);
+    roster_.resume(*before, now);
   }
-  if (options_.num_servers == 0 && !options_.replicas) begin(now);
+  if (options_.num_servers > 0 || options_.replicas) return;
+  generations_.begin(now);
+  advance();
 }
 
 EDL_INLINE persisted_state coordinator::remembered() const {
-  return {.generation = generation_,
-          .members = std::uint32_t(workers_.all().size()),
-          .wanted_servers = generations_.wanted(),
-          .evaluated = evaluation_.completed(),
-          .workers = worker_lines_.now(),
-          .servers = server_lines_.now(),
+  return {.generation = generation(),
+          .members = std::uint32_t(workers().all().size()),
+          .wanted_servers = generations_.servers().wanted(),
+          .evaluated = versions_.evaluations().completed(),
+          .workers = roster_.lines(role::worker).now(),
+          .servers = roster_.lines(role::server).now(),
           .addresses = {}};
 }
 
 EDL_INLINE std::array<std::uint64_t, 6> coordinator::remembers() const {
-  return {generation_,
-          workers_.all().size(),
-          generations_.wanted(),
-          worker_lines_.changes(),
-          server_lines_.changes(),
-          evaluation_.completed().value_or(~std::uint64_t{0})};
+  return {generation(),
+          workers().all().size(),
+          generations_.servers().wanted(),
+          roster_.lines(role::worker).changes(),
+          roster_.lines(role::server).changes(),
+          versions_.evaluations().completed().value_or(~std::uint64_t{0})};
 }
 
-EDL_INLINE void coordinator::say(severity level, std::string text) {
-  commands_.emplace_back(log_line{level, std::move(text)});
-}
-
-EDL_INLINE std::vector<command> coordinator::take_commands() { return std::exchange(commands_, {}); }
+EDL_INLINE std::vector<command> coordinator::take_commands() { return job_.take_commands(); }
 
 // ---- Who takes part ----
 
 EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   auto const refuse = [&](std::string why) {
-    say(severity::warning, fmt::format("{} {} is refused: {}", detail::name(r.of), r.id, why));
+    job_.say(severity::warning, fmt::format("{} {} is refused: {}", in_words(r.of), r.id, why));
     return join_reply{false, std::move(why), over()};
   };
   if (over()) return refuse("the job is over");
-  if (r.of == role::server && r.id >= generations_.wanted())
-    return refuse(fmt::format("the job has {}, give --num_ps_pods={}",
-                              counted(generations_.wanted(), "server"), r.id + std::uint64_t{1}));
-  if (r.of == role::worker && r.id >= most_workers) return refuse("its id is out of range");
-  if (r.heard > newest_generation) return refuse("the generation that it knows of is out of range");
-  if (layout_ && *layout_ != r.layout)
-    return refuse(
-        fmt::format("its model (layout {:016x}) is not the job's (layout {:016x}): start all from one image",
-                    r.layout, *layout_));
-  for (std::string const& flag : r.flags)
-    if (std::ranges::find(options_.flags, flag) == options_.flags.end())
-      return refuse(fmt::format("it was started with {}, and the job with {}: give all processes the same",
-                                printable(flag, 64), fmt::join(options_.flags, " ")));
-  membership& all = members(r.of);
-  auto const standing = all.check(r.id, r.incarnation);
-  if (standing == membership::standing::given_up) return refuse("it has been given up: start a new process");
-  layout_ = r.layout;
-  if (standing == membership::standing::fresh && all.find(r.id))
-    lose(r.of, r.id, "a new process takes its place", now);
+  if (std::string why = roster_.refusal(r, generations_.servers().wanted()); !why.empty())
+    return refuse(std::move(why));
+  bool const fresh = !roster_.of(r.of).known(r.id, r.incarnation);
+  if (fresh && roster_.of(r.of).find(r.id)) lose(r.of, r.id, "a new process takes its place", now);
   if (over()) return refuse("the job is over");
-  all.join(r.id, r.incarnation, r.addresses, now);
-  lines(r.of).joined(r.id);
-  if (standing == membership::standing::fresh) {
-    say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
-    rise_above(r, now);
-    if (keeps_model(r.of)) keeper_joined(r, now);
+  roster_.join(r, now);
+  if (fresh) {
+    job_.say(severity::info, fmt::format("{} {} joined", in_words(r.of), r.id));
+    generations_.rise_above(r, now);
+    give_up(generations_.joined(r, now), now);
+    advance();
   }
   return {true, {}};
 }
 
 EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,
                                                   vitals const& v, time_point now) {
-  member const* const before = members(of).find(id);
-  std::uint64_t const records = before ? before->last.records : 0,
-                      position = before ? before->last.position : 0;
-  heartbeat_reply reply{.known = members(of).heartbeat(id, incarnation, v, now), .finished = over()};
-  reply.stranger = !reply.known && members(of).check(id, incarnation) == membership::standing::fresh;
+  auto const [reply, trained] = roster_.heartbeat(of, id, incarnation, v, now);
   if (!reply.known) return reply;
-  minibatches_ += v.records > records || (before && v.position > position);
-  if (of == role::worker && tasks_ && v.records > records) tasks_->progressed(id, now);
+  if (of == role::worker && trained) dispatch_.progressed(id, now);
   // Before all servers have this generation's state, a version may be one that has been rolled back.
-  if (leasing() && v.version > version_ && (of == role::server ? id == 0 : options_.num_servers == 0))
-    version_ = v.version;
+  if (job_.leasing() && (of == role::server ? id == 0 : options_.num_servers == 0))
+    versions_.heard(v.version);
   return reply;
 }
 
 EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
-  if (members(of).known(id, incarnation)) lose(of, id, detail::left, now);
+  if (roster_.of(of).known(id, incarnation)) lose(of, id, detail::left, now);
 }
 
 EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
-  if (over() || !members(of).known(id, incarnation)) return;
-  if (isolation_.suspected(present(), now))
+  if (over() || !roster_.of(of).known(id, incarnation)) return;
+  if (roster_.cut_off(now))
     return;  // all connections may have ended, and silence tells who does not come back
   lose(of, id, "its connection has ended", now);
 }
 
 EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {
-  membership& all = members(of);
   bool const left = how == detail::left;
-  all.lose(id, all.find(id)->incarnation);
-  lines(of).lost(id, now);
+  severity const level = left ? severity::info : severity::warning;
+  roster_.lose(of, id, now);
   if (over()) return;
   if (of == role::server) {
-    say(left ? severity::info : severity::warning,
-        left ? fmt::format("server {} has left", id) : fmt::format("server {} is lost: {}", id, how));
-    return server_lost(id, now);
+    job_.say(level,
+             left ? fmt::format("server {} has left", id) : fmt::format("server {} is lost: {}", id, how));
+    return generations_.server_lost(id, now);
   }
-  training_first_.erase(id);
-  speeds_.gone(id);
-  std::size_t const n = (tasks_ ? tasks_->recover(id) : 0) + evaluation_.recover(id);
-  say(left ? severity::info : severity::warning,
-      fmt::format("worker {} {}; {} to others", id, left ? "has left" : "is lost: " + how,
-                  counted(n, "task goes", "tasks go")));
-  if (keeps_model(of)) {
-    worlds_.left(id);
-    regroup(now);
-  }
+  std::size_t const n = dispatch_.lost(id);
+  job_.say(level, fmt::format("worker {} {}; {} to others", id, left ? "has left" : "is lost: " + how,
+                              counted(n, "task goes", "tasks go")));
+  give_up(generations_.worker_lost(id, now), now);
   advance();
 }
 
 // It may live, and hears of it; nobody need wait for its end.
 EDL_INLINE void coordinator::give_up(role of, std::uint32_t id, std::string const& why, time_point now) {
   lose(of, id, why, now);
-  if (over()) return;
-  if (auto const r = lines(of).given_up(id)) commands_.emplace_back(replace_process{of, r->id, r->with});
+  if (!over()) roster_.replace(of, id);
 }
 
-// What a member knows of when it joins has been, whatever this master remembers: the same number must not
-// mean two states.
-EDL_INLINE void coordinator::rise_above(join_request const& r, time_point now) {
-  if (r.heard < generation_ || r.heard == 0) return;
-  say(severity::warning,
-      fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older one; "
-                  "the job goes on above that",
-                  detail::name(r.of), r.id, r.heard, generation_));
-  generation_ = r.heard;
-  if (phase_ == phase::forming) {
-    ++generation_;
-    if (!options_.replicas && !point_ && !generations_.awaits_past())
-      find_point();  // asked for of the generation before
-  } else if (!keeps_model(r.of) && options_.num_servers > 0)
-    regroup(now);  // for the others their joining does
+EDL_INLINE void coordinator::give_up(std::optional<std::uint32_t> unreachable, time_point now) {
+  if (unreachable) give_up(role::worker, *unreachable, "others cannot reach it", now);
 }
 
 EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
                                     time_point now) {
   if (over()) return;
-  if (members(of).find(id)) lose(of, id, fmt::format("it ended: {}", why), now);
+  if (roster_.of(of).find(id)) lose(of, id, fmt::format("it ended: {}", why), now);
   if (over()) return;
-  lineages& all = lines(of);
-  std::size_t const ended = all.ended();
-  std::uint64_t const before = all.changes();
-  if (auto const r = all.exited(id, kind, why, now)) {
-    commands_.emplace_back(replace_process{of, r->id, r->with});
-  } else if (auto const pause = all.pauses(id); pause && all.changes() > before) {
-    say(severity::warning,
-        fmt::format("{} {} failed again, and another takes its place in {} s: {}", detail::name(of), id,
-                    std::chrono::duration_cast<std::chrono::seconds>(*pause).count(), why));
-  } else if (all.ended() > ended) {
-    say(severity::error,
-        fmt::format("{} {} failed too often and is not replaced: {}", detail::name(of), id, why));
-    if (of == role::server)
-      fail(fmt::format("server {} failed too often: {}", id, all.reason()));
-    else if (all.all_ended() && workers_.all_gone())
-      fail(fmt::format("all workers failed: {}", all.reason()));
-  }
+  if (std::string const fatal = roster_.ended(of, id, kind, why, now); !fatal.empty()) fail(fatal);
 }
 
 EDL_INLINE void coordinator::leaving(std::uint32_t worker, std::string const& why) {
-  if (over()) return;
-  if (auto const r = worker_lines_.exited(worker, exit_kind::preempted, why)) {
-    say(severity::info, fmt::format("worker {} is about to leave: it {}", worker, why));
-    commands_.emplace_back(start_process{role::worker, r->with, r->id});
-  }
+  if (!over()) roster_.leaving(worker, why);
 }
 
 EDL_INLINE void coordinator::tick(time_point now) {
-  if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) {
-    workers_.excuse(pause, now);
-    servers_.excuse(pause, now);
-  }
-  last_tick_ = now;
-  excuse(now);
-  for (role const of : {role::worker, role::server}) {
-    if (!isolation_.suspected(present(), now))
-      for (auto const& m : members(of).silent(now))
-        if (!over() && !isolation_.finds_back(m.seen, now)) give_up(of, m.id, "it gave no sign of life", now);
-    if (over()) return;
-    for (auto const& r : lines(of).overdue(now)) commands_.emplace_back(replace_process{of, r.id, r.with});
-  }
-  if (options_.replicas) find_absent(now);
-  recover_servers(now);
-  recover_slow(now);
-  if (suspending_) keep_state(now);
-  if (!over()) advance();
-}
-
-// What members could not tell while the master was cut off is held against nobody.
-EDL_INLINE void coordinator::excuse(time_point now) {
-  std::optional<time_point> newest;
-  for (role const of : {role::worker, role::server})
-    for (auto const& [id, m] : members(of).all()) newest = std::max(newest.value_or(m.seen), m.seen);
-  auto const found = isolation_.look(newest, present(), now);
-  if (found.absence) {
-    workers_.excuse(*found.absence, now);
-    servers_.excuse(*found.absence, now);
-    worlds_.excuse(*found.absence, now);
-    say(severity::info, fmt::format("Members are heard again after {:.1f} s: what they could not tell "
-                                    "meanwhile is held against nobody",
-                                    std::chrono::duration<double>(*found.absence).count()));
-  }
-  if (found.began)
-    say(severity::warning,
-        fmt::format("no member has been heard for {:.1f} s: this master may be cut off; it blames nobody "
-                    "for up to {} s",
-                    std::chrono::duration<double>(isolation_.quiet(now)).count(),
-                    std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()));
-}
-
-EDL_INLINE void coordinator::recover_slow(time_point now) {
-  for (member const& m : workers_.hanging(now))
-    if (!over() && workers_.find(m.id))
-      give_up(role::worker, m.id,
-              fmt::format("it lives, but has been at one minibatch for {} s",
-                          std::chrono::duration_cast<std::chrono::seconds>(now - m.moved).count()),
-              now);
-  auto slow = tasks_ ? tasks_->expired(now) : std::vector<expired_lease>{};
-  auto const more = evaluation_.expired(now);
-  slow.insert(slow.end(), more.begin(), more.end());
-  for (auto const& [lease, worker] : slow) {
-    if (options_.replace_slow) {
-      if (workers_.find(worker) && !over())
-        give_up(role::worker, worker, "it takes too long for its task", now);
-    } else if ((lease & evaluation::lease_bit) ? evaluation_.recover_lease(lease)
-                                               : tasks_->recover_lease(lease)) {
-      say(severity::warning,
-          fmt::format("worker {} takes too long for its task, which goes to another", worker));
-    }
-  }
-}
-
-// ---- Versions, checkpoints, the end ----
-
-EDL_INLINE void coordinator::version_reached(version_report const& r, time_point now) {
-  if (r.generation != generation_ || !leasing()) return;
-  if (r.version > version_) version_ = r.version;
-  announced_ = std::max(announced_, r.version);
-  if (r.evaluate) evaluate({r.version, true}, now);
-  if (r.checkpoint) {
-    // A world that begins with it tells it again.
-    bool const again = options_.replicas && checkpoints_.newest() && r.version <= *checkpoints_.newest();
-    if (options_.checkpoint && !again)
-      enqueue_when_judged(r.version);
-    else
-      commands_.emplace_back(release_frozen{r.version, false});
-  }
+  if (auto const absence = roster_.excuse(now)) generations_.excuse(*absence, now);
+  find_silent(now);
+  if (over()) return;
+  generations_.recover_servers(now);
+  find_slow(now);
+  if (suspending()) keep_state(now);
   advance();
 }
 
-EDL_INLINE void coordinator::evaluate(evaluated_version v, time_point now) {
-  if (evaluation_.version_reached(v, now)) {
-    if (v.frozen) worlds_.freeze(v.version);
-  } else if (v.frozen && !evaluation_.wants_frozen(v.version)) {
-    commands_.emplace_back(release_frozen{v.version, true});
+EDL_INLINE void coordinator::find_silent(time_point now) {
+  for (role const of : {role::worker, role::server}) {
+    for (member const& m : roster_.silent(of, now))
+      if (!over()) give_up(of, m.id, "it gave no sign of life", now);
+    if (over()) return;
+    roster_.replace_overdue(of, now);
   }
+  for (std::uint32_t const id : generations_.absent(now))
+    if (!over() && workers().find(id)) give_up(role::worker, id, "it does not come to the next world", now);
+  if (options_.replicas) give_up(generations_.form_world(now), now);
 }
 
-// What is decided by evaluations up to a checkpoint is decided when the job goes on from it.
-EDL_INLINE void coordinator::enqueue_when_judged(std::uint64_t version) {
-  if (!options_.judges || evaluation_.done_up_to(version)) return enqueue({generation_, version, false});
-  if (auto const older = std::exchange(unjudged_, version))
-    commands_.emplace_back(release_frozen{*older, false});
+EDL_INLINE void coordinator::find_slow(time_point now) {
+  for (member const& m : workers().hanging(now))
+    if (!over() && workers().find(m.id))
+      give_up(role::worker, m.id,
+              fmt::format("it lives, but has been at one minibatch for {} s",
+                          detail::whole_seconds(now - m.moved)),
+              now);
+  for (std::uint32_t const worker : dispatch_.recover_slow(now))
+    if (!over() && workers().find(worker))
+      give_up(role::worker, worker, "it takes too long for its task", now);
+}
+
+// ---- Tasks ----
+
+EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint64_t incarnation,
+                                                time_point now, std::uint32_t lane, std::uint64_t rests_at) {
+  task_reply nothing;
+  nothing.generation = generation();
+  if (over()) nothing.kind = task_kind::finished;
+  if (over() || !roster_.seen(role::worker, worker, incarnation, now) || !job_.leasing() || suspending())
+    return nothing;
+  return dispatch_.request(worker, incarnation, now, lane, rests_at);
+}
+
+EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
+  if (over() || !roster_.seen(role::worker, r.worker, r.incarnation, now)) return false;
+  bool const accepted = dispatch_.report(r, now);
+  if (accepted) advance();
+  return accepted;
+}
+
+// ---- Generations ----
+
+EDL_INLINE void coordinator::enter(std::uint32_t worker, entry e, time_point now) {
+  if (over() || !options_.replicas || !roster_.seen(role::worker, worker, e.incarnation, now)) return;
+  give_up(generations_.enter(worker, std::move(e), now), now);
+  advance();
+}
+
+EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::optional<restore_point> point,
+                                                 time_point now) {
+  if (generation != job_.generation()) return;
+  generations_.restore_point_found(std::move(point), now);
+  advance();
+}
+
+EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t incarnation,
+                                               std::uint64_t generation, std::string const& error,
+                                               time_point now, std::optional<copy_position> kept) {
+  bool const asked = generation == job_.generation() && job_.phase() == job_phase::configuring;
+  if (!asked || !servers().known(id, incarnation)) return;
+  roster_.seen(role::server, id, incarnation, now);
+  generations_.server_configured(id, error, std::move(kept), now);
+  advance();
+}
+
+EDL_INLINE void coordinator::server_ahead(std::uint32_t id, std::uint64_t incarnation,
+                                          std::uint64_t generation, time_point now) {
+  bool const asked = generation == job_.generation() && job_.phase() == job_phase::configuring;
+  if (asked && servers().known(id, incarnation)) generations_.server_ahead(id, now);
+}
+
+EDL_INLINE void coordinator::backup_cut_off(std::uint32_t server, std::uint64_t generation,
+                                            std::uint32_t range, time_point now) {
+  if (over() || generation != job_.generation()) return;
+  if (auto const backup = generations_.backup_of(server, range); backup && servers().find(*backup))
+    lose(role::server, *backup, fmt::format("server {} cannot reach it", server), now);
+}
+
+// ---- Versions, checkpoints ----
+
+EDL_INLINE void coordinator::version_reached(version_report const& r, time_point now) {
+  if (r.generation != generation() || !job_.leasing()) return;
+  versions_.reached(r, now);
+  advance();
 }
 
 EDL_INLINE void coordinator::judged(std::uint64_t version, time_point) {
-  if (over() || !evaluation_.judged(version)) return;
-  worlds_.release(version);
-  commands_.emplace_back(release_frozen{version, true});
-  if (unjudged_ && evaluation_.done_up_to(*unjudged_))
-    enqueue({generation_, *std::exchange(unjudged_, std::nullopt), false});
-  advance();
-}
-
-EDL_INLINE void coordinator::enqueue(write_checkpoint const& c) {
-  auto const next = checkpoints_.add(c);
-  if (next.dropped) commands_.emplace_back(release_frozen{*next.dropped, false});
-  if (next.start) commands_.emplace_back(*next.start);
+  if (!over() && versions_.judged(version)) advance();
 }
 
 EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::uint64_t version,
                                                 std::string const& error, time_point) {
-  auto const written = checkpoints_.current(version);
-  if (generation != generation_ || !leasing() || !written) return;
-  auto const next = checkpoints_.ended(error.empty());
-  if (written->final && !error.empty()) {
-    if (suspending_) return suspended_with(fmt::format("the newest state cannot be written: {}", error));
-    return fail(fmt::format("the final checkpoint cannot be written: {}", error));
-  }
-  if (!written->final) commands_.emplace_back(release_frozen{version, false});
-  if (error.empty())
-    say(severity::info, fmt::format("Checkpoint of version {} written", version));
-  else
-    say(severity::warning, fmt::format("the checkpoint of version {} cannot be written: {}", version, error));
-  if (next) commands_.emplace_back(*next);
+  if (generation != job_.generation() || !job_.leasing()) return;
+  versions_.written(version, error);
   advance();
 }
 
 EDL_INLINE void coordinator::version_announced(std::uint64_t generation, std::uint64_t version,
                                                time_point now) {
-  if (generation != generation_ || phase_ != phase::closing || last_version_) return;
-  last_version_ = version_ = version;
-  if (options_.final_checkpoint && checkpoints_.final_version() != version)
-    enqueue({generation_, version, true});
-  if (!suspending_) {
-    evaluation_.rests(version);
-    evaluate({version, false}, now);
-  }
+  if (generation != job_.generation() || job_.phase() != job_phase::closing) return;
+  versions_.last(version, now);
   advance();
 }
+
+// ---- Size ----
+
+EDL_INLINE std::string coordinator::scale(scale_request const& r, time_point now) {
+  server_generations const& held = generations_.servers();
+  if (over()) return "the job is over";
+  if (suspending()) return "the job is being suspended";
+  if (r.workers && (*r.workers == 0 || *r.workers > roster::most_workers))
+    return fmt::format("--num_workers={}: expected 1 to {}", *r.workers, roster::most_workers);
+  if (r.servers && options_.num_servers == 0) return "--num_ps_pods: this job has no servers";
+  if (r.servers && (*r.servers < options_.server_copies || *r.servers > held.ranges()))
+    return fmt::format(
+        "--num_ps_pods={}: expected {} to {}, the ranges that the variables were cut into at the start; "
+        "start "
+        "the job again with a larger --ps_ranges, and it goes on from its checkpoint",
+        *r.servers, options_.server_copies, held.ranges());
+  if (r.servers) {
+    job_.say(severity::info,
+             fmt::format("Scaling from {} to {}", held.wanted(), counted(*r.servers, "server")));
+    roster_.scale_servers(*r.servers);
+    generations_.want_servers(*r.servers, now);
+  }
+  if (r.workers) {
+    roster_.scale_workers(*r.workers, r.leave);
+    generations_.expect_workers(*r.workers);
+  }
+  return {};
+}
+
+EDL_INLINE void coordinator::adopt(found_processes const& those, time_point now) {
+  if (those.workers.empty() && those.servers.empty()) return;
+  generations_.adopt(those);
+  roster_.adopt(those, generations_.servers().wanted(), now);
+}
+
+// ---- The end ----
 
 EDL_INLINE void coordinator::advance() {
-  while (auto result = evaluation_.take_result()) {
-    auto const of = result->of;
-    commands_.emplace_back(evaluation_done{*std::move(result)});
-    if (options_.judges) break;
-    release(of);
-  }
-  if (phase_ == phase::running && (suspending_ || (tasks_ ? tasks_->finished() : evaluation_.idle())))
-    close();
-  if (phase_ == phase::closing && last_version_ && !checkpoints_.current() && suspending_)
-    suspended_with({});
-  else if (phase_ == phase::closing && last_version_ && evaluation_.idle() && !checkpoints_.current())
-    finish();
-}
-
-EDL_INLINE void coordinator::release(evaluated_version of) {
-  worlds_.release(of.version);
-  if (of.frozen) commands_.emplace_back(release_frozen{of.version, true});
-}
-
-EDL_INLINE void coordinator::close() {
-  if (!trains()) return finish();
-  phase_ = phase::closing;
-  commands_.emplace_back(ask_version{generation_});
-}
-
-EDL_INLINE void coordinator::finish() {
-  phase_ = phase::finished;
-  commands_.emplace_back(finish_job{});
-}
-
-EDL_INLINE void coordinator::fail(std::string const& reason) {
   if (over()) return;
-  phase_ = phase::failed;
-  reason_ = reason;
-  commands_.emplace_back(fail_job{reason});
+  versions_.take_results();
+  if (job_.phase() == job_phase::running && (suspending() || dispatch_.finished())) {
+    if (!options_.trains()) return job_.finish();
+    job_.enter(job_phase::closing);
+    job_.add(ask_version{generation()});
+  }
+  if (job_.phase() != job_phase::closing || !versions_.last_known() || versions_.checkpoints().current())
+    return;
+  if (suspending())
+    job_.end_suspended({});
+  else if (versions_.evaluations().idle())
+    job_.finish();
 }
+
+// A job ends so that it can go on later. The next generation is one in which nothing is leased: what a worker
+// has in hand is void, who keeps the model agrees on a state, and that is written.
+EDL_INLINE void coordinator::suspend(time_point now) {
+  if (over() || suspending()) return;
+  job_.suspend(now);
+  job_.say(severity::info, "Suspending: nothing is leased any more");
+  if (!options_.trains() || !options_.final_checkpoint) return job_.end_suspended({});
+  if (job_.leasing()) give_up(generations_.regroup(now), now);
+  keep_state(now);
+}
+
+EDL_INLINE void coordinator::keep_state(time_point now) {
+  if (over() || generations_.state_may_come(now)) return;
+  job_.end_suspended(generations_.ever_begun() ? "those that have the newest state do not tell it" : "");
+}
+
+EDL_INLINE void coordinator::fail(std::string const& reason) { job_.fail(reason); }
 
 EDL_INLINE void coordinator::stop(time_point, std::uint64_t at) {
-  if (!tasks_ || over()) return;
-  stopped_at_ = at;
-  stop_tasks();
+  if (over()) return;
+  dispatch_.stop(at);
   advance();
 }
 
-EDL_INLINE void coordinator::stop_tasks() {
-  if (options_.rests_to_evaluate)
-    tasks_->halt();
-  else
-    tasks_->stop_leasing();
-}
-
-// Throws error.
-EDL_INLINE void coordinator::restore_tasks(std::uint64_t version, ledger const& applied) {
-  tasks_->restore(applied);
-  if (!stopped_at_) return;
-  if (version >= *stopped_at_) return stop_tasks();
-  stopped_at_.reset();
-}
+// ---- For people ----
 
 EDL_INLINE job_progress coordinator::progress() const {
   job_progress p;
-  p.version = version_;
-  p.workers = workers_.all().size();
-  p.servers = servers_.all().size();
-  // A job that only evaluates has no other tasks.
-  if (task_queue const* const of = tasks_ ? &*tasks_ : evaluation_.active()) {
+  p.version = versions_.newest();
+  p.workers = workers().all().size();
+  p.servers = servers().all().size();
+  if (task_queue const* const of = dispatch_.counted_tasks()) {
     p.done = of->done();
     // With the parts of tasks that nobody goes on with.
     if (over()) p.done.records_done = sum_of(of->done_by_epoch()).records_done;
@@ -497,15 +385,45 @@ EDL_INLINE job_progress coordinator::progress() const {
     p.leased = of->leased();
   }
   std::size_t trained = 0;
-  for (auto const& [id, m] : workers_.all()) {
+  for (auto const& [id, m] : workers().all()) {
     p.rate += m.rate;
     if (m.last.records == 0) continue;
     p.loss += m.last.loss;
     ++trained;
   }
   // Workers leave a job that has ended before its last word is said.
-  p.loss = trained > 0 ? p.loss / double(trained) : workers_.last_loss();
+  p.loss = trained > 0 ? p.loss / double(trained) : workers().last_loss();
   return p;
+}
+
+EDL_INLINE std::uint64_t coordinator::steps() const {
+  std::uint64_t mark = versions_.newest();
+  auto const mix = [&](std::uint64_t more) { mark = mark * 0x9e3779b97f4a7c15u + more; };
+  auto const count = [&](task_queue const* q) { mix(q ? q->done().records_done : 0); };
+  count(tasks());
+  count(versions_.evaluations().active());
+  mix(versions_.evaluations().completed().value_or(0));
+  mix(roster_.minibatches());
+  return mark;
+}
+
+EDL_INLINE std::string coordinator::waits_for(time_point now) const {
+  std::vector<std::string> all = generations_.waits_for();
+  auto const add = [&](std::string one) {
+    if (!one.empty()) all.push_back(std::move(one));
+  };
+  if (roster_.isolated()) all.insert(all.begin(), "a word of any member: this master may be cut off");
+  if (finished()) add("the trained model to be taken from where it is");
+  if (!job_.leasing()) return fmt::format("{}", fmt::join(all, "; "));
+  if (workers().all_gone()) add("a worker to join");
+  add(detail::oldest_of(tasks(), "a", now));
+  add(detail::oldest_of(versions_.evaluations().active(), "an evaluation", now));
+  if (job_.phase() == job_phase::closing && !versions_.last_known()) add("the last version to be told");
+  if (auto const& c = versions_.checkpoints().current())
+    add(fmt::format("the checkpoint of version {} to be written", c->version));
+  if (all.empty())
+    add(fmt::format("{}, of which none asks for a task", counted(workers().all().size(), "worker")));
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 }  // namespace edl::master

@@ -72,6 +72,10 @@ struct job_options {
   duration suspension = std::chrono::seconds(30);  ///< the newest state is waited for so long
   restore_point start;                             ///< where to begin, and what to fall back to
 
+  bool trains() const {
+    return type == job_type::training_only || type == job_type::training_with_evaluation;
+  }
+
   std::vector<shard> const& shards(task_kind k) const {
     return k == task_kind::training ? training : k == task_kind::evaluation ? validation : prediction;
   }

@@ -14,6 +14,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/master/journal.hpp"
 
@@ -141,6 +142,7 @@ EDL_INLINE void journal::remove() noexcept {
 
 EDL_INLINE void journal::write(persisted_state const& now, forced what) {
   if (path_.empty() || written_ == now) return;
+  invariant(!written_ || now.generation >= written_->generation, "a journal never goes back");
   nlohmann::json j{{"run", run_},
                    {"generation", now.generation},
                    {"members", now.members},

@@ -8,11 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/process_id.hpp"
 #include "edl/master/time.hpp"
 
 namespace edl::master {
 
-enum class role { worker, server };
+using edl::role;
+
+/// A role as log lines name it.
+inline char const* in_words(role of) { return of == role::worker ? "worker" : "server"; }
 
 /// What a process tells about itself in a heartbeat.
 struct vitals {

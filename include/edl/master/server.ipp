@@ -5,25 +5,15 @@
 
 #include <algorithm>
 #include <asio/steady_timer.hpp>
+#include <asio/system_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <exception>
-#include <functional>
-#include <map>
-#include <optional>
+#include <utility>
+#include <variant>
 
-#include "edl/checkpoint/checkpoint.hpp"
-#include "edl/checkpoint/directory.hpp"
-#include "edl/checkpoint/layout_digest.hpp"
-#include "edl/checkpoint/model_file.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/partition.hpp"
 #include "edl/master/server.hpp"
-#include "edl/net/event.hpp"
-#include "edl/net/status.hpp"
-#include "edl/wire/edl.pb.h"
-#include "edl/wire/ledger_message.hpp"
-#include "edl/wire/message.hpp"
-#include "edl/wire/method.hpp"
 
 namespace edl::master {
 
@@ -32,33 +22,31 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       options_(std::move(options)),
       around_(std::move(around)),
       log_(std::move(log)),
-      coordinator_(options_.job, std::chrono::steady_clock::now(), options_.before),
-      changed_(on.executor()),
-      events_(options_.before ? options_.before->events : 0),
-      models_(on),
-      checkpoints_(on),
-      keeper_(on, options_.journal, options_.storage_pause, log_, [this] { run_commands(); }),
+      loop_(on, options_, log_,
+            [this](command const& c) { std::visit([this](auto const& one) { execute(one); }, c); }),
+      coordinator_(loop_.decisions()),
+      keepers_(coordinator_, options_.job.replicas),
+      orders_(on, coordinator_, keepers_),
+      calls_(options_, loop_, keepers_, orders_, log_),
+      source_(options_, coordinator_, keepers_, orders_),
+      files_(on, options_, loop_, keepers_, orders_, source_, log_),
+      handlers_(on, options_, loop_, keepers_, calls_),
       watchdog_(options_.step_timeout) {}
-
-EDL_INLINE void server::listens_at(std::vector<std::string> addresses) {
-  addresses_ = std::move(addresses);
-  remembered_.reset();
-  run_commands();
-}
 
 EDL_INLINE asio::awaitable<void> server::tick() {
   asio::steady_timer timer(node_.executor());
   while (!coordinator_.over()) {
     auto const now = std::chrono::steady_clock::now();
     coordinator_.tick(now);
-    run_commands();
-    forget_gone();
+    loop_.run_commands();
+    keepers_.forget_gone();
+    handlers_.forget_gone();
     watch_steps(now);
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
   // What is trained has to be fetched yet, and a server may not answer.
-  while (!ended_) {
+  while (!loop_.ended()) {
     watch_steps(std::chrono::steady_clock::now());
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
@@ -66,133 +54,155 @@ EDL_INLINE asio::awaitable<void> server::tick() {
   if (shown_.value_or("") != "" && around_.waits) around_.waits("");
 }
 
-// Whoever waits for a word of one that is gone is told so.
-EDL_INLINE void server::forget_gone() {
-  std::erase_if(servers_, [&](auto const& one) {
-    keeper const k{.to = nullptr, .range = 0, .id = one.first, .incarnation = one.second.incarnation};
-    if (takes_part(k)) return false;
-    one.second.to->close();
-    return true;
-  });
-  std::erase_if(answers_, [&](auto const& one) {
-    return !coordinator_.workers().known(one.first, one.second.incarnation);
-  });
-}
-
 EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
                                std::uint64_t number) {
-  events_ = number;
+  loop_.dealt_with(number);
   coordinator_.exited(of, id, kind, why, std::chrono::steady_clock::now());
-  run_commands();
+  loop_.run_commands();
 }
 
 EDL_INLINE void server::leaving(std::uint32_t worker, std::string const& why) {
   coordinator_.leaving(worker, why);
-  run_commands();
+  loop_.run_commands();
 }
 
 EDL_INLINE std::string server::scale(scale_request const& r) {
   std::string refused = coordinator_.scale(r, std::chrono::steady_clock::now());
-  run_commands();
+  loop_.run_commands();
   return refused;
 }
 
 EDL_INLINE void server::adopt(found_processes const& those) {
   coordinator_.adopt(those, std::chrono::steady_clock::now());
-  run_commands();
+  loop_.run_commands();
 }
 
 EDL_INLINE void server::suspend() {
   coordinator_.suspend(std::chrono::steady_clock::now());
-  run_commands();
+  loop_.run_commands();
 }
 
-// A generation, a successor's number, where the master listens: others are told when a successor of this
-// master would know it. For the rest it is enough that it is written some time.
-EDL_INLINE void server::remember() {
-  auto const [generation, members, servers, worker_lines, server_lines, evaluated] = coordinator_.remembers();
-  // What has been judged stands in the list of evaluations, too.
-  remembered const now{{generation, servers, worker_lines, server_lines},
-                       {members, events_, options_.job.judges ? 0 : evaluated}};
-  if (remembered_ == now) return;
-  bool const promised = !remembered_ || remembered_->promised != now.promised;
-  remembered_ = now;
-  persisted_state all = coordinator_.remembered();
-  all.events = events_;
-  all.addresses = addresses_;
-  keeper_.keep(std::move(all), promised);
+EDL_INLINE void server::stop(std::uint64_t at) {
+  coordinator_.stop(std::chrono::steady_clock::now(), at);
+  loop_.run_commands();
 }
 
-EDL_INLINE void server::run_commands() {
-  remember();
-  for (bool more = true; more;) {
-    auto const commands = coordinator_.take_commands();
-    more = !commands.empty();
-    for (command const& c : commands) {
-      std::function<void()> work = [this, c] { std::visit([this](auto const& one) { execute(one); }, c); };
-      if (is_promise(c))
-        unkept_.push_back(std::move(work));
-      else
-        perform(work);
-    }
-    if (more || unkept_.empty() || !keeper_.kept()) continue;
-    auto const work = std::move(unkept_.front());
-    unkept_.pop_front();
-    perform(work);
-    more = true;  // it may have failed
+EDL_INLINE std::string server::waits(time_point now) const {
+  std::vector<std::string> all = orders_.unanswered(now);
+  if (std::string decided = coordinator_.waits_for(now); !decided.empty())
+    all.insert(all.begin(), std::move(decided));
+  if (!loop_.kept()) all.push_back("the journal to be written");
+  return all.empty() ? "nothing that it knows of" : fmt::format("{}", fmt::join(all, "; "));
+}
+
+EDL_INLINE void server::watch_steps(time_point now) {
+  std::string shown = shown_.value_or("");
+  if (bool const tell = watchdog_.look(coordinator_.steps(), now); tell) {
+    shown = fmt::format("no step for {} s: waits for {}",
+                        std::chrono::duration_cast<std::chrono::seconds>(watchdog_.still(now)).count(),
+                        waits(now));
+    log_.warning(fmt::format("the job has made {}", shown));
+  } else if (!watchdog_.stuck(now)) {
+    shown.clear();
   }
-  changed_.notify();
+  if (shown_ == shown) return;
+  shown_ = shown;
+  if (around_.waits) around_.waits(shown);
 }
 
-EDL_INLINE void server::when_kept(std::function<void()> work) {
-  unkept_.push_back(std::move(work));
-  run_commands();
-}
+// ---- Commands ----
 
-EDL_INLINE void server::perform(std::function<void()> const& work) try {
-  work();
-} catch (std::exception const& e) {
-  coordinator_.fail(fmt::format("the master cannot do what it has decided: {}", e.what()));
-}
-
-// Returns when the generation may be told.
-EDL_INLINE asio::awaitable<void> server::announceable() {
-  remember();
-  while (keeper_.generation() < coordinator_.generation()) co_await changed_.wait();
+EDL_INLINE void server::execute(find_restore_point const& c) {
+  loop_.carry("the search for a checkpoint ended", [this, c] { return files_.find(c); });
 }
 
 EDL_INLINE void server::execute(ask_version const& c) {
-  carry("the servers' last version cannot be asked for", [this, g = c.generation] { return settle(g); });
+  loop_.carry("the servers' last version cannot be asked for",
+              [this, g = c.generation] { return calls_.settle(g); });
 }
 
 EDL_INLINE void server::execute(write_checkpoint const& c) {
-  carry("a checkpoint cannot be written", [this, c] { return checkpoint(c); });
+  loop_.carry("a checkpoint cannot be written", [this, c] { return files_.checkpoint(c); });
 }
 
 EDL_INLINE void server::execute(release_frozen const& c) {
-  carry("a version cannot be released", [this, c] { return release(c); });
+  loop_.carry("a version cannot be released", [this, c] { return calls_.release(c); });
 }
-
-EDL_INLINE void server::execute(replace_process const& c) { around_.replace(c.of, c.id, c.with); }
 
 EDL_INLINE void server::execute(evaluation_done const& c) {
   bool const best = around_.evaluated(c.result);
   if (options_.job.judges)
-    carry("an evaluation cannot be judged", [this, of = c.result, best] { return judge(of, best); });
+    loop_.carry("an evaluation cannot be judged", [this, of = c.result, best] { return judge(of, best); });
 }
 
 EDL_INLINE void server::execute(finish_job const&) {
-  carry("the job cannot be finished", [this] { return finish(); });
+  loop_.carry("the job cannot be finished", [this] { return finish(); });
 }
 
-EDL_INLINE void server::execute(suspend_job const&) {
-  if (!std::exchange(ended_, true)) around_.ended({});
+EDL_INLINE void server::end(std::string const& error) {
+  if (loop_.end()) around_.ended(error);
 }
 
-EDL_INLINE void server::execute(fail_job const& c) {
-  if (!std::exchange(ended_, true)) around_.ended(c.reason);
+// The best is written before it is said to be the best: whoever reads the list finds the model.
+EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
+  std::uint64_t const version = of.of.version;
+  std::uint64_t generation = coordinator_.generation();
+  auto since = std::chrono::steady_clock::now();
+  std::string failed;
+  for (bool announced = false; best;) {
+    failed.clear();
+    try {
+      co_await files_.write_best(of.of);
+      break;
+    } catch (std::exception const& e) {
+      failed = e.what();
+    }
+    // What is gone with its generation is evaluated again when the job comes to it.
+    if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
+    if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation())
+      since = std::chrono::steady_clock::now();
+    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
+      log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+  }
+  if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
+  bool stops = false;
+  if (failed.empty() && around_.judged) try {
+      std::function<void()> const keep = [&, keeps = around_.judged(of)] { stops = keeps(); };
+      co_await files_.keep_evaluation(keep);
+    } catch (asio::system_error const&) {
+      throw;  // this process ends
+    } catch (std::exception const& e) {
+      failed = e.what();
+    }
+  if (!failed.empty())
+    log_.warning(
+        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, failed));
+  if (stops) coordinator_.stop(std::chrono::steady_clock::now(), version);
+  coordinator_.judged(version, std::chrono::steady_clock::now());
+  loop_.run_commands();
 }
 
-EDL_INLINE void server::execute(log_line const& c) { log_.log(c.level, c.text); }
+EDL_INLINE asio::awaitable<void> server::finish() {
+  auto const since = std::chrono::steady_clock::now();
+  std::string failed;
+  for (bool announced = false; !options_.output.empty();) {
+    failed.clear();
+    try {
+      co_await files_.write_last();
+      break;
+    } catch (error const& e) {
+      failed = e.what();
+    }
+    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
+      log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+  }
+  if (failed.empty()) failed = coordinator_.versions().unevaluated();
+  end(failed);
+  loop_.changed().notify();
+}
 
 }  // namespace edl::master

@@ -9,6 +9,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/master/task_queue.hpp"
 
 namespace edl::master {
@@ -83,6 +84,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32
     do key.index = order_[cursor_++];
     while (restored_.closed(key));
   }
+  invariant(unseen_ > 0, "who begins a task has not seen all of its epoch");
   --unseen_;
   std::uint32_t const at = restored_.position(key);
   if (parts_.erase(key) > 0) in_parts_ -= at;
@@ -90,6 +92,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32
   // Lanes count from the task's beginning, so that what was restored changes nothing.
   std::uint64_t const until = lanes_ ? std::max<std::uint64_t>(at, room) : at + std::min(all - at, room);
   waiting const begun{key, at, at > 0, lane, std::uint32_t(std::min(all, until))};
+  invariant(begun.applied <= begun.until, "no more of a task is applied than is to be");
   begun_ += begun.until;
   return begun;
 }
@@ -134,7 +137,8 @@ EDL_INLINE bool task_queue::holds(std::uint64_t lease, std::uint32_t worker,
 
 EDL_INLINE task_queue::waiting task_queue::take(lease_map::iterator it) {
   waiting const task = it->second.task;
-  std::erase(holders_[it->second.worker].leases, it->first);
+  bool const held_once = std::erase(holders_[it->second.worker].leases, it->first) == 1;
+  invariant(held_once, "a lease is in the hands of one worker");
   leases_.erase(it);
   return task;
 }
@@ -149,6 +153,7 @@ EDL_INLINE void task_queue::put_back(lease_map::iterator it, std::uint32_t appli
 
 // As it is; nobody goes on with it.
 EDL_INLINE void task_queue::leave(waiting const& task) {
+  invariant(begun_ >= task.until, "what is left has been begun");
   begun_ -= task.until;
   ++unseen_;
   if (task.applied == 0) return;
@@ -184,6 +189,7 @@ EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now, std::u
   h.last_done = now;
   auto const [key, applied, resumed, lane, until] = take(it);
   failures_.erase(key);
+  invariant(begun_ >= until, "what is done has been begun");
   begun_ -= until;
   std::uint64_t const records = plan_.records_of(key.index, until);
   skipped = std::min(skipped, records);

@@ -76,9 +76,10 @@ class launched final : public platform {
   launched(net::node& on, std::string const& address, net::token const& credential, environment common,
            std::uint64_t seen, observer to);
 
-  void start(instance who, std::optional<std::uint32_t> instead_of) override;
-  void stop(instance who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace, std::function<std::vector<instance>()> const& left) override;
+  void start(process_id who, std::optional<std::uint32_t> instead_of) override;
+  void stop(process_id who, std::chrono::milliseconds grace) override;
+  void stop_all(std::chrono::milliseconds grace,
+                std::function<std::vector<process_id>()> const& left) override;
 
  private:
   asio::awaitable<void> follow();

@@ -21,6 +21,7 @@
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/process_message.hpp"
 
 namespace edl::platform {
 namespace detail {
@@ -33,16 +34,6 @@ inline std::uint64_t random_order() {
   std::uint64_t n = 0;
   std::memcpy(&n, drawn.data(), sizeof n);
   return n | 1;
-}
-
-inline instance from_message(wire::Instance const& m) {
-  if (m.role() > std::uint32_t(role::worker)) throw error(fmt::format("there is no role {}", m.role()));
-  return {role(m.role()), m.id()};
-}
-
-inline void to_message(instance const& who, wire::Instance& m) {
-  m.set_role(std::uint32_t(who.role));
-  m.set_id(who.id);
 }
 
 }  // namespace detail
@@ -88,11 +79,11 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
   switch (r.method()) {
     case wire::method::start_process: {
       auto const m = wire::unpack<wire::StartProcess>(r.message(), r.peer());
-      instance const who = detail::from_message(m.who());
+      process_id const who = wire::from_message(m.who());
       if (who.role == role::master)
         throw net::call_error(net::status::invalid, "a launcher starts no master for another process");
       bool const server = who.role == role::server;
-      environment env{{"EDL_ROLE", server ? "ps" : "worker"},
+      environment env{{"EDL_ROLE", to_string(who.role)},
                       {server ? "PS_ID" : "WORKER_ID", std::to_string(who.id)}};
       for (auto const& v : m.variables()) {
         if (std::ranges::find(start_variables, v.name()) == start_variables.end())
@@ -108,7 +99,7 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
       auto const m = wire::unpack<wire::StopProcess>(r.message(), r.peer());
       std::chrono::milliseconds const grace(m.grace_ms());
       if (m.has_who())
-        processes_->stop(detail::from_message(m.who()), grace);
+        processes_->stop(wire::from_message(m.who()), grace);
       else  // it takes its time
         co_await asio::co_spawn(stopper_, stop_others(grace), asio::use_awaitable);
       break;
@@ -140,13 +131,13 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
   for (std::uint64_t i = m.after(); i < endings_.size(); ++i) {
     ending const& e = endings_[i];
     auto& out = *reply.add_endings();
-    detail::to_message(e.who, *out.mutable_who());
+    wire::to_message(e.who, *out.mutable_who());
     out.set_code(e.code);
     out.set_signal(e.signal);
     out.set_asked(e.stop_requested);
     out.set_memory(e.memory);
   }
-  for (instance const& who : processes_->all()) detail::to_message(who, *reply.add_running());
+  for (process_id const& who : processes_->all()) wire::to_message(who, *reply.add_running());
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }
@@ -179,15 +170,15 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
       net::reply const answer = co_await launcher_->call(what);
       auto const m = wire::unpack<wire::ProcessEventsReply>(answer.message, launcher_->name());
       for (auto const& e : m.endings())
-        to_.ended({.who = detail::from_message(e.who()),
+        to_.ended({.who = wire::from_message(e.who()),
                    .code = int(e.code()),
                    .signal = int(e.signal()),
                    .stop_requested = e.asked(),
                    .memory = e.memory()},
                   ++seen_);
       if (std::exchange(first, false)) {
-        std::vector<instance> running;
-        for (auto const& who : m.running()) running.push_back(detail::from_message(who));
+        std::vector<process_id> running;
+        for (auto const& who : m.running()) running.push_back(wire::from_message(who));
         to_.found({.running = running});
       }
       continue;
@@ -229,9 +220,9 @@ EDL_INLINE asio::awaitable<void> launched::deliver() {
   }
 }
 
-EDL_INLINE void launched::start(instance who, std::optional<std::uint32_t>) {
+EDL_INLINE void launched::start(process_id who, std::optional<std::uint32_t>) {
   wire::StartProcess m;
-  detail::to_message(who, *m.mutable_who());
+  wire::to_message(who, *m.mutable_who());
   m.set_order(++orders_given_);
   for (auto const& [name, value] : common_) {
     auto& v = *m.add_variables();
@@ -242,7 +233,7 @@ EDL_INLINE void launched::start(instance who, std::optional<std::uint32_t>) {
 }
 
 EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace,
-                                   std::function<std::vector<instance>()> const&) {
+                                   std::function<std::vector<process_id>()> const&) {
   wire::StopProcess m;
   m.set_grace_ms(std::uint32_t(grace.count()));
   node_.post([this] {  // what has not been asked for yet is not wanted any more
@@ -256,9 +247,9 @@ EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace,
   }
 }
 
-EDL_INLINE void launched::stop(instance who, std::chrono::milliseconds grace) {
+EDL_INLINE void launched::stop(process_id who, std::chrono::milliseconds grace) {
   wire::StopProcess m;
-  detail::to_message(who, *m.mutable_who());
+  wire::to_message(who, *m.mutable_who());
   m.set_grace_ms(std::uint32_t(grace.count()));
   order(wire::method::stop_process, wire::pack(m));
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,18 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/process_id.hpp"
+
 namespace edl::platform {
-
-enum class role { master, server, worker };
-
-/// One process of a job. Its name in logs is "master", "ps-0", "worker-3".
-struct instance {
-  edl::platform::role role = edl::platform::role::worker;
-  std::uint32_t id = 0;
-  friend auto operator<=>(instance const&, instance const&) = default;
-};
-
-std::string name(instance const& who);
 
 /// Exit code of a process that has given up waiting for others: for its master, as a rule. Nobody's fault.
 inline constexpr int gave_up_waiting = 75;  // EX_TEMPFAIL
@@ -31,7 +21,7 @@ inline constexpr int suspended = 79;
 
 /// How a process ended.
 struct ending {
-  instance who;
+  process_id who;
   int code = 0;                 ///< exit code, when it left by itself
   int signal = 0;               ///< what killed it; 0 when it left by itself
   bool stop_requested = false;  ///< it was told to stop
@@ -50,7 +40,7 @@ using environment = std::vector<std::pair<std::string, std::string>>;
 
 /// What runs when a master begins.
 struct findings {
-  std::vector<instance> running;
+  std::vector<process_id> running;
   std::uint32_t next_worker = 0;  ///< all ids of workers that the platform knows of are below
 };
 
@@ -65,7 +55,7 @@ struct observer {
   /// A process has ended. `number`: of the event, where the platform counts them; otherwise 0.
   std::function<void(ending const& how, std::uint64_t number)> ended;
   /// A process is told to leave by others than the master, and will end.
-  std::function<void(instance who, std::string const& why)> leaving;
+  std::function<void(process_id who, std::string const& why)> leaving;
   /// At the start, once all earlier endings have been told: what runs.
   std::function<void(findings const& what)> found;
   /// A user wants another number of workers or servers: empty, or why not.
@@ -87,17 +77,17 @@ class platform {
   virtual ~platform() = default;
 
   /// Starts `who`, for the first time or in the place of process `instead_of`. On the node's thread.
-  virtual void start(instance who, std::optional<std::uint32_t> instead_of) = 0;
+  virtual void start(process_id who, std::optional<std::uint32_t> instead_of) = 0;
 
   /// Asks `who` to leave, and kills it when it has not within `grace`. On the node's thread.
-  virtual void stop(instance who, std::chrono::milliseconds grace) = 0;
+  virtual void stop(process_id who, std::chrono::milliseconds grace) = 0;
 
   /// Stops all but the master, and returns when they have ended. `left` names the processes that have said
   /// that they leave by themselves: what can be seen of them afterwards stays. It is asked when the grace has
   /// passed, because somebody may say so until then. Starts nothing any more. On a thread that is not the
   /// node's.
   virtual void stop_all(std::chrono::milliseconds grace,
-                        std::function<std::vector<instance>()> const& left) = 0;
+                        std::function<std::vector<process_id>()> const& left) = 0;
 
   /// Shows users how the job does, where the platform has a place for it. On any thread.
   virtual void show(std::string const& /*status: "Running", "Finished", "Failed"*/,

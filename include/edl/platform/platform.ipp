@@ -10,11 +10,6 @@
 
 namespace edl::platform {
 
-EDL_INLINE std::string name(instance const& who) {
-  if (who.role == role::master) return "master";
-  return fmt::format("{}-{}", who.role == role::server ? "ps" : "worker", who.id);
-}
-
 EDL_INLINE std::string describe(ending const& e) {
   if (!e.words.empty()) return e.words;
   if (e.memory)

@@ -37,11 +37,11 @@ class processes {
 
   /// Starts `who` with this process's environment and `env` on top. A program that cannot be started is
   /// reported as an ending with code 127. While an instance of that name still runs, it waits for its end.
-  void start(instance who, environment const& env);
+  void start(process_id who, environment const& env);
 
   /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. One that is not started yet
   /// never is, and has ended as one that was asked. Unknown instances are ignored.
-  void stop(instance who, std::chrono::milliseconds grace);
+  void stop(process_id who, std::chrono::milliseconds grace);
 
   /// Lets the child `pid` leave, which others have told so (SIGTERM); `asked`: only if it has been asked
   /// here, too. Its end is its own doing. Others than children are ignored.
@@ -51,11 +51,11 @@ class processes {
   /// all have ended.
   void stop_all(std::chrono::milliseconds grace, bool with_master = true);
 
-  /// The process id of a running instance, or 0.
-  pid_t pid(instance who) const;
+  /// The process id of a running process_id, or 0.
+  pid_t pid(process_id who) const;
 
   /// What runs, or is about to.
-  std::vector<instance> all() const;
+  std::vector<process_id> all() const;
 
   /// How many instances of a role run, or are about to.
   std::size_t running(role of) const;
@@ -70,14 +70,14 @@ class processes {
     clock::time_point kill_at = clock::time_point::max();
   };
   struct start_order {
-    instance who;
+    process_id who;
     std::vector<std::string> environment;
   };
 
-  bool runs(instance who) const;
+  bool runs(process_id who) const;
   void supervise();
   void spawn(start_order const& order);
-  void reap(instance who, child const& c);
+  void reap(process_id who, child const& c);
   bool killed_for_memory(child const& c);
   int wait_ms() const;
 
@@ -87,8 +87,8 @@ class processes {
   line_reader* said_;
   mutable std::mutex mutex_;
   std::vector<start_order> orders_;
-  std::vector<instance> dropped_;  // orders that were told to stop: their ends are to be told
-  std::map<instance, child> children_;
+  std::vector<process_id> dropped_;  // orders that were told to stop: their ends are to be told
+  std::map<process_id, child> children_;
   bool closing_ = false;
   std::function<std::uint64_t()> kills_;
   std::uint64_t explained_;  // of those that the system has made

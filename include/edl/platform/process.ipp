@@ -84,7 +84,7 @@ EDL_INLINE processes::~processes() {
   ::close(wake_);
 }
 
-EDL_INLINE void processes::start(instance who, environment const& env) {
+EDL_INLINE void processes::start(process_id who, environment const& env) {
   start_order order{who, {}};
   for (char** e = ::environ; *e; ++e) {
     std::string_view const entry(*e), key = entry.substr(0, entry.find('='));
@@ -102,7 +102,7 @@ EDL_INLINE void processes::start(instance who, environment const& env) {
   ::eventfd_write(wake_, 1);
 }
 
-EDL_INLINE void processes::stop(instance who, std::chrono::milliseconds grace) {
+EDL_INLINE void processes::stop(process_id who, std::chrono::milliseconds grace) {
   {
     std::lock_guard const lock(mutex_);
     bool const waits = std::erase_if(orders_, [&](start_order const& o) { return o.who == who; }) > 0;
@@ -127,33 +127,33 @@ EDL_INLINE void processes::let_leave(pid_t pid, bool stop_requested) {
 EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_master) {
   for (role r : {role::worker, role::server, role::master}) {
     if (r == role::master && !with_master) continue;
-    std::vector<instance> those;
+    std::vector<process_id> those;
     {
       std::lock_guard const lock(mutex_);
       std::erase_if(orders_, [&](start_order const& o) { return o.who.role == r; });
       for (auto const& [who, c] : children_)
         if (who.role == r) those.push_back(who);
     }
-    for (instance const& who : those) stop(who, grace);
-    for (instance const& who : those)
+    for (process_id const& who : those) stop(who, grace);
+    for (process_id const& who : those)
       while (runs(who)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
 
-EDL_INLINE bool processes::runs(instance who) const {
+EDL_INLINE bool processes::runs(process_id who) const {
   std::lock_guard const lock(mutex_);
   return children_.contains(who);
 }
 
-EDL_INLINE pid_t processes::pid(instance who) const {
+EDL_INLINE pid_t processes::pid(process_id who) const {
   std::lock_guard const lock(mutex_);
   auto const it = children_.find(who);
   return it == children_.end() ? 0 : it->second.pid;
 }
 
-EDL_INLINE std::vector<instance> processes::all() const {
+EDL_INLINE std::vector<process_id> processes::all() const {
   std::lock_guard const lock(mutex_);
-  std::vector<instance> found;
+  std::vector<process_id> found;
   for (start_order const& o : orders_) found.push_back(o.who);
   for (auto const& [who, c] : children_) found.push_back(who);
   return found;
@@ -193,7 +193,7 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   if (c.stop_requested) ::kill(pid, closing_ ? SIGKILL : SIGTERM);  // while it was being started
 }
 
-EDL_INLINE void processes::reap(instance who, child const& c) {
+EDL_INLINE void processes::reap(process_id who, child const& c) {
   int status = 0;
   ::waitpid(c.pid, &status, 0);
   ending e{who, 0, 0, c.stop_requested};
@@ -226,9 +226,9 @@ EDL_INLINE int processes::wait_ms() const {
 EDL_INLINE void processes::supervise() {
   for (;;) {
     std::vector<start_order> orders;
-    std::vector<instance> dropped;
+    std::vector<process_id> dropped;
     std::vector<pollfd> handles{{wake_, POLLIN, 0}};
-    std::vector<std::pair<instance, child>> watched;
+    std::vector<std::pair<process_id, child>> watched;
     int timeout;
     {
       std::lock_guard const lock(mutex_);
@@ -239,7 +239,7 @@ EDL_INLINE void processes::supervise() {
       for (start_order const& o : orders) children_[o.who];
       dropped.swap(dropped_);
     }
-    for (instance const who : dropped) on_end_({who, 0, 0, true});
+    for (process_id const who : dropped) on_end_({who, 0, 0, true});
     for (start_order const& o : orders) spawn(o);
     {
       std::lock_guard const lock(mutex_);

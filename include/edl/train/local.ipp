@@ -47,7 +47,7 @@ inline bool may_move(ps::store const& s, job const& j) {
 class local_master final : public worker::master_link {
  public:
   local_master(program& p, job const& j, records const& r, ps::store& s, checkpoint::permission allowed,
-               logger log, local_surroundings const& around)
+               logger log, local_context const& around)
       : program_(p),
         job_(j),
         around_(around),
@@ -65,7 +65,7 @@ class local_master final : public worker::master_link {
   /// The store has the state of `start`: the job begins.
   void begin() {
     if (!coordinator_.over())
-      coordinator_.join({.of = master::role::worker, .layout = checkpoint::layout_digest(program_.layout)},
+      coordinator_.join({.of = role::worker, .layout = checkpoint::layout_digest(program_.layout)},
                         now());
     run_commands();
     if (reporter_.stopped_at()) coordinator_.stop(now());
@@ -129,7 +129,7 @@ class local_master final : public worker::master_link {
     if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);
     reporter_.close(coordinator_);
     if (!complete) reporter_.stopped("stopped", around_.command);
-    if (!coordinator_.unevaluated().empty()) throw error(coordinator_.unevaluated());
+    if (!coordinator_.versions().unevaluated().empty()) throw error(coordinator_.versions().unevaluated());
     if (complete) reporter_.complete(coordinator_, around_.command);
   }
 
@@ -153,7 +153,7 @@ class local_master final : public worker::master_link {
     last_beat_ = at;
     master::vitals v;
     if (seen_) v = {.version = seen_->version, .records = seen_->records, .loss = seen_->loss};
-    coordinator_.heartbeat(master::role::worker, 0, 0, v, at);
+    coordinator_.heartbeat(role::worker, 0, 0, v, at);
     coordinator_.tick(at);
   }
 
@@ -221,7 +221,7 @@ class local_master final : public worker::master_link {
 
   program& program_;
   job const& job_;
-  local_surroundings const& around_;
+  local_context const& around_;
   logger log_;
   ps::store& store_;
   master::job_options options_;
@@ -234,7 +234,7 @@ class local_master final : public worker::master_link {
 
 }  // namespace detail
 
-EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_surroundings const& around) {
+EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_context const& around) {
   make_directories(j);
   auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
   records const r = open_records(j, p.open, log);

@@ -256,7 +256,7 @@ TEST_CASE("a worker that says within the grace that it leaves by itself is not d
   auto const grace = 200ms;
   it.stop_all(grace, [&] {
     CHECK(std::chrono::steady_clock::now() - began >= grace);
-    return std::vector{edl::platform::instance{edl::platform::role::worker, 0}};
+    return std::vector{edl::process_id{edl::role::worker, 0}};
   });
   std::lock_guard const lock(mutex);
   CHECK(deleted == std::vector<std::string>{"elasticdl-j-worker-1"});

@@ -13,6 +13,7 @@ namespace cluster_spec_test {
 
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
+using edl::role;
 using nlohmann::json;
 
 namespace {

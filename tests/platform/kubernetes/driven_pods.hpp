@@ -13,6 +13,8 @@ namespace driven_pods {
 
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
+using edl::process_id;
+using edl::role;
 using namespace std::chrono_literals;
 using phase = pod_status::phase;
 
@@ -32,11 +34,11 @@ struct drive {
     return of;
   }
   /// Asked for, made, and running.
-  pod_status run(instance who) {
+  pod_status run(process_id who) {
     all.start(who, std::nullopt, now);
     return come_up(who);
   }
-  pod_status come_up(instance who) {
+  pod_status come_up(process_id who) {
     pod_status s{.who = who, .index = who.id, .name = pod_name("j", who), .uid = fmt::format("u{}", made++)};
     all.created(who, s.uid);
     all.changed(s, now);
@@ -52,8 +54,8 @@ struct drive {
   }
 };
 
-inline instance worker(std::uint32_t id) { return {role::worker, id}; }
-inline instance server(std::uint32_t id) { return {role::server, id}; }
+inline process_id worker(std::uint32_t id) { return {role::worker, id}; }
+inline process_id server(std::uint32_t id) { return {role::server, id}; }
 
 pods::refusal const no_right{403, "Forbidden",
                              "pods is forbidden: User \"u\" cannot create resource \"pods\""};

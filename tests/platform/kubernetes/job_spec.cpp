@@ -13,6 +13,7 @@ namespace job_spec_test {
 
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
+using edl::role;
 using nlohmann::json;
 
 namespace {

@@ -11,6 +11,8 @@ namespace {
 
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
+using edl::process_id;
+using edl::role;
 using nlohmann::json;
 
 json pod(json status) {
@@ -39,7 +41,7 @@ json ended(int code, std::string const& reason, std::string const& message = {})
 TEST_CASE("A pod's labels, owner and limits are read") {
   auto const s = read_pod(pod({{"phase", "Running"}}));
   REQUIRE(s);
-  CHECK(s->who == instance{role::worker, 7});
+  CHECK(s->who == process_id{role::worker, 7});
   CHECK(s->index == 2);
   CHECK(s->owner == "master");
   CHECK(s->memory == "1Gi");

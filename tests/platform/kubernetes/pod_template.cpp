@@ -14,6 +14,7 @@ namespace pod_template_test {
 
 using namespace edl::platform;
 using namespace edl::platform::kubernetes;
+using edl::role;
 using nlohmann::json;
 
 namespace {

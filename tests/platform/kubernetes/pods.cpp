@@ -354,13 +354,13 @@ TEST_CASE("A real API server's streams: what became of each pod") {
         event["type"] == "DELETED" ? all.deleted(*s, {}) : all.changed(*s, {});
         for (auto const& c : all.take_commands()) {
           if (auto const* e = std::get_if<pod_ended>(&c))
-            told.push_back(name(e->ending.who) +
+            told.push_back(to_string(e->ending.who) +
                            (e->ending.outside    ? " outside: "
                             : e->ending.failed() ? " failed: "
                                                  : ": ") +
                            describe(e->ending));
           if (auto const* l = std::get_if<pod_leaving>(&c))
-            told.push_back(name(l->who) + " leaves: " + l->why);
+            told.push_back(to_string(l->who) + " leaves: " + l->why);
         }
       }
     }

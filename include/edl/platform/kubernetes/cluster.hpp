@@ -53,9 +53,10 @@ class cluster final : public platform {
   cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log, retry_limits p = {});
   ~cluster() override;
 
-  void start(instance who, std::optional<std::uint32_t> instead_of) override;
-  void stop(instance who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace, std::function<std::vector<instance>()> const& left) override;
+  void start(process_id who, std::optional<std::uint32_t> instead_of) override;
+  void stop(process_id who, std::chrono::milliseconds grace) override;
+  void stop_all(std::chrono::milliseconds grace,
+                std::function<std::vector<process_id>()> const& left) override;
   void show(std::string const& status, std::string const& line) override;
   void waits(std::string const& what) override;
   void report(std::string const& json) override;

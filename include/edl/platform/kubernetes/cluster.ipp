@@ -130,18 +130,18 @@ EDL_INLINE void cluster::self_is_gone() {
   });
 }
 
-EDL_INLINE void cluster::start(instance who, std::optional<std::uint32_t> instead_of) {
+EDL_INLINE void cluster::start(process_id who, std::optional<std::uint32_t> instead_of) {
   pods_.start(who, instead_of, std::chrono::steady_clock::now());
   run_commands();
 }
 
-EDL_INLINE void cluster::stop(instance who, std::chrono::milliseconds grace) {
+EDL_INLINE void cluster::stop(process_id who, std::chrono::milliseconds grace) {
   pods_.stop(who, std::chrono::ceil<std::chrono::seconds>(grace));
   run_commands();
 }
 
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace,
-                                  std::function<std::vector<instance>()> const& left) {
+                                  std::function<std::vector<process_id>()> const& left) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
     auto const until = std::chrono::steady_clock::now() + limit;
     while (!done() && std::chrono::steady_clock::now() < until)

@@ -107,7 +107,7 @@ inline constexpr std::size_t longest_job = std::size_t{100} << 10;
 job_spec job_from_json(std::string const& text);
 
 /// "elasticdl-NAME-master", "elasticdl-NAME-ps-0", "elasticdl-NAME-worker-3".
-std::string pod_name(std::string const& job, instance const& who);
+std::string pod_name(std::string const& job, process_id const& who);
 
 /// What finds the pods of a job: "elasticdl-job-name=NAME".
 std::string job_selector(std::string const& job);

@@ -245,8 +245,8 @@ EDL_INLINE std::string worker_priority(std::string const& flag_value, std::uint3
   return std::min(2 * id, 2 * from_end + 1) < high ? "high" : "low";
 }
 
-EDL_INLINE std::string pod_name(std::string const& job, instance const& who) {
-  return fmt::format("elasticdl-{}-{}", job, name(who));
+EDL_INLINE std::string pod_name(std::string const& job, process_id const& who) {
+  return fmt::format("elasticdl-{}-{}", job, to_string(who));
 }
 
 EDL_INLINE std::string job_selector(std::string const& job) { return "elasticdl-job-name=" + job; }

@@ -43,7 +43,7 @@ nlohmann::json master_pod(job_spec const& spec, nlohmann::json const& like, bool
 /// It is made by the role's template where the spec has one. `index`: of the worker whose place it takes,
 /// which decides on its priority (label elasticdl-original-index). `request` and `limit` may be more than the
 /// spec's. Its environment says all that its process must know: EDL_ROLE, EDL_PORT, MASTER_ADDR, …
-nlohmann::json member_pod(job_spec const& spec, instance const& who, std::uint32_t index,
+nlohmann::json member_pod(job_spec const& spec, process_id const& who, std::uint32_t index,
                           resources const& request, resources const& limit, owner const& by);
 
 /// What gives the master its stable address: a headless Service, whose name is that of the master's pod.

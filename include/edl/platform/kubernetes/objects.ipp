@@ -24,10 +24,6 @@ inline constexpr int nobody = 65532;  // the user and group of images without a 
 /// probe sends; a pod that is deleted gets it, too, but nothing of it is started again.
 inline constexpr int killed[] = {132, 133, 134, 135, 136, 137, 139, 143, 159};
 
-inline char const* label_of(role what) {
-  return what == role::master ? "master" : what == role::server ? "ps" : "worker";
-}
-
 inline json job_labels(std::string const& job) {
   return {{"app", "elasticdl"}, {"elasticdl-job-name", job}, {"elasticdl_job_name", job}};
 }
@@ -130,7 +126,7 @@ inline std::uint16_t port_of(role what) {
 }
 
 /// What all pods have in common.
-inline json pod(job_spec const& s, instance const& who, json env, resources const& request,
+inline json pod(job_spec const& s, process_id const& who, json env, resources const& request,
                 resources const& limit) {
   bool const master = who.role == role::master;
   std::string const name = pod_name(s.name, who);
@@ -147,7 +143,7 @@ inline json pod(job_spec const& s, instance const& who, json env, resources cons
       {"imagePullPolicy", s.image_pull_policy},
       {"command", std::move(command)},
       {"env", std::move(env)},
-      {"ports", {{{"name", label_of(who.role)}, {"containerPort", port_of(who.role)}, {"protocol", "TCP"}}}},
+      {"ports", {{{"name", to_string(who.role)}, {"containerPort", port_of(who.role)}, {"protocol", "TCP"}}}},
       {"volumeMounts", where.take_mounts()},
       // The last lines of the log are the reason of a failure where the API server tells of it.
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
@@ -191,7 +187,7 @@ inline variables basics(job_spec const& s, role what) {
   v.set("XDG_CACHE_HOME", "/tmp");
   for (auto const& [name, value] : s.variables)
     if (!reserved_variable(name)) v.set(name, value);
-  v.set("EDL_ROLE", label_of(what));
+  v.set("EDL_ROLE", to_string(what));
   v.set("EDL_PORT", std::to_string(port_of(what)));
   v.set("EDL_JOB_NAME", s.name);
   v.set_secret("EDL_JOB_TOKEN", secret_name(s), "token");
@@ -250,7 +246,7 @@ inline json master_pod(job_spec const& s, json const* like, bool restart_rules) 
 
 EDL_INLINE std::map<std::string, std::string> member_labels(std::string const& job, role what) {
   auto all = detail::objects::job_labels(job).get<std::map<std::string, std::string>>();
-  all["elasticdl-replica-type"] = all["elasticdl_replica_type"] = detail::objects::label_of(what);
+  all["elasticdl-replica-type"] = all["elasticdl_replica_type"] = to_string(what);
   return all;
 }
 
@@ -266,7 +262,7 @@ EDL_INLINE nlohmann::json master_pod(job_spec const& s, nlohmann::json const& li
   return detail::objects::master_pod(s, &like, restart_rules);
 }
 
-EDL_INLINE nlohmann::json member_pod(job_spec const& s, instance const& who, std::uint32_t index,
+EDL_INLINE nlohmann::json member_pod(job_spec const& s, process_id const& who, std::uint32_t index,
                                      resources const& request, resources const& limit, owner const& by) {
   using namespace detail::objects;
   bool const server = who.role == role::server;

@@ -14,7 +14,7 @@ namespace edl::platform::kubernetes {
 struct pod_status {
   enum class phase { pending, running, succeeded, failed, unknown };
 
-  instance who;
+  process_id who;
   std::uint32_t index = 0;  ///< of the worker whose place it has
   std::string name, uid, owner;
   phase at = phase::pending;

@@ -15,13 +15,6 @@
 namespace edl::platform::kubernetes {
 namespace detail {
 
-inline std::optional<role> role_of(std::string const& label) {
-  if (label == "master") return role::master;
-  if (label == "ps") return role::server;
-  if (label == "worker") return role::worker;
-  return std::nullopt;
-}
-
 inline pod_status::phase phase_of(std::string const& name) {
   using enum pod_status::phase;
   return name == "Pending"     ? pending
@@ -75,7 +68,7 @@ inline bool rules_restart(nlohmann::json const& pod, int code) {
 EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
   using namespace detail;
   auto const& labels = field(pod, {"metadata", "labels"});
-  auto const what = role_of(text(field(labels, {"elasticdl-replica-type"})));
+  auto const what = parse_role(text(field(labels, {"elasticdl-replica-type"})));
   auto const id = number(field(labels, {"elasticdl-replica-index"}));
   if (!what || !id) return std::nullopt;
 

@@ -19,7 +19,7 @@ namespace edl::platform::kubernetes {
 
 /// Ask the API server for a pod, and answer with `pods::created` or `pods::refused`.
 struct create_pod {
-  instance who;
+  process_id who;
   std::uint32_t index = 0;  ///< of the worker whose place it takes: decides on its priority
   resources request, limit;
 };
@@ -37,7 +37,7 @@ struct pod_ended {
 
 /// A worker has been told to leave, by whoever deleted or preempted its pod.
 struct pod_leaving {
-  instance who;
+  process_id who;
   std::string why;
 };
 
@@ -91,10 +91,10 @@ class pods {
   explicit pods(options o) : options_(std::move(o)) {}
 
   /// The master wants `who` to run, in the place of worker `instead_of` if it is given.
-  void start(instance who, std::optional<std::uint32_t> instead_of, time_point now);
+  void start(process_id who, std::optional<std::uint32_t> instead_of, time_point now);
 
   /// The master wants it to leave. Unknown, or ended already: nothing.
-  void stop(instance who, std::chrono::seconds grace);
+  void stop(process_id who, std::chrono::seconds grace);
 
   /// The job has ended, or its master must: nothing is created any more. What is being created, or comes to
   /// light later, is deleted.
@@ -102,7 +102,7 @@ class pods {
 
   /// Deletes, after `close`, all but the pods whose process has ended or is about to. Those of `left` stay
   /// with their logs, though their nodes may take a while to tell of their ends.
-  void stop_all(std::chrono::seconds grace, std::vector<instance> const& left);
+  void stop_all(std::chrono::seconds grace, std::vector<process_id> const& left);
 
   /// The API server's view: everything, or one change.
   void listed(std::vector<pod_status> const& all, time_point now);
@@ -110,13 +110,13 @@ class pods {
   void deleted(pod_status const& pod, time_point now);
 
   /// How `create_pod` went.
-  void created(instance who, std::string const& uid);
+  void created(process_id who, std::string const& uid);
   struct refusal {
     int code = 0;  ///< HTTP status; 0: the server was not reached
     std::string reason, message;
     bool lacks_right() const;  ///< the account may not create pods
   };
-  void refused(instance who, refusal const& why, time_point now);
+  void refused(process_id who, refusal const& why, time_point now);
 
   /// Counts time.
   void tick(time_point now);
@@ -145,18 +145,18 @@ class pods {
     std::string announced;  // the trouble that has been told
   };
 
-  void create(instance who, pod& p);
-  void discard(instance who, pod const& p, std::chrono::seconds grace = {});
-  void end(instance who, pod& p, ending e);
+  void create(process_id who, pod& p);
+  void discard(process_id who, pod const& p, std::chrono::seconds grace = {});
+  void end(process_id who, pod& p, ending e);
   void watch_trouble(pod_status const& s, pod& p, time_point now);
   void out_of_memory(pod_status const& s, ending& e);
   resources grown(resources const& of, role what) const;
   role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
 
   options options_;
-  std::map<instance, pod> pods_;
+  std::map<process_id, pod> pods_;
   std::map<role, std::uint32_t> doublings_;
-  std::map<instance, std::string> ends_;  // why a worker's place became free
+  std::map<process_id, std::string> ends_;  // why a worker's place became free
   std::vector<pod_command> commands_;
   bool found_ = false, closed_ = false;
   bool made_ = false;  // a pod has been there

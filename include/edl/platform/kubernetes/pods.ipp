@@ -7,6 +7,7 @@
 #include <set>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/platform/kubernetes/pods.hpp"
 
@@ -25,19 +26,19 @@ EDL_INLINE bool pods::refusal::lacks_right() const {
   return code == 403 && message.find("cannot create resource") != std::string::npos;
 }
 
-EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_of, time_point) {
+EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead_of, time_point) {
   if (closed_) return;
   pod& p = pods_[who];
   if (auto const old = pods_.find({who.role, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
     p.index = old->second.index;
   else
     p.index = instead_of.value_or(who.id);
-  if (instance const before{who.role, instead_of.value_or(who.id)}; ends_.contains(before)) {
-    commands_.emplace_back(pod_note{
-        severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
-        who == before
-            ? fmt::format("{} is started again: it {}", name(who), ends_[before])
-            : fmt::format("{} takes the place of {}, which {}", name(who), name(before), ends_[before])});
+  if (process_id const before{who.role, instead_of.value_or(who.id)}; ends_.contains(before)) {
+    commands_.emplace_back(
+        pod_note{severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
+                 who == before ? fmt::format("{} is started again: it {}", to_string(who), ends_[before])
+                               : fmt::format("{} takes the place of {}, which {}", to_string(who),
+                                             to_string(before), ends_[before])});
     ends_.erase(before);
   }
   p.wanted = true;
@@ -50,11 +51,12 @@ EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_o
   discard(who, p);
 }
 
-EDL_INLINE void pods::discard(instance who, pod const& p, std::chrono::seconds grace) {
+EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds grace) {
   commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, grace});
 }
 
-EDL_INLINE void pods::create(instance who, pod& p) {
+EDL_INLINE void pods::create(process_id who, pod& p) {
+  invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
   p.creating = true;
   p.again = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
   p.retry_at.reset();
@@ -71,7 +73,7 @@ EDL_INLINE resources pods::grown(resources const& of, role what) const {
   return more;
 }
 
-EDL_INLINE void pods::stop(instance who, std::chrono::seconds grace) {
+EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
@@ -91,7 +93,7 @@ EDL_INLINE void pods::close() {
   }
 }
 
-EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<instance> const& left) {
+EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<process_id> const& left) {
   close();
   for (auto& [who, p] : pods_) {
     p.wanted = false;
@@ -114,7 +116,7 @@ EDL_INLINE bool pods::creating() const {
   return std::ranges::any_of(pods_, [](auto const& one) { return one.second.creating; });
 }
 
-EDL_INLINE void pods::created(instance who, std::string const& uid) {
+EDL_INLINE void pods::created(process_id who, std::string const& uid) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
@@ -129,7 +131,7 @@ EDL_INLINE void pods::created(instance who, std::string const& uid) {
     p.stop_requested = false;
 }
 
-EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) {
+EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
@@ -142,7 +144,7 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   if (never) commands_.emplace_back(not_allowed{why.message});
   if (never || (!detail::passing(why) && !why.lacks_right())) {
     commands_.emplace_back(pod_note{severity::error, "CannotStart",
-                                    fmt::format("{} cannot be created: {}", name(who), why.message)});
+                                    fmt::format("{} cannot be created: {}", to_string(who), why.message)});
     return end(who, p, {.who = who, .code = 1, .words = "cannot be created: " + why.message});
   }
   auto const pause =
@@ -154,7 +156,7 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   if (p.announced == what) return;
   p.announced = what;
   commands_.emplace_back(pod_note{severity::warning, "CannotStart",
-                                  fmt::format("{} cannot be created yet: {}", name(who), why.message)});
+                                  fmt::format("{} cannot be created yet: {}", to_string(who), why.message)});
 }
 
 EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now) {
@@ -222,7 +224,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
     pods_.erase(it);
 }
 
-EDL_INLINE void pods::end(instance who, pod& p, ending e) {
+EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
   p.over = true;
   p.wanted = p.again;  // its successor of that name is wanted already
   e.stop_requested = p.stop_requested;
@@ -241,7 +243,7 @@ EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
   now = std::max(now, times + 1);
   e.outside = true;
   commands_.emplace_back(pod_note{severity::warning, "OutOfMemory",
-                                  fmt::format("{} {}: its successors get {}", name(s.who), e.words,
+                                  fmt::format("{} {}: its successors get {}", to_string(s.who), e.words,
                                               grown(spec(s.who.role).limit, s.who.role)["memory"])});
 }
 
@@ -258,7 +260,7 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
   if (p.announced != kind) {
     p.announced = kind;
     commands_.emplace_back(pod_note{severity::warning, "CannotStart",
-                                    fmt::format("{} cannot start yet: {}", name(s.who), what)});
+                                    fmt::format("{} cannot start yet: {}", to_string(s.who), what)});
   }
   if (!pulled || p.stop_requested || (!hopeless(s) && now - *p.troubled_since < options_.pull_timeout))
     return;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What members and users ask the master: a function for each method.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,21 +9,18 @@
 #include <memory>
 
 #include "edl/core/inline.hpp"
-#include "edl/master/server.hpp"
+#include "edl/master/handlers.hpp"
 #include "edl/net/status.hpp"
 #include "edl/wire/edl.pb.h"
 #include "edl/wire/ledger_message.hpp"
 #include "edl/wire/message.hpp"
 #include "edl/wire/method.hpp"
+#include "edl/wire/process_message.hpp"
 
 namespace edl::master {
 namespace detail {
 
 inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
-
-inline role role_of(wire::JoinRequest::Role r) {
-  return r == wire::JoinRequest::SERVER ? role::server : role::worker;
-}
 
 inline wire::Task to_message(task_reply const& r, job_options const& o) {
   wire::Task t;
@@ -50,12 +46,12 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
 }  // namespace detail
 
 template <class Request, class Reply>
-std::string server::answer(net::request& r, Reply (server::*how)(Request const&)) {
+std::string handlers::answer(net::request& r, Reply (handlers::*how)(Request const&)) {
   return wire::pack((this->*how)(wire::unpack<Request>(r.message(), r.peer())));
 }
 
 template <class Request, class Reply>
-std::string server::answer_once(net::request& r, Reply (server::*how)(Request const&)) {
+std::string handlers::answer_once(net::request& r, Reply (handlers::*how)(Request const&)) {
   auto const m = wire::unpack<Request>(r.message(), r.peer());
   auto const last = answers_.find(m.worker());
   if (m.number() != 0 && last != answers_.end() && last->second.incarnation == m.incarnation()) {
@@ -70,27 +66,27 @@ std::string server::answer_once(net::request& r, Reply (server::*how)(Request co
   return text;
 }
 
-EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
+EDL_INLINE asio::awaitable<void> handlers::handle(net::request& r) {
   std::string reply;
   switch (r.method()) {
     case wire::method::join:
-      reply = answer(r, &server::join);
+      reply = answer(r, &handlers::join);
       break;
     case wire::method::cluster:
-      co_await announceable();
-      reply = answer(r, &server::cluster);
+      co_await loop_.announced();
+      reply = answer(r, &handlers::cluster);
       break;
     case wire::method::heartbeat:
-      reply = answer(r, &server::heartbeat);
+      reply = answer(r, &handlers::heartbeat);
       break;
     case wire::method::leave:
-      reply = answer(r, &server::leave);
+      reply = answer(r, &handlers::leave);
       break;
     case wire::method::scale:
-      reply = answer(r, &server::change_size);
+      reply = answer(r, &handlers::change_size);
       break;
     case wire::method::cut_off:
-      reply = answer(r, &server::cut_off);
+      reply = answer(r, &handlers::cut_off);
       break;
     case wire::method::watch:
       reply = co_await watch(r);
@@ -99,28 +95,34 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = co_await enter(r);
       break;
     case wire::method::task:
-      co_await announceable();
-      reply = answer_once(r, &server::task);
+      co_await loop_.announced();
+      reply = answer_once(r, &handlers::task);
       break;
     case wire::method::report:
-      reply = answer_once(r, &server::report);
+      reply = answer_once(r, &handlers::report);
       break;
     case wire::method::version:
-      reply = answer(r, &server::version);
+      reply = answer(r, &handlers::version);
       break;
     default:
       throw net::call_error(net::status::unknown_method,
                             fmt::format("the master knows no method {}", r.method()));
   }
-  run_commands();
+  loop_.run_commands();
   // Whoever wanted another size may go away.
   if (r.method() == wire::method::scale)
-    while (!keeper_.kept()) co_await changed_.wait();
+    while (!loop_.kept()) co_await loop_.changed().wait();
   co_await r.reply(reply);
 }
 
-EDL_INLINE wire::JoinReply server::join(wire::JoinRequest const& m) {
-  join_request const request{detail::role_of(m.role()),
+EDL_INLINE void handlers::forget_gone() {
+  std::erase_if(answers_, [&](auto const& one) {
+    return !coordinator_.workers().known(one.first, one.second.incarnation);
+  });
+}
+
+EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
+  join_request const request{wire::from_message(m.role()),
                              m.id(),
                              m.incarnation(),
                              {m.addresses().begin(), m.addresses().end()},
@@ -131,12 +133,10 @@ EDL_INLINE wire::JoinReply server::join(wire::JoinRequest const& m) {
                              {m.flags().begin(), m.flags().end()}};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
-  bool const keeps = request.of == role::server || options_.job.replicas;
-  if (answer.accepted && keeps && servers_[m.id()].incarnation != m.incarnation())
-    servers_[m.id()] = {
-        m.incarnation(),
-        std::make_shared<net::channel>(
-            node_, where, fmt::format("{}-{}", request.of == role::server ? "ps" : "worker", m.id()))};
+  if (answer.accepted && keepers_.is_keeper(request.of))
+    keepers_.joined(m.id(), m.incarnation(), [&] {
+      return std::make_shared<net::channel>(node_, where, to_string(process_id{request.of, request.id}));
+    });
   wire::JoinReply out;
   out.set_accepted(answer.accepted);
   out.set_reason(answer.reason);
@@ -144,12 +144,12 @@ EDL_INLINE wire::JoinReply server::join(wire::JoinRequest const& m) {
   return out;
 }
 
-EDL_INLINE wire::Cluster server::cluster(wire::ClusterRequest const& m) {
+EDL_INLINE wire::Cluster handlers::cluster(wire::ClusterRequest const& m) {
   wire::Cluster out;
   out.set_generation(coordinator_.generation());
   // What a worker knows of when it joins, it has not heard here.
   out.set_ready(coordinator_.ready() && coordinator_.workers().known(m.id(), m.incarnation()));
-  for (range_place const& place : coordinator_.places()) {
+  for (range_place const& place : coordinator_.generations().places()) {
     auto* range = out.add_ranges();
     range->set_server(place.primary);
     if (member const* const one = coordinator_.servers().find(place.primary))
@@ -160,8 +160,8 @@ EDL_INLINE wire::Cluster server::cluster(wire::ClusterRequest const& m) {
   return out;
 }
 
-EDL_INLINE wire::HeartbeatReply server::heartbeat(wire::Heartbeat const& m) {
-  heartbeat_reply const answer = coordinator_.heartbeat(detail::role_of(m.role()), m.id(), m.incarnation(),
+EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
+  heartbeat_reply const answer = coordinator_.heartbeat(wire::from_message(m.role()), m.id(), m.incarnation(),
                                                         {.version = m.version(),
                                                          .records = m.records(),
                                                          .loss = m.loss(),
@@ -171,16 +171,16 @@ EDL_INLINE wire::HeartbeatReply server::heartbeat(wire::Heartbeat const& m) {
   wire::HeartbeatReply out;
   out.set_known(answer.known);
   out.set_stranger(answer.stranger);
-  out.set_finished(answer.finished && ended_);  // not before the model has been taken from the servers
+  out.set_finished(answer.finished && loop_.ended());  // not before the model has been taken from the servers
   return out;
 }
 
-EDL_INLINE wire::Empty server::leave(wire::LeaveRequest const& m) {
-  coordinator_.left(detail::role_of(m.role()), m.id(), m.incarnation(), now());
+EDL_INLINE wire::Empty handlers::leave(wire::LeaveRequest const& m) {
+  coordinator_.left(wire::from_message(m.role()), m.id(), m.incarnation(), now());
   return {};
 }
 
-EDL_INLINE wire::ScaleReply server::change_size(wire::ScaleRequest const& m) {
+EDL_INLINE wire::ScaleReply handlers::change_size(wire::ScaleRequest const& m) {
   scale_request wanted;
   if (m.has_workers()) wanted.workers = m.workers();
   if (m.has_servers()) wanted.servers = m.servers();
@@ -189,23 +189,26 @@ EDL_INLINE wire::ScaleReply server::change_size(wire::ScaleRequest const& m) {
   return out;
 }
 
-EDL_INLINE wire::Empty server::cut_off(wire::CutOffRequest const& m) {
+EDL_INLINE wire::Empty handlers::cut_off(wire::CutOffRequest const& m) {
   coordinator_.backup_cut_off(m.server(), m.generation(), m.range(), now());
   return {};
 }
 
-EDL_INLINE wire::Task server::task(wire::TaskRequest const& m) {
+EDL_INLINE wire::Task handlers::task(wire::TaskRequest const& m) {
   task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane(), m.rests_at());
   // Whoever should have told of that version may have been lost, or its word.
-  if (work.rests && coordinator_.unannounced(m.rests_at()) && claims_ == 0)
-    carry("a version cannot be evaluated",
-          [this, r = version_report{work.generation, m.rests_at(), true, false}] { return claim(r); });
+  if (work.rests && coordinator_.versions().unannounced(m.rests_at()) && !keeper_calls_.claiming())
+    loop_.carry("a version cannot be evaluated",
+                [this, r = version_report{work.generation, m.rests_at(), true, false}] {
+                  return keeper_calls_.claim(r);
+                });
   // The model is still to be taken from the workers that keep it.
-  if (work.kind == task_kind::finished && options_.job.replicas && !ended_) work.kind = task_kind::wait;
+  if (work.kind == task_kind::finished && options_.job.replicas && !loop_.ended())
+    work.kind = task_kind::wait;
   return detail::to_message(work, options_.job);
 }
 
-EDL_INLINE wire::TaskReportReply server::report(wire::TaskReport const& m) {
+EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
   wire::TaskReportReply out;
   out.set_accepted(coordinator_.report_task({.worker = m.worker(),
                                              .incarnation = m.incarnation(),
@@ -219,30 +222,30 @@ EDL_INLINE wire::TaskReportReply server::report(wire::TaskReport const& m) {
   return out;
 }
 
-EDL_INLINE wire::Empty server::version(wire::VersionReport const& m) {
+EDL_INLINE wire::Empty handlers::version(wire::VersionReport const& m) {
   version_report const report{m.generation(), m.version(), m.evaluate(), m.checkpoint()};
   std::erase_if(versions_, [&](auto const& one) { return one[0] < report.generation; });
   if (!versions_.insert({m.generation(), m.version(), 2u * m.evaluate() + m.checkpoint()}).second) return {};
   if (report.evaluate)
-    carry("a version cannot be evaluated", [this, report] { return claim(report); });
+    loop_.carry("a version cannot be evaluated", [this, report] { return keeper_calls_.claim(report); });
   else
     coordinator_.version_reached(report, now());
   return {};
 }
 
-EDL_INLINE bool server::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
+EDL_INLINE bool handlers::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
   membership const& all = of == role::worker ? coordinator_.workers() : coordinator_.servers();
   return all.check(id, incarnation) == membership::standing::fresh && !coordinator_.over();
 }
 
-EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
+EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
   auto const m = wire::unpack<wire::WatchRequest>(r.message(), r.peer());
-  role const of = detail::role_of(m.role());
+  role const of = wire::from_message(m.role());
   ++calls_[{of, m.id()}];
   auto const until = now() + std::min(r.time_left(), detail::longest_watch);
   try {
-    while (keeper_.generation() <= m.generation() && !stranger(of, m.id(), m.incarnation()) && !ended_) {
-      bool const in_time = co_await changed_.wait_until(until);
+    while (loop_.generation() <= m.generation() && !stranger(of, m.id(), m.incarnation()) && !loop_.ended()) {
+      bool const in_time = co_await loop_.changed().wait_until(until);
       if (!in_time) break;
     }
   } catch (asio::system_error const&) {
@@ -251,31 +254,31 @@ EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
   }
   wire::WatchReply out;
   out.set_stranger(stranger(of, m.id(), m.incarnation()));
-  out.set_generation(keeper_.generation());
-  out.set_finished(ended_ && coordinator_.over());
+  out.set_generation(loop_.generation());
+  out.set_finished(loop_.ended() && coordinator_.over());
   co_return wire::pack(out);
 }
 
 // Its connection ended while it waited. Another process' reset may have caused that, so it has a moment to
 // call again.
-EDL_INLINE void server::hung_up(role of, std::uint32_t id, std::uint64_t incarnation) {
+EDL_INLINE void handlers::hung_up(role of, std::uint32_t id, std::uint64_t incarnation) {
   std::uint64_t const calls = calls_[{of, id}];
   node_.spawn([this, of, id, incarnation, calls]() -> asio::awaitable<void> {
     asio::steady_timer timer(node_.executor(), detail::call_again);
     co_await timer.async_wait(asio::use_awaitable);
     if (calls_[{of, id}] != calls) co_return;
     coordinator_.hung_up(of, id, incarnation, now());
-    run_commands();
+    loop_.run_commands();
   });
 }
 
-EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
+EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
   auto const m = wire::unpack<wire::EnterRequest>(r.message(), r.peer());
   entry e{.incarnation = m.incarnation(), .last = m.last(), .copy = {}, .suspect = {}};
   if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger()), m.of()};
   if (m.suspect_size() > 0) e.suspect = m.suspect(0);
   coordinator_.enter(m.worker(), std::move(e), now());
-  run_commands();
+  loop_.run_commands();
   // Known to the master before this one, it may ask to enter before it has joined here.
   bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
   auto const until = now() + std::min(r.time_left(), detail::longest_entry);
@@ -283,11 +286,11 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
   for (;;) {
     bool const known = coordinator_.workers().known(m.worker(), m.incarnation());
     out.set_known(known || stranger(role::worker, m.worker(), m.incarnation()));
-    out.set_over(coordinator_.over() && ended_);
+    out.set_over(coordinator_.over() && loop_.ended());
     if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w =
-            coordinator_.over() ? nullptr : coordinator_.world_of(m.worker(), m.incarnation());
-        w && w->number <= keeper_.generation()) {
+            coordinator_.over() ? nullptr : coordinator_.generations().world_of(m.worker(), m.incarnation());
+        w && w->number <= loop_.generation()) {
       out.set_number(w->number);
       out.set_version(w->version);
       out.set_restore(w->restore);
@@ -302,7 +305,7 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
       }
       break;
     }
-    if (!co_await changed_.wait_until(until)) break;
+    if (!co_await loop_.changed().wait_until(until)) break;
   }
   co_return wire::pack(out);
 }
