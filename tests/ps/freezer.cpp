@@ -15,7 +15,7 @@ namespace {
 struct at_version final : freezer::source {
   explicit at_version(std::uint64_t v, edl::element_range s = {}) : version(v), slots(s) {}
   snapshot averaged() const override { return {version, buffer(1)}; }
-  edl::ps::full_snapshot cut() const override {
+  edl::ps::full_snapshot full_snapshot() const override {
     ++cuts;
     return {.variables = {version, buffer(1)}, .hash_slots = slots};
   }

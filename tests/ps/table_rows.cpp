@@ -95,9 +95,9 @@ TEST_CASE("a snapshot keeps its rows, and taking other tables begins a new chain
   std::uint64_t const id = id_in(low);
   rows.set(0, {&id, 1}, std::vector<float>{5});
   edl::ps::full_snapshot before, after;
-  rows.cut_into(before);
+  rows.snapshot_into(before);
   rows.take(rows.empty());
-  rows.cut_into(after);
+  rows.snapshot_into(after);
   CHECK(before.chain != after.chain);
   CHECK(before.tables.size() == 1);
   CHECK(rows.table(0).size() == 0);

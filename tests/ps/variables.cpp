@@ -30,7 +30,7 @@ TEST_CASE("a step changes its part: parameters by the rule, state by the change"
 TEST_CASE("who holds a version keeps it") {
   variables v({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
   auto const before = v.hold();
-  auto const full = v.cut(0);
+  auto const full = v.snapshot(0);
   v.step({0, 6}, ones, twos, 1, 0);
   CHECK(values(before.values()) == std::vector<float>(6, 0));
   CHECK(values(full.variables.variables()) == std::vector<float>(6, 0));
@@ -59,7 +59,7 @@ TEST_CASE("contents take the place of variables and slots at once, as a copy bri
   v.take(v.initial([](std::size_t first, std::span<float> into) { std::ranges::fill(into, first + 7.0f); }));
   CHECK(values(v.current()) == std::vector<float>(6, 7));
   v.step({0, 6}, ones, twos, 1, 0);
-  auto const full = v.cut(1);
+  auto const full = v.snapshot(1);
   auto all = values(full.variables.variables());
   all.insert(all.end(), full.slots.values().begin(), full.slots.values().end());
   REQUIRE(all.size() == copy.copy_size());

@@ -78,7 +78,7 @@ class segments {
   void drop_waiting();
 
   /// Whether no element has counted a minibatch.
-  bool lacks(contribution const& c) const;
+  bool not_yet_applied(contribution const& c) const;
 
   /// Zeroes what belongs to elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
@@ -90,7 +90,7 @@ class segments {
   task_position position(task_key const& task) const;
 
   /// Adds the segments, with what they have applied, to a snapshot.
-  void cut_into(cut& all) const;
+  void snapshot_into(full_snapshot& all) const;
 
  private:
   element_range elements_;

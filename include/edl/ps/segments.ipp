@@ -124,7 +124,7 @@ EDL_INLINE task_position segments::position(task_key const& task) const {
   return at.closed ? task_position{0, true} : at;
 }
 
-EDL_INLINE void segments::cut_into(cut& all) const {
+EDL_INLINE void segments::snapshot_into(full_snapshot& all) const {
   for (segment const& s : all_)
     (s.of_rows ? all.row_segments : all.segments).push_back({s.elements, s.steps, s.applied});
 }

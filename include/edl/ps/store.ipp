@@ -195,10 +195,10 @@ EDL_INLINE push_result store::flush() {
 
 EDL_INLINE ps::full_snapshot store::full_snapshot() const {
   check_usable();
-  ps::full_snapshot all = variables_.cut(version_);
+  ps::full_snapshot all = variables_.snapshot(version_);
   all.row_slot_names = rule_.slots();
-  segments_.cut_into(all);
-  rows_.cut_into(all);
+  segments_.snapshot_into(all);
+  rows_.snapshot_into(all);
   return all;
 }
 

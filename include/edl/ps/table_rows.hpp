@@ -92,7 +92,7 @@ class table_rows {
                   std::span<sparse::row_gradients const> rows) const;
 
   /// Adds the rows as they are now to a snapshot.
-  void cut_into(ps::full_snapshot& all) const;
+  void snapshot_into(ps::full_snapshot& all) const;
 
  private:
   void add(row_update& to, element_range slots, sparse::row_gradients const& rows, std::size_t table) const;

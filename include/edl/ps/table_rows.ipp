@@ -203,7 +203,7 @@ EDL_INLINE void table_rows::step_mean(element_range slots, std::vector<row_updat
   step(slots, means, rate, made);
 }
 
-EDL_INLINE void table_rows::cut_into(ps::full_snapshot& all) const {
+EDL_INLINE void table_rows::snapshot_into(ps::full_snapshot& all) const {
   all.hash_slots = held_;
   all.chain = chain_;
   for (auto const& of : tables_) {

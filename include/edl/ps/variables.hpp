@@ -88,8 +88,8 @@ class variables {
   /// A step with the mean of what is accumulated, `count` times.
   void step_accumulated(element_range of, std::size_t count, float rate, std::uint64_t made);
 
-  /// All of them now, as a cut has them.
-  ps::full_snapshot cut(std::uint64_t version) const;
+  /// All of them now, as a snapshot has them.
+  ps::full_snapshot snapshot(std::uint64_t version) const;
 
  private:
   std::size_t slots_size() const { return slot_stride_ * slot_names_.size(); }

@@ -81,7 +81,7 @@ EDL_INLINE buffer variables::averaged() const {
   return values;
 }
 
-EDL_INLINE ps::full_snapshot variables::cut(std::uint64_t version) const {
+EDL_INLINE ps::full_snapshot variables::snapshot(std::uint64_t version) const {
   fetch();
   return {.variables = {version, values_.hold()},
           .slots = slots_.hold(),

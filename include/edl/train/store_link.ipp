@@ -30,7 +30,7 @@ EDL_INLINE worker::pushed store_link::push(contribution const& minibatch, std::u
                                            std::span<sparse::row_gradients const> rows) {
   ps::push_result const r = store_.push(minibatch, version, gradients, state_change, rows);
   pushed_(r);
-  return {.stale = r.verdict == ps::push_outcome::stale, .version = r.version};
+  return {.stale = r.outcome == ps::push_outcome::stale, .version = r.version};
 }
 
 EDL_INLINE std::uint32_t store_link::position(task_key const& task, std::uint32_t minibatches) {
