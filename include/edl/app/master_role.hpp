@@ -22,6 +22,7 @@
 #include "edl/net/node.hpp"
 #include "edl/platform/kubernetes/job_spec.hpp"
 #include "edl/platform/platform.hpp"
+#include "edl/train/history_log.hpp"
 #include "edl/train/metric_history.hpp"
 #include "edl/train/program.hpp"
 #include "edl/train/progress.hpp"
@@ -78,6 +79,7 @@ class master_role {
   master::journal journal_;
   std::optional<master::memory> before_;
   std::optional<train::metric_history> history_;
+  train::history_log curve_;
   train::progress_view view_;
   std::string failure_;     // published by `over_`
   std::string superseded_;  // why; published by `over_`

@@ -175,6 +175,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
       before_(detail::read_journal(journal_, log)),
       // A successor goes on with versions that are newer than the newest checkpoint.
       history_(train::history_of(j, p, before_ ? ~std::uint64_t{0} : options_.start.version)),
+      curve_(train::history_options(j, p), log),
       view_(j, log, std::move(show)),
       node_(node_options_of(s, j, log)),
       server_(node_,
@@ -231,11 +232,14 @@ EDL_INLINE master::callbacks master_role::callbacks() {
               },
           .evaluated =
               [this](master::evaluation_result const& result) {
-                view_.evaluated(program_.metrics(result.totals), result.of.version, result.records);
-                train::tell_evaluation(job_, train::evaluation_line(program_, result), view_, log_);
+                auto const metrics = program_.metrics(result.totals);
+                view_.evaluated(metrics, result.of.version, result.records);
+                curve_.evaluated(server_.decisions(), result.of.version, metrics, result.records);
+                train::tell_evaluation(job_, train::evaluation_line(program_, result, job_.format), view_,
+                                       log_);
                 if (std::string const odd = train::odd_metrics(job_, program_, result); !odd.empty())
                   log_.warning(odd);
-                return history_ && history_->is_best(result.of.version, program_.metrics(result.totals));
+                return history_ && history_->is_best(result.of.version, metrics);
               },
           .ended =
               [this](std::string const& error) {
@@ -397,6 +401,7 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
           !line.empty())
         show("Running", line);
     if (!over_) report();
+    if (!over_) curve_.look(decisions, decisions.progress(), std::chrono::steady_clock::now());
     // Servers of this machine are ended by the launcher.
     alone_ = over_ && decisions.workers().all().empty() &&
              (!around_.launcher.empty() || decisions.servers().all().empty());
@@ -497,6 +502,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (platform_) platform_->stop_all(2s, [this] { return left(); });
   node_.stop();
   view_.clear();
+  curve_.close(server_.decisions(), server_.decisions().progress(), std::chrono::steady_clock::now());
   for (std::string const& line : train::account_lines(server_.decisions())) log_.info(line);
   if (history_)
     for (std::string const& line : train::history_lines(job_, *history_)) log_.info(line);

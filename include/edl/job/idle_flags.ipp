@@ -62,6 +62,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"port", is_local, one_process},
       {"transport_security", is_local, one_process},
       {"keep_checkpoint_max", without_checkpoints, none_kept},
+      {"history_steps", without_checkpoints, none_kept},
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
       {"skip_mismatch", [](asked const& a) { return a.job.checkpoint_dir_for_init.empty(); },
        "there is no --checkpoint_dir_for_init to take variables from"},

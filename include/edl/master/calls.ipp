@@ -26,6 +26,8 @@ inline role role_of(wire::JoinRequest::Role r) {
   return r == wire::JoinRequest::SERVER ? role::server : role::worker;
 }
 
+inline edl::trained trained_of(wire::Trained const& m) { return {m.loss(), m.minibatches(), m.records()}; }
+
 inline wire::Task to_message(task_reply const& r, job_options const& o) {
   wire::Task t;
   static_assert(int(task_kind::finished) == wire::Task::FINISHED);
@@ -166,7 +168,8 @@ EDL_INLINE wire::HeartbeatReply server::heartbeat(wire::Heartbeat const& m) {
                                                          .records = m.records(),
                                                          .loss = m.loss(),
                                                          .resident_bytes = m.resident_bytes(),
-                                                         .position = m.position()},
+                                                         .position = m.position(),
+                                                         .trained = detail::trained_of(m.trained())},
                                                         now());
   wire::HeartbeatReply out;
   out.set_known(answer.known);
@@ -214,7 +217,8 @@ EDL_INLINE wire::TaskReportReply server::report(wire::TaskReport const& m) {
                                              .metrics = {m.metrics().begin(), m.metrics().end()},
                                              .returned = m.returned(),
                                              .applied = m.applied(),
-                                             .skipped = m.skipped()},
+                                             .skipped = m.skipped(),
+                                             .trained = detail::trained_of(m.trained())},
                                             now()));
   return out;
 }

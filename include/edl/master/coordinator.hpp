@@ -33,8 +33,11 @@ struct job_progress {
   std::uint32_t epoch = 0;    ///< the newest that was begun
   std::uint64_t version = 0;  ///< of the model, the newest heard of
   std::size_t workers = 0, servers = 0, leased = 0;
-  double rate = 0;  ///< records a second, over all workers
-  double loss = 0;  ///< mean of what the workers last saw
+  double rate = 0;       ///< records a second, over all workers
+  double loss = 0;       ///< mean of what the workers last saw
+  edl::trained trained;  ///< by all workers that this master has heard
+  std::uint64_t lost = 0, repeated = 0,
+                recovered = 0;  ///< members; tasks that were leased again, or taken back
 };
 
 /// The master: events and the time go in, replies and commands come out. After each event, `take_commands`
@@ -179,6 +182,11 @@ class coordinator {
   bool all_workers_gone() const { return workers_.all_gone(); }
   job_progress progress() const;
 
+  /// The version that this generation began with; nothing before all have its state.
+  std::optional<std::uint64_t> began_at() const {
+    return ready() && point_ ? std::optional(point_->version) : std::nullopt;
+  }
+
   /// Another value whenever the job has made a step, of whatever kind.
   std::uint64_t steps() const;
 
@@ -283,6 +291,7 @@ class coordinator {
   std::optional<std::uint64_t> last_version_;  // told in the closing phase
   std::optional<time_point> suspending_;       // since when
   speed_log speeds_;
+  std::uint64_t lost_ = 0;  // members, without a word
   std::optional<time_point> stood_since_;
   duration standstill_{};
   std::string reason_, unevaluated_;

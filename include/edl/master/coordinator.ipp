@@ -198,6 +198,7 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   all.lose(id, all.find(id)->incarnation);
   lines(of).lost(id, now);
   if (over()) return;
+  if (!left) ++lost_;
   if (of == role::server) {
     say(left ? severity::info : severity::warning,
         left ? fmt::format("server {} has left", id) : fmt::format("server {} is lost: {}", id, how));
@@ -485,6 +486,9 @@ EDL_INLINE job_progress coordinator::progress() const {
     p.epoch = of->epochs_opened() > 0 ? of->epochs_opened() - 1 : 0;
     p.leased = of->leased();
   }
+  p.trained = workers_.trained();
+  p.lost = lost_;
+  if (tasks_) p.repeated = tasks_->history().repeated, p.recovered = tasks_->history().recovered;
   std::size_t trained = 0;
   for (auto const& [id, m] : workers_.all()) {
     p.rate += m.rate;

@@ -81,6 +81,7 @@ EDL_INLINE std::optional<task_reply> coordinator::lease_work(std::uint32_t worke
 
 EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
   if (over() || !workers_.seen(r.worker, r.incarnation, now)) return false;
+  workers_.told(r.worker, r.trained);
   bool const accepted = (r.lease & evaluation::lease_bit) ? report_evaluation(r, now) : report_work(r, now);
   if (accepted && !over()) advance();
   return accepted;

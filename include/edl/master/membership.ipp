@@ -56,10 +56,19 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
     if (m.last.position % 2 == 1) longest_pass_ = std::max(longest_pass_, now - m.moved);
     m.moved = now;
   }
+  told(id, v.trained);
   m.last = v;
   if (v.records > 0) last_loss_ = v.loss;
   m.seen = now;
   return true;
+}
+
+EDL_INLINE void membership::told(std::uint32_t id, edl::trained const& all) {
+  auto const it = members_.find(id);
+  if (it == members_.end() || all.minibatches <= it->second.trained.minibatches) return;
+  if (all.records < it->second.trained.records) return;
+  trained_ += all - it->second.trained;
+  it->second.trained = all;
 }
 
 EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation) {

@@ -15,6 +15,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/master/coordinator.hpp"
 #include "edl/ps/store.hpp"
+#include "edl/train/history_log.hpp"
 #include "edl/train/local.hpp"
 #include "edl/train/metric_history.hpp"
 #include "edl/train/outputs.hpp"
@@ -51,6 +52,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
         options_(master_options(j, p, r, log_)),
         master_(options_, now()),
         history_(history_of(j, p, options_.start.version)),
+        curve_(history_options(j, p), log_),
         view_(j, log_, around.show) {
     view_.goes_on_from(options_.start.applied);
     configure(store_, job_, program_, options_.start.directory);
@@ -66,6 +68,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
       master_.join({.of = master::role::worker, .layout = checkpoint::layout_digest(p.layout)}, now());
     obey();
     if (history_ && history_->stopped()) master_.stop(now());
+    curve_.look(master_, progress(), now());
   }
 
   worker::assignment next(std::uint32_t) override {
@@ -117,6 +120,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
 
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change, std::span<sparse::row_gradients const> rows) override {
+    // All that was pushed before is counted now.
+    if (curve_.due(store_.version())) curve_.look(master_, progress(), now());
     ps::push_result const r = store_.push(minibatch, version, gradients, state_change, rows);
     // In use from now on: what is newer does not take its place before it is evaluated.
     bool const evaluate = r.evaluate && store_.has_evaluation(r.version);
@@ -139,6 +144,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
   void close(bool complete) {
     finish_writing(true);
+    close_curve();
     if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train) write(store_.cut());
     if (complete && !job_.output.empty()) {
       ps::snapshot const what = store_.averaged();
@@ -167,7 +173,12 @@ class local_links final : public worker::master_link, public worker::parameter_l
     master::job_progress p = master_.progress();
     p.version = store_.version();
     if (seen_ && seen_->loss != 0) p.loss = seen_->loss;
+    if (seen_) p.trained = seen_->trained();
     return p;
+  }
+
+  void close_curve() {
+    if (job_.what == command::train) curve_.close(master_, progress(), now());
   }
 
   void alive() {
@@ -197,6 +208,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
   void execute(master::write_checkpoint const& c) {
     finish_writing(true);
+    if (c.final) close_curve();
     writing_ = c;
     ps::cut const what = c.final ? store_.cut() : store_.checkpoint(c.version);
     if (std::string const line = store_.describe_tables(); !line.empty() && !c.final) {
@@ -219,8 +231,10 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::start_process const&) {}
   void execute(master::stop_process const&) {}
   void execute(master::evaluation_done const& c) {
-    view_.evaluated(program_.metrics(c.result.totals), c.result.of.version, c.result.records);
-    tell_evaluation(job_, evaluation_line(program_, c.result), view_, log_);
+    auto const metrics = program_.metrics(c.result.totals);
+    view_.evaluated(metrics, c.result.of.version, c.result.records);
+    curve_.evaluated(master_, c.result.of.version, metrics, c.result.records);
+    tell_evaluation(job_, evaluation_line(program_, c.result, job_.format), view_, log_);
     if (std::string const odd = odd_metrics(job_, program_, c.result); !odd.empty()) log_.warning(odd);
     if (history_) judge(c.result);
   }
@@ -269,6 +283,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     m.version = what.version();
     m.layout = checkpoint::layout_digest(program_.layout);
     m.files = ps::write_cut(what, path, program_.layout, {.most_changes = job_.delta_checkpoints});
+    curve_.flush();  // who goes on from here has the lines before
     checkpoint::commit_checkpoint(path, m, earlier, allowed_);
     try {
       checkpoint::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);
@@ -297,6 +312,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
   master::job_options options_;
   master::coordinator master_;
   std::optional<metric_history> history_;
+  history_log curve_;
   progress_view view_;
   worker::progress const* seen_ = nullptr;
   clock::time_point last_beat_{};
