@@ -79,7 +79,7 @@ struct range {
                  half = to - from <= 1e-9 * size ? std::max(size / 2, 1e-12) : 0;
     return {from - half, to + half};
   }
-  double share(double v) const { return (v - from) / (to - from); }
+  double share(double v) const { return std::clamp((v - from) / (to - from), 0.0, 1.0); }
 };
 
 struct axis {
