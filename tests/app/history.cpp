@@ -95,6 +95,20 @@ TEST_CASE("the command takes a directory or none, a form and a picture") {
   CHECK_THROWS_AS(asked({"history", "-o", "xml"}), edl::usage_error);
 }
 
+TEST_CASE("results are for people, or JSON on standard output alone") {
+  auto const how = [](std::vector<std::string> line) {
+    auto const p = edl::app::parse("mnist", line);
+    return p.run->sweep ? p.run->sweep->format : p.run->job.format;
+  };
+  std::vector<std::string> evaluate{"evaluate", "--validation_data=v", "--checkpoint_dir_for_init=c"};
+  CHECK(how(evaluate) == edl::result_format::text);
+  evaluate.push_back("--output_format=json");
+  CHECK(how(evaluate) == edl::result_format::json);
+  CHECK_THROWS_AS(how({"train", "--training_data=d", "-o", "json"}), edl::usage_error);
+  CHECK(how({"sweep", "--training_data=d", "--validation_data=v", "--output=o", "--by=loss",
+             "--grid=rate=1,2", "--max_step=8", "-o", "json"}) == edl::result_format::json);
+}
+
 // The whole way: a job writes it, is killed, goes on, and its history is that of a job that was never killed.
 TEST_CASE("a history goes on after a kill without a gap or a step twice") {
   job::scratch const dir;
@@ -141,6 +155,10 @@ TEST_CASE("a history goes on after a kill without a gap or a step twice") {
   std::string const before = slurp(dir / "killed/history.jsonl");
   CHECK(job::run(flags("killed")).wait() == 0);
   CHECK(slurp(dir / "killed/history.jsonl") == before);
+  job::run evaluate({"evaluate", "--validation_data=" + job::data().validation,
+                     "--checkpoint_dir_for_init=" + dir / "killed", "-o", "json"});
+  CHECK(evaluate.wait() == 0);
+  CHECK(has(evaluate.log(), "{\"version\":192,\"records\":512,\"metrics\":{\"accuracy\":0."));
   job::run plot({"history", dir / "killed", "--plot=" + dir / "curve.svg"});
   CHECK(plot.wait() == 0);
   CHECK(has(slurp(dir / "curve.svg"), ">accuracy, validation<"));

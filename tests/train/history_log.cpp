@@ -19,9 +19,7 @@ namespace {
 struct small_job {
   static constexpr history_log::time_point start{};
   job::scratch dir;
-  edl::master::coordinator decisions{
-      {.training = {{"a", 6400}}, .num_servers = 0, .start = {.directory = {}, .version = 0, .applied = {}}},
-      start};
+  edl::master::coordinator decisions{{.training = {{"a", 6400}}}, start};
   edl::master::job_progress p;
 
   history_log make(std::uint64_t steps) {
@@ -85,8 +83,7 @@ TEST_CASE("with 0 steps only evaluations have lines") {
 TEST_CASE("a generation that goes back takes the lines of later steps away, one that loses nothing none") {
   using edl::master::role;
   small_job j;
-  j.decisions = edl::master::coordinator({.training = {{"a", 6400}}, .num_servers = 1}, j.start);
-  auto& c = j.decisions;
+  edl::master::coordinator c({.training = {{"a", 6400}}, .num_servers = 1}, j.start);
   history_log log = j.make(10);
   log.look(c, j.p, j.start);
   CHECK(slurp(j.dir / "history.jsonl") == "");  // nobody knows yet where it begins

@@ -174,7 +174,7 @@ inline std::string heading(chart::panel const& p, double left, double& at) {
   std::string const name = fitting(p.name, width - right - left);
   std::string out =
       fmt::format("<text class=\"name\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", left, at + 12, escaped(name));
-  double x = left + 1.1 * width_of(name) + 2 * letter;
+  double x = left + 1.25 * width_of(name) + 2 * letter;
   for (std::size_t n = 0; p.lines.size() > 1 && n < p.lines.size(); ++n) {
     std::string const text = fitting(p.lines[n].name, width - right - left - swatch);
     double const wide = swatch + 6 + width_of(text);

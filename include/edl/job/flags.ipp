@@ -333,6 +333,10 @@ inline void training(table& t) {
          "with --checkpoint_dir: a line of history.jsonl every so many versions, and for each evaluation; 0: "
          "for evaluations only")
       .only(train);
+  t.flag("tensorboard_log_dir", &job::tensorboard_log_dir, "master",
+         "directory for TensorBoard's event files, with the scalars of the history")
+      .only(train)
+      .elasticdl();
 }
 
 inline void model(table& t) {

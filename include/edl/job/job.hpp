@@ -76,6 +76,7 @@ struct job {
   std::optional<edl::early_stopping> early_stopping;
   std::uint64_t log_loss_steps = 100;
   std::uint64_t history_steps = 100;  ///< a line of `history.jsonl` each so many; 0: of evaluations only
+  std::string tensorboard_log_dir;    ///< for event files; empty: none
   int loader_threads = 0;             ///< of its own; 0: those that compute
   int num_threads = 0;                ///< that a worker computes with; 0: by the cores that it is granted
   worker::device_kind device = worker::device_kind::any;  ///< that workers compute on

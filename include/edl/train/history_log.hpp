@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <optional>
 #include <string>
 
@@ -16,13 +17,15 @@
 namespace edl::train {
 
 /// The history of a training job, `history.jsonl` beside its checkpoints: a line for every so many steps, and
-/// one for each evaluation. Files are written on another thread. Thread safety: unsafe, but for `flush`.
+/// one for each evaluation. The same goes into event files for TensorBoard, where they are wanted. Files are
+/// written on another thread. Thread safety: unsafe, but for `flush`.
 class history_log {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
   struct options {
-    std::string path;           ///< empty: nothing is kept
+    std::string path;           ///< of history.jsonl; empty: none
+    std::string events;         ///< directory of TensorBoard's event files; empty: none
     std::uint64_t steps = 100;  ///< between two lines, at least; 0: only evaluations have lines
     std::function<double(std::uint64_t version)> rate;  ///< the learning rate at a version
     std::function<double()> clock;                      ///< seconds since 1970; empty: the system's
@@ -43,18 +46,22 @@ class history_log {
   /// The job has ended: the steps since the last line have one of their own.
   void close(master::coordinator const& of, master::job_progress const& p, time_point now);
 
-  void flush() { file_.flush(); }
+  void flush();
 
  private:
   bool begun(master::coordinator const& of);
   void write(master::job_progress const& p, time_point now);
+  void begin_events(std::uint64_t version);
+  bool wanted() const { return !options_.path.empty() || !options_.events.empty(); }
 
   options options_;
   std::uint64_t due_ = 0, newest_ = 0;       // the next line's version; any line's
   std::optional<std::uint64_t> generation_;  // whose begin is known
   master::job_progress last_;                // at the last line
   std::optional<time_point> since_;          // when that was
+  logger log_;
   history_file file_;
+  std::list<history_file> events_;  // the last is written to; none is waited for here
 };
 
 /// An object of JSON, in which what is no number is null.

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/train/event_file.hpp"
 #include "edl/train/history_log.hpp"
 
 namespace edl::train {
@@ -26,6 +30,11 @@ inline std::string rounded(double value) {
 
 inline double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+inline std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && *name ? name : "localhost";
 }
 
 }  // namespace detail
@@ -52,18 +61,38 @@ EDL_INLINE history_log::options history_options(job const& j, program const& p) 
 }
 
 EDL_INLINE history_log::history_log(options o, logger log)
-    : options_(std::move(o)), file_(options_.path, std::move(log)) {
+    : options_(std::move(o)), log_(std::move(log)), file_(options_.path, log_) {
+  std::error_code told_when_written;
+  if (!options_.events.empty()) std::filesystem::create_directories(options_.events, told_when_written);
   if (!options_.clock) options_.clock = detail::seconds_since_1970;
-  if (options_.path.empty() || options_.steps == 0) due_ = std::numeric_limits<std::uint64_t>::max();
+  if (!wanted() || options_.steps == 0) due_ = std::numeric_limits<std::uint64_t>::max();
+}
+
+EDL_INLINE void history_log::flush() {
+  file_.flush();
+  for (history_file& one : events_) one.flush();
+}
+
+/// A file of its own, as a job that goes back begins anew for whoever reads it.
+EDL_INLINE void history_log::begin_events(std::uint64_t version) {
+  if (options_.events.empty()) return;
+  double const time = options_.clock();
+  events_.emplace_back(options_.events + "/" + event_file_name(time, detail::host_name(), events_.size()),
+                       log_);
+  events_.back().append(history_file::kind::training, 0,
+                        event_file_version(time) + event_of_start(time, version + 1));
 }
 
 /// Whether it is known where the job goes on, which the file then is told.
 EDL_INLINE bool history_log::begun(master::coordinator const& of) {
   auto const at = of.began_at();
-  if (!at || options_.path.empty()) return false;
+  if (!at || !wanted()) return false;
   if (generation_ == of.generation()) return true;
   bool const first = !std::exchange(generation_, of.generation()).has_value();
-  if (first || *at < newest_) file_.go_on_from(newest_ = *at);
+  if (first || *at < newest_) {
+    file_.go_on_from(newest_ = *at);
+    begin_events(*at);
+  }
   if (!first && *at >= last_.version) return true;  // no step is lost, and the mean goes on
   last_ = of.progress();
   last_.version = *at;
@@ -89,21 +118,29 @@ EDL_INLINE void history_log::close(master::coordinator const& of, master::job_pr
 
 EDL_INLINE void history_log::write(master::job_progress const& p, time_point now) {
   trained const done = p.trained - last_.trained;
-  double const seconds = std::chrono::duration<double>(now - since_.value_or(now)).count();
-  auto const rate = [seconds](std::uint64_t n) {
-    return detail::rounded(seconds > 0 ? double(n) / seconds : std::numeric_limits<double>::quiet_NaN());
+  double const seconds = std::chrono::duration<double>(now - since_.value_or(now)).count(),
+               time = options_.clock(), loss = done.loss / double(done.minibatches),
+               rate = options_.rate(p.version - 1);
+  auto const speed = [seconds](std::uint64_t n) {
+    return seconds > 0 ? double(n) / seconds : std::numeric_limits<double>::quiet_NaN();
   };
+  double const records = speed(done.records), steps = speed(p.version - std::min(last_.version, p.version));
   file_.append(
       history_file::kind::training, p.version,
       fmt::format(R"({{"step":{},"time":{:.3f},"epoch":{},"records":{},"loss":{},"learning_rate":{},)"
                   R"("records_per_s":{},"steps_per_s":{},"workers":{},"servers":{},"lost":{},"repeated":{},)"
                   R"("recovered":{}}})"
                   "\n",
-                  p.version, options_.clock(), p.epoch, p.done.records_done,
-                  detail::rounded(done.loss / double(done.minibatches)),
-                  detail::rounded(options_.rate(p.version - 1)), rate(done.records),
-                  rate(p.version - std::min(last_.version, p.version)), p.workers, p.servers,
-                  p.lost - last_.lost, p.repeated - last_.repeated, p.recovered - last_.recovered));
+                  p.version, time, p.epoch, p.done.records_done, detail::rounded(loss), detail::rounded(rate),
+                  detail::rounded(records), detail::rounded(steps), p.workers, p.servers, p.lost - last_.lost,
+                  p.repeated - last_.repeated, p.recovered - last_.recovered));
+  if (!events_.empty())
+    events_.back().append(history_file::kind::training, p.version,
+                          event_of_scalars(time, p.version,
+                                           {{"training/loss", loss},
+                                            {"training/learning_rate", rate},
+                                            {"training/records_per_s", records},
+                                            {"training/workers", double(p.workers)}}));
   last_ = p;
   newest_ = std::max(newest_, p.version);
   since_ = now;
@@ -114,10 +151,15 @@ EDL_INLINE void history_log::evaluated(master::coordinator const& of, std::uint6
                                        metric_values const& values, std::uint64_t records) {
   if (!begun(of)) return;
   newest_ = std::max(newest_, version);
+  double const time = options_.clock();
   file_.append(history_file::kind::evaluation, version,
                fmt::format(R"({{"step":{},"time":{:.3f},"evaluated":{},"metrics":{}}})"
                            "\n",
-                           version, options_.clock(), records, metrics_as_json(values)));
+                           version, time, records, metrics_as_json(values)));
+  if (events_.empty()) return;
+  metric_values tagged = values;
+  for (auto& [name, value] : tagged) name.insert(0, "validation/");
+  events_.back().append(history_file::kind::evaluation, version, event_of_scalars(time, version, tagged));
 }
 
 }  // namespace edl::train
