@@ -46,6 +46,8 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
                                       time_point now) {
   if (!known(id, incarnation)) return false;
   member& m = members_.at(id);
+  // Who has trained before it was heard the first time has told another master of it.
+  if (m.measured == m.joined && m.trained.minibatches == 0) m.trained = v.trained;
   double const seconds = std::chrono::duration<double>(now - m.measured).count();
   if (seconds > 0 && v.records >= m.last.records) {
     double const rate = double(v.records - m.last.records) / seconds;

@@ -49,7 +49,7 @@ class history_log {
   void flush();
 
  private:
-  bool begun(master::coordinator const& of);
+  bool begun(master::coordinator const& of, master::job_progress const& p);
   void write(master::job_progress const& p, time_point now);
   void begin_events(std::uint64_t version);
   bool wanted() const { return !options_.path.empty() || !options_.events.empty(); }

@@ -84,7 +84,7 @@ EDL_INLINE void history_log::begin_events(std::uint64_t version) {
 }
 
 /// Whether it is known where the job goes on, which the file then is told.
-EDL_INLINE bool history_log::begun(master::coordinator const& of) {
+EDL_INLINE bool history_log::begun(master::coordinator const& of, master::job_progress const& p) {
   auto const at = of.began_at();
   if (!at || !wanted()) return false;
   if (generation_ == of.generation()) return true;
@@ -94,8 +94,9 @@ EDL_INLINE bool history_log::begun(master::coordinator const& of) {
     begin_events(*at);
   }
   if (!first && *at >= last_.version) return true;  // no step is lost, and the mean goes on
-  last_ = of.progress();
+  last_ = p;
   last_.version = *at;
+  if (first) last_.trained = {};  // all that was heard so far is of this master's time
   since_.reset();
   if (options_.steps > 0) due_ = (*at / options_.steps + 1) * options_.steps;
   return true;
@@ -103,14 +104,14 @@ EDL_INLINE bool history_log::begun(master::coordinator const& of) {
 
 EDL_INLINE void history_log::look(master::coordinator const& of, master::job_progress const& p,
                                   time_point now) {
-  if (!begun(of)) return;
+  if (!begun(of, p)) return;
   if (!since_) since_ = now;
   if (due(p.version) && p.trained.minibatches > last_.trained.minibatches) write(p, now);
 }
 
 EDL_INLINE void history_log::close(master::coordinator const& of, master::job_progress const& p,
                                    time_point now) {
-  if (begun(of) && options_.steps > 0 && p.version > last_.version &&
+  if (begun(of, p) && options_.steps > 0 && p.version > last_.version &&
       p.trained.minibatches > last_.trained.minibatches)
     write(p, now);
   flush();
@@ -149,7 +150,7 @@ EDL_INLINE void history_log::write(master::job_progress const& p, time_point now
 
 EDL_INLINE void history_log::evaluated(master::coordinator const& of, std::uint64_t version,
                                        metric_values const& values, std::uint64_t records) {
-  if (!begun(of)) return;
+  if (!begun(of, of.progress())) return;
   newest_ = std::max(newest_, version);
   double const time = options_.clock();
   file_.append(history_file::kind::evaluation, version,
