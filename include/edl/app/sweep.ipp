@@ -31,8 +31,8 @@
 namespace edl::app {
 namespace detail {
 
-inline constexpr std::uint64_t longest_list = 64u << 20;          // bytes
-inline constexpr std::chrono::seconds patience_with_stopped{60};  // each writes a checkpoint
+inline constexpr std::uint64_t longest_list = 64u << 20;  // bytes
+inline constexpr std::chrono::seconds stop_timeout{60};   // each writes a checkpoint
 
 /// The runs of a sweep that are under way, and what has become of the others.
 class sweep_runs {
@@ -61,23 +61,23 @@ class sweep_runs {
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
       std::vector<std::size_t> left = runs_of(round, trials_, sweep_.what, sweep_.by);
       if (left.empty()) break;  // every trial has failed
-      fmt::print(told_, "round {} of {}: {} up to step {}\n", round + 1, rounds_.size(),
+      fmt::print(announced_, "round {} of {}: {} up to step {}\n", round + 1, rounds_.size(),
                  counted(left.size(), "run"), rounds_[round]);
       std::erase_if(left, [&](std::size_t i) { return trials_[i].steps >= rounds_[round]; });
       std::ranges::reverse(left);
       if (auto const signal = work(left, rounds_[round], stop)) {
-        fmt::print(told_, "stopped; the same command goes on\n");
+        fmt::print(announced_, "stopped; the same command goes on\n");
         return 128 + *signal;
       }
     }
-    fmt::print(told_, "{}", table_of(trials_, sweep_.by));
+    fmt::print(announced_, "{}", table_of(trials_, sweep_.by));
     auto const best = best_of(trials_, sweep_.by);
     if (!best) {
       fmt::print(stderr, "every run failed; {}/log says why\n", directory(0));
       return 1;
     }
     if (sweep_.format == result_format::json) print_as_json(*best);
-    fmt::print(told_,
+    fmt::print(announced_,
                "{} in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best{}\n",
                counted(trials_.size(), "trial"), seconds(), *best,
                train::write_settings(trials_[*best].values), directory(*best), figure_of(*best));
@@ -198,10 +198,10 @@ class sweep_runs {
 
   /// Each run writes a checkpoint first. A second Ctrl-C ends them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
-    auto const ask = [&](std::chrono::milliseconds patience) {
-      for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, patience);
+    auto const ask = [&](std::chrono::milliseconds timeout) {
+      for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, timeout);
     };
-    ask(patience_with_stopped);
+    ask(stop_timeout);
     for (auto& [i, r] : under_way)
       while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
         if (stop.wait(std::chrono::milliseconds(5)) == SIGINT) ask(std::chrono::milliseconds(0));
@@ -234,9 +234,9 @@ class sweep_runs {
     replace_file(list_, to_json({identity(), trials_}));
     std::string const what = t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
                                      : fmt::format("failed ({}); {}/log says why", t.failure, directory(i));
-    fmt::print(told_, "trial {} ({}), {}: {}\n", i, train::write_settings(t.values), counted(steps, "step"),
-               what);
-    std::fflush(told_);
+    fmt::print(announced_, "trial {} ({}), {}: {}\n", i, train::write_settings(t.values),
+               counted(steps, "step"), what);
+    std::fflush(announced_);
   }
 
   void print_as_json(std::size_t best) const {
@@ -248,7 +248,7 @@ class sweep_runs {
   sweep const& sweep_;
   train::program const& program_;
   std::string program_file_, list_;
-  std::FILE* told_ = sweep_.format == result_format::json ? stderr : stdout;  // what is no result
+  std::FILE* announced_ = sweep_.format == result_format::json ? stderr : stdout;  // what is no result
   std::vector<trial> trials_;
   std::vector<std::uint64_t> rounds_;
   std::optional<checkpoint::directory_lock> lock_;  // two sweeps would replace each other's list

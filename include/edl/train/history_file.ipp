@@ -56,7 +56,7 @@ EDL_INLINE history_file::~history_file() {
   }
   asked_for_.notify_one();
   thread_.join();
-  for (work const& w : waiting_) lost_ += !w.cuts;
+  for (work const& w : waiting_) lost_ += !w.snapshots;
   if (lost_ > 0) log_.warning(fmt::format("{} lacks {}", path_, counted(lost_, "line")));
   if (fd_ >= 0) ::close(fd_);
 }
@@ -65,7 +65,7 @@ EDL_INLINE void history_file::put(work w) {
   if (path_.empty()) return;
   {
     std::lock_guard const lock(mutex_);
-    if (!w.cuts && waiting_.size() >= most_waiting) {
+    if (!w.snapshots && waiting_.size() >= most_waiting) {
       ++lost_;
       return;
     }
@@ -75,7 +75,7 @@ EDL_INLINE void history_file::put(work w) {
   asked_for_.notify_one();
 }
 
-EDL_INLINE void history_file::go_on_from(std::uint64_t step) { put({.cuts = true, .step = step}); }
+EDL_INLINE void history_file::go_on_from(std::uint64_t step) { put({.snapshots = true, .step = step}); }
 
 EDL_INLINE void history_file::append(kind of, std::uint64_t step, std::string line) {
   put({.of = of, .step = step, .line = std::move(line)});
@@ -99,9 +99,9 @@ EDL_INLINE void history_file::run() {
     lock.unlock();
     try {
       for (; !now.empty(); now.pop_front()) perform(now.front());
-      if (std::exchange(told_, false)) log_.info(fmt::format("{} is written again", path_));
+      if (std::exchange(announced_, false)) log_.info(fmt::format("{} is written again", path_));
     } catch (std::exception const& e) {
-      if (!std::exchange(told_, true))
+      if (!std::exchange(announced_, true))
         log_.warning(fmt::format("the history of the job cannot be kept for now: {}", e.what()));
     }
     lock.lock();
@@ -112,7 +112,7 @@ EDL_INLINE void history_file::run() {
   }
 }
 
-EDL_INLINE void history_file::perform(work const& w) { w.cuts ? cut(w.step) : write(w); }
+EDL_INLINE void history_file::perform(work const& w) { w.snapshots ? cut(w.step) : write(w); }
 
 EDL_INLINE void history_file::cut(std::uint64_t step) {
   any_[0] = any_[1] = false;

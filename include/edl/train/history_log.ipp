@@ -52,7 +52,7 @@ EDL_INLINE std::string history_path(std::string const& checkpoint_dir) {
 }
 
 EDL_INLINE history_log::options history_options(job const& j, program const& p) {
-  if (j.what != command::train || j.checkpoint_dir.empty() || j.dry_run) return {};
+  if (j.command != command::train || j.checkpoint_dir.empty() || j.dry_run) return {};
   return {
       .path = history_path(j.checkpoint_dir),
       .steps = j.history_steps,
