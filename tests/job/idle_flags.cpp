@@ -80,6 +80,7 @@ TEST_CASE("the table is of flags that there are, and the test is of the whole ta
   std::set<std::string_view> const others{"lr_staleness_modulation",
                                           "ps_replicas",
                                           "keep_checkpoint_max",
+                                          "history_steps",
                                           "ignore_damaged_checkpoints",
                                           "skip_mismatch",
                                           "activations",
@@ -107,6 +108,8 @@ TEST_CASE("flags that another one makes idle are told, too") {
   CHECK(training({"--use_async", "--get_model_steps=4"}).empty());
   CHECK(training({"--keep_checkpoint_max=2"}) == std::set<std::string>{"keep_checkpoint_max"});
   CHECK(training({"--keep_checkpoint_max=2", "--checkpoint_dir=c"}).empty());
+  CHECK(training({"--history_steps=2"}) == std::set<std::string>{"history_steps"});
+  CHECK(training({"--history_steps=2", "--tensorboard_log_dir=t"}).empty());
   CHECK(training({"--ignore_damaged_checkpoints"}) == std::set<std::string>{"ignore_damaged_checkpoints"});
   CHECK(training({"--skip_mismatch"}) == std::set<std::string>{"skip_mismatch"});
   CHECK(training({"--skip_mismatch", "--checkpoint_dir_for_init=m"}).empty());

@@ -118,4 +118,27 @@ TEST_CASE("passes that end between two signs of life leave the limit where it is
   CHECK(all.hanging(start + seconds(161)).size() == 1);
 }
 
+TEST_CASE("what members have trained is added up, once, whatever tells it and in whatever order") {
+  edl::master::time_point const start{};
+  edl::master::membership m;
+  m.join(0, 7, {}, start);
+  auto const beat = [&](edl::trained const& all, int second) {
+    return m.heartbeat(0, 7, {.records = all.records, .trained = all}, start + std::chrono::seconds(second));
+  };
+  CHECK(beat({}, 1));
+  m.announce(0, {6, 3, 192});
+  CHECK(beat({4, 2, 128}, 2));  // was on its way for longer
+  CHECK(m.trained().minibatches == 3);
+  CHECK(m.trained().loss == 6);
+  CHECK(m.lose(0, 7));
+  CHECK(m.trained().records == 192);
+  // It has trained before this master has heard of it.
+  m.join(1, 8, {}, start);
+  m.heartbeat(1, 8, {.records = 640, .trained = {90, 10, 640}}, start + std::chrono::seconds(3));
+  CHECK(m.trained().minibatches == 3);
+  m.announce(1, {92, 11, 704});
+  CHECK(m.trained().minibatches == 4);
+  CHECK(m.trained().loss == 8);
+}
+
 }  // namespace membership_test

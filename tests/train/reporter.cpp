@@ -32,15 +32,16 @@ TEST_CASE("an evaluation is the best until a better one was judged, and the last
   j.checkpoint_dir = dir.path;
   j.save_best = edl::monitor{"accuracy", true};
   edl::train::reporter r(p, j, 0, {}, silent);
+  edl::master::coordinator const decisions({}, {});
   CHECK_FALSE(r.evaluation());
   CHECK_FALSE(r.newest_judged());
   edl::master::evaluation_result const good{{.version = 8}, {0.9}, 10}, bad{{.version = 16}, {0.5}, 10};
-  CHECK(r.evaluated(good));
+  CHECK(r.evaluated(good, decisions));
   CHECK(r.evaluation()->version == 8);
   CHECK_FALSE(r.newest_judged());  // told, and not judged yet
   CHECK_FALSE(r.judged(good)());
   CHECK(r.newest_judged() == 8);
-  CHECK_FALSE(r.evaluated(bad));
+  CHECK_FALSE(r.evaluated(bad, decisions));
   CHECK(r.evaluation()->version == 16);
   CHECK(std::filesystem::exists(dir / "evaluations.json"));
   CHECK_FALSE(r.stopped_at());
@@ -50,8 +51,9 @@ TEST_CASE("a job that decides by no metric keeps nothing, and none is the best")
   auto p = with_metrics();
   edl::job const j;
   edl::train::reporter r(p, j, 0, {}, silent);
+  edl::master::coordinator const decisions({}, {});
   edl::master::evaluation_result const result{{.version = 8}, {0.9}, 10};
-  CHECK_FALSE(r.evaluated(result));
+  CHECK_FALSE(r.evaluated(result, decisions));
   CHECK_FALSE(r.judged(result)());
   CHECK(r.evaluation()->values == edl::train::metric_values{{"accuracy", 0.9}});
   CHECK_FALSE(r.newest_judged());

@@ -149,7 +149,7 @@ std::vector<published> const& every_flag() {
       {"docker_tlskey", "k", said},
       {"use_go_ps", "true", said},
       {"dataset_fn", "f", said},
-      {"tensorboard_log_dir", "/t", said},
+      {"tensorboard_log_dir", "/t", program, "t"},
       {"evaluation_start_delay_secs", "100", said},
       {"evaluation_throttle_secs", "0", said},
   };

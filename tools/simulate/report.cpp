@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "edl/core/chart.hpp"
 #include "table.hpp"
 
 namespace edl::simulate {
@@ -37,18 +38,6 @@ std::string use_of(outcome const& o) {
   std::string all;
   for (std::size_t r = 0; r < o.resources.size(); ++r)
     all += fmt::format("{}{} {:.1f} %", r > 0 ? ", " : "", o.resources[r], 100 * o.utilisation[r]);
-  return all;
-}
-
-std::string escaped(std::string const& text) {
-  std::string all;
-  for (char c : text)
-    if (c == '<')
-      all += "&lt;";
-    else if (c == '&')
-      all += "&amp;";
-    else
-      all += c;
   return all;
 }
 
@@ -134,54 +123,24 @@ json to_json(std::vector<std::pair<std::string, outcome>> const& all) {
 }
 
 std::string to_svg(std::string const& title, outcome const& of) {
-  constexpr int width = 900, height = 260, left = 60, top = 40, between = 60;
-  constexpr std::size_t most_points = 2000;
-  static constexpr char const* colours[] = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"};
   std::vector<sample> const& line = of.timeline;
-  double const from = line.empty() ? 0 : line.front().at,
-               to = line.empty() ? 1 : std::max(line.back().at, from + 1);
-  std::size_t const stride = line.size() / most_points + 1;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
-      "font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{}\" y=\"24\" font-size=\"15\">{} "
-      "(simulated{})</text>\n",
-      width + left + 20, 2 * (height + between) + top, left, escaped(title),
-      of.what_if.empty() ? "" : fmt::format("; {}", escaped(of.what_if)));
-  auto const plot = [&](int y, double most, std::string const& unit, std::vector<std::string> const& names,
-                        auto&& value) {
-    svg += fmt::format(
-        "<g transform=\"translate({},{})\">\n<rect width=\"{}\" height=\"{}\" fill=\"none\" "
-        "stroke=\"#888\"/>\n",
-        left, y, width, height);
-    for (int i = 0; i <= 4; ++i) {
-      svg += fmt::format("<text x=\"-8\" y=\"{}\" text-anchor=\"end\">{:.4g}</text>\n",
-                         height - height * i / 4 + 4, most * i / 4);
-      svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{:.4g} {}</text>\n", width * i / 4,
-                         height + 18, (to - from) * i / 4 / (to - from > 7200 ? 3600 : 1),
-                         to - from > 7200 ? "h" : "s");
-    }
-    for (std::size_t n = 0; n < names.size(); ++n) {
-      svg += fmt::format("<polyline fill=\"none\" stroke=\"{}\" points=\"", colours[n % 5]);
-      double before = 0;
-      for (std::size_t i = 0; i < line.size(); i += stride) {
-        double const x = (line[i].at - from) / (to - from) * width;
-        double const now = height - std::min(1.0, value(line[i], n) / most) * height;
-        if (i > 0) svg += fmt::format("{:.1f},{:.1f} ", x, before);
-        svg += fmt::format("{:.1f},{:.1f} ", x, now);
-        before = now;
-      }
-      svg += fmt::format("\"/>\n<text x=\"{}\" y=\"{}\" fill=\"{}\">{}{}</text>\n", 8 + 170 * int(n), 16,
-                         colours[n % 5], escaped(names[n]), unit);
-    }
-    svg += "</g>\n";
+  double const from = line.empty() ? 0 : line.front().at, to = line.empty() ? 0 : line.back().at;
+  bool const hours = to - from > 7200;
+  auto const drawn = [&](std::string const& name, auto&& value) {
+    chart::line l{.name = name, .points = {}, .steps = true};
+    for (sample const& s : line) l.points.emplace_back((s.at - from) / (hours ? 3600 : 1), value(s));
+    return l;
   };
-  plot(top, 100, " used, %", of.resources, [](sample const& s, std::size_t n) { return 100 * s.used[n]; });
-  double most = 1;
-  for (sample const& s : line) most = std::max<double>({most, double(s.running), double(s.waiting)});
-  plot(top + height + between, most, "", {"jobs that run", "jobs that wait"},
-       [](sample const& s, std::size_t n) { return n == 0 ? s.running : s.waiting; });
-  return svg + "</svg>\n";
+  chart::panel used{.name = "used, %", .lines = {}, .least = 0, .most = 100},
+      jobs{.name = "jobs", .lines = {}, .least = 0};
+  for (std::size_t r = 0; r < of.resources.size(); ++r)
+    used.lines.push_back(drawn(of.resources[r], [r](sample const& s) { return 100 * s.used[r]; }));
+  jobs.lines.push_back(drawn("jobs that run", [](sample const& s) { return double(s.running); }));
+  jobs.lines.push_back(drawn("jobs that wait", [](sample const& s) { return double(s.waiting); }));
+  return edl::to_svg(
+      {.title = fmt::format("{} (simulated{}{})", title, of.what_if.empty() ? "" : "; ", of.what_if),
+       .x_name = hours ? "hours" : "seconds",
+       .panels = {std::move(used), std::move(jobs)}});
 }
 
 }  // namespace edl::simulate

@@ -49,6 +49,8 @@ class passing_pod {
     }
   }
 
+  passing_pod& operator=(passing_pod const&) = delete;
+
   /// Waits for its end.
   pod_state end(std::chrono::seconds limit) const {
     auto const until = std::chrono::steady_clock::now() + limit;
@@ -58,11 +60,11 @@ class passing_pod {
       if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, announced)) continue;
       if (s.ended) return s;
       std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message, job_) : "";
-      if (s.hinders && s.hinders->hopeless) throw error("the auditing pod cannot start: " + why);
+      if (s.hinders && s.hinders->hopeless) throw error("the reading pod cannot start: " + why);
       if (std::chrono::steady_clock::now() > until)
-        throw error(fmt::format("the auditing pod has not ended after {} s{}{}", limit.count(),
+        throw error(fmt::format("the reading pod has not ended after {} s{}{}", limit.count(),
                                 why.empty() ? "" : ": ", why));
-      if (!why.empty() && why != said) fmt::print(stderr, "edl: the auditing pod waits: {}\n", said = why);
+      if (!why.empty() && why != said) fmt::print(stderr, "edl: the reading pod waits: {}\n", said = why);
       std::this_thread::sleep_for(300ms);
     }
   }
@@ -99,6 +101,14 @@ json pod_of_master(cluster& c, std::string const& job) {
 }
 
 int audit_job(command_line const& l) {
+  pod_answer const found = ask_pod(l, {"audit"}, {});
+  fmt::print("{}{}", found.text, found.text.empty() || found.text.back() == '\n' ? "" : "\n");
+  return found.succeeded ? done : failed;
+}
+
+}  // namespace
+
+pod_answer ask_pod(command_line const& l, words const& before, words const& behind) {
   std::string const& job = l.arguments()[0];
   auto const limit = std::chrono::seconds(l.number("timeout"));
   cluster c = connect(l);
@@ -108,14 +118,17 @@ int audit_job(command_line const& l) {
   if (directory.empty())
     throw usage_error(fmt::format(
         "job '{}' has no --checkpoint_dir: name the directory in its volumes with that flag", job));
-  passing_pod const pod(c, job, audit_pod(master, job, directory));
+  json one = audit_pod(master, job, directory);
+  json& command = one["spec"]["containers"][0]["command"];
+  json asked = json::array({command[0]});
+  for (std::string const& word : before) asked.push_back(word);
+  asked.push_back(directory);
+  for (std::string const& word : behind) asked.push_back(word);
+  command = std::move(asked);
+  passing_pod const pod(c, job, one);
   pod_state const end = pod.end(limit);
-  std::string const text = pod.log();
-  fmt::print("{}{}", text, text.empty() || text.back() == '\n' ? "" : "\n");
-  return end.phase == "Succeeded" ? done : failed;
+  return {end.phase == "Succeeded", pod.log()};
 }
-
-}  // namespace
 
 std::string checkpoint_dir_of(json const& master) {
   std::string const flag = "--checkpoint_dir=";

@@ -13,6 +13,16 @@ namespace edl::tool {
 int audit(words const& line);
 std::vector<flag> audit_flags();
 
+struct pod_answer {
+  bool succeeded = false;
+  std::string text;  ///< that it printed
+};
+
+/// What the job's own program says of its --checkpoint_dir, in a pod with the job's volumes: `before` and
+/// `behind` are the words around the directory. The line has the flags of `audit_flags`, and the job as its
+/// argument.
+pod_answer ask_pod(command_line const& l, words const& before, words const& behind);
+
 /// The pod that audits `directory` in the place of a job's master: its image, its volumes, and nothing that
 /// may be done to the cluster. Throws error when the master's pod has no command.
 nlohmann::json audit_pod(nlohmann::json const& master, std::string const& job, std::string const& directory);

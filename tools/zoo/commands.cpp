@@ -24,6 +24,7 @@
 #include "edl/version.hpp"
 #include "explain.hpp"
 #include "get.hpp"
+#include "history.hpp"
 #include "logs.hpp"
 #include "rbac.hpp"
 #include "simulate.hpp"
@@ -227,6 +228,14 @@ std::vector<command> const& commands() {
        "edl audit /data/checkpoints\nedl audit mnist",
        audit_flags,
        audit,
+       {},
+       true},
+      {"history",
+       "DIRECTORY|JOB [flags]",
+       "tell how the loss and the metrics of a training went, or draw it",
+       "edl history /data/checkpoints --plot=curve.svg\nedl history mnist -o csv",
+       history_flags,
+       print_history,
        {},
        true},
       {"zoo init", "[flags]", "make a model zoo in this directory", "edl zoo init --model_zoo=model_zoo",

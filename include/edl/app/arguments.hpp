@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/app/history.hpp"
 #include "edl/app/sweep.hpp"
 #include "edl/data/recordio.hpp"
 #include "edl/job/job.hpp"
@@ -31,6 +32,7 @@ struct arguments {
   edl::job job;
   std::optional<conversion> data;                          ///< the `data` subcommand
   std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
+  std::optional<history_request> history;                  ///< the `history` subcommand
   std::optional<app::sweep> sweep;                         ///< the `sweep` subcommand
   std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log

@@ -24,6 +24,8 @@ namespace detail {
 
 struct described_command {
   char const *name, *help, *arguments;
+  char const* word = "CHECKPOINT";  // for the argument
+  bool optional = false;            // is that
 };
 
 inline constexpr described_command commands[] = {
@@ -34,6 +36,8 @@ inline constexpr described_command commands[] = {
     {"sweep", "train with many values of the hyperparameters, and tell which are the best", ""},
     {"audit", "tell what became of every record: in the data set, applied, lost, repeated",
      "a --checkpoint_dir, or one version-N of it"},
+    {"history", "tell how the loss and the metrics of a training went, or draw it",
+     "a --checkpoint_dir; without it the working directory", "[DIRECTORY]", true},
     {"scale", "change how many processes a running job has", ""}};
 
 inline cli::words command_names() {
@@ -112,6 +116,13 @@ inline std::vector<cli::flag> own_sweep_flags() {
                  .type = whole,
                  .least = 0,
                  .most = 1024});
+  auto const formats = names(result_format{});
+  all.push_back(
+      {.name = "output_format",
+       .fallback = "text",
+       .help = "how the result is printed: a table, or an object of JSON, with progress on standard error",
+       .aliases = {"o"},
+       .choices = {formats.begin(), formats.end()}});
   return all;
 }
 
@@ -142,7 +153,8 @@ inline sweep sweep_of(cli::command_line const& l) {
           .by = read_monitor("by", l.text("by")),
           .parallel = int(l.number("parallel")),
           .output = l.text("output"),
-          .train_flags = {}};
+          .train_flags = {},
+          .format = *value_of<result_format>(l.text("output_format"))};
   auto const own = own_sweep_flags();
   for (auto const& [name, value] : l.in_order())
     if (std::ranges::find(own, name, &cli::flag::name) == own.end() && name != "max_step")
@@ -155,10 +167,11 @@ inline sweep sweep_of(cli::command_line const& l) {
 
 inline std::vector<cli::flag> flags_of(std::string const& name, std::string const& program) {
   if (auto const c = value_of<command>(name)) return edl::flags_of(*c, program);
-  return name == "data"    ? conversion_flags()
-         : name == "scale" ? scaling_flags(program)
-         : name == "sweep" ? all_sweep_flags(program)
-                           : std::vector<cli::flag>{};
+  return name == "data"      ? conversion_flags()
+         : name == "scale"   ? scaling_flags(program)
+         : name == "sweep"   ? all_sweep_flags(program)
+         : name == "history" ? history_flags()
+                             : std::vector<cli::flag>{};
 }
 
 inline std::string help(std::string const& program) {
@@ -206,8 +219,8 @@ inline std::string help(std::string const& program, described_command const& c, 
     });
     more = fmt::format("\n{} more flags: {} {} --help=all\n", rare, program, c.name);
   }
-  return fmt::format("usage: {} {}{}{}\n{}{}\n", program, c.name, *c.arguments ? " CHECKPOINT" : "",
-                     flags.empty() ? "" : " [flags]", c.help,
+  return fmt::format("usage: {} {}{}{}\n{}{}\n", program, c.name,
+                     *c.arguments ? " " + std::string(c.word) : "", flags.empty() ? "" : " [flags]", c.help,
                      *c.arguments ? fmt::format(" ({})", c.arguments) : "") +
          (flags.empty() ? "" : "\n" + cli::describe(flags) + more);
 }
@@ -259,7 +272,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   bool const has_argument = *c.arguments;
   cli::command_line const l({.command = program + " " + name,
                              .flags = detail::flags_of(name, program),
-                             .least = has_argument,
+                             .least = has_argument && !c.optional,
                              .most = has_argument,
                              .arguments = c.arguments,
                              .why_unknown =
@@ -274,6 +287,10 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.data = detail::conversion_of(l);
   } else if (name == "audit") {
     a.audit = l.arguments().front();
+  } else if (name == "history") {
+    a.history = history_request{.path = l.arguments().empty() ? "." : l.arguments().front(),
+                                .format = l.text("output_format"),
+                                .picture = l.text("plot")};
   } else if (name == "sweep") {
     a.sweep = detail::sweep_of(l);
   } else if (name == "scale") {

@@ -187,6 +187,10 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     return 0;
   }
   if (a.sweep) return run_sweep(*a.sweep, p, signals{SIGTERM, SIGINT, SIGHUP});
+  if (a.history) {
+    show(read_history(a.history->path), a.history->format, a.history->picture);
+    return 0;
+  }
   if (a.audit) {
     audit const found = audit_checkpoint(*a.audit);
     write(std::cout, found);

@@ -197,36 +197,38 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
 EDL_INLINE master_role::~master_role() { node_.stop(); }
 
 EDL_INLINE master::callbacks master_role::callbacks() {
-  return {.replace =
-              [this](role of, std::uint32_t id, std::uint32_t with) {
-                if (!platform_ || over_) return;
-                platform_->stop(process_id{of, id}, std::chrono::milliseconds(0));
-                start(process_id{of, with}, id);
-              },
-          .start =
-              [this](role of, std::uint32_t id, std::optional<std::uint32_t> instead_of) {
-                if (platform_ && !over_) start(process_id{of, id}, instead_of);
-                if (!platform_ && !over_)
-                  log_.info(fmt::format(
-                      "{} {} is wanted: roles of this job are started by hand, this one with {}={}",
-                      of == role::server ? "server" : "worker", id,
-                      of == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", id));
-              },
-          .stop =
-              [this](role of, std::uint32_t id) {
-                if (platform_) platform_->stop(process_id{of, id}, detail::goodbye);
-              },
-          .evaluated = [this](master::evaluation_result const& r) { return reporter_.evaluated(r); },
-          .ended =
-              [this](std::string const& error) {
-                failure_ = error;
-                over_ = true;
-              },
-          .waits =
-              [this](std::string const& what) {
-                if (platform_) platform_->waits(what);
-              },
-          .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); }};
+  return {
+      .replace =
+          [this](role of, std::uint32_t id, std::uint32_t with) {
+            if (!platform_ || over_) return;
+            platform_->stop(process_id{of, id}, std::chrono::milliseconds(0));
+            start(process_id{of, with}, id);
+          },
+      .start =
+          [this](role of, std::uint32_t id, std::optional<std::uint32_t> instead_of) {
+            if (platform_ && !over_) start(process_id{of, id}, instead_of);
+            if (!platform_ && !over_)
+              log_.info(
+                  fmt::format("{} {} is wanted: roles of this job are started by hand, this one with {}={}",
+                              of == role::server ? "server" : "worker", id,
+                              of == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", id));
+          },
+      .stop =
+          [this](role of, std::uint32_t id) {
+            if (platform_) platform_->stop(process_id{of, id}, detail::goodbye);
+          },
+      .evaluated =
+          [this](master::evaluation_result const& r) { return reporter_.evaluated(r, server_.decisions()); },
+      .ended =
+          [this](std::string const& error) {
+            failure_ = error;
+            over_ = true;
+          },
+      .waits =
+          [this](std::string const& what) {
+            if (platform_) platform_->waits(what);
+          },
+      .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); }};
 }
 
 EDL_INLINE platform::observer master_role::observer() {
@@ -370,6 +372,7 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
           !line.empty())
         show("Running", line);
     if (!over_) report();
+    if (!over_) reporter_.history().look(decisions, decisions.progress(), std::chrono::steady_clock::now());
     // Servers of this machine are ended by the launcher.
     alone_ = over_ && decisions.workers().all().empty() &&
              (!environment_.launcher.empty() || decisions.servers().all().empty());
@@ -470,6 +473,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   over_ = true;
   if (platform_) platform_->stop_all(2s, [this] { return left(); });
   node_.stop();
+  reporter_.history().close(server_.decisions(), server_.decisions().progress(),
+                            std::chrono::steady_clock::now());
   reporter_.close(server_.decisions());
   if (signal) {
     // Who gives the same command again goes on from the checkpoint, by all that this master knows.

@@ -194,6 +194,10 @@ EDL_INLINE asio::awaitable<void> member::beat() {
       beat.set_records(seen->records);
       beat.set_loss(seen->loss);
       beat.set_position(seen->position);
+      edl::trained const all = seen->trained();
+      beat.mutable_trained()->set_loss(all.loss);
+      beat.mutable_trained()->set_minibatches(all.minibatches);
+      beat.mutable_trained()->set_records(all.records);
     }
     if (version_) beat.set_version(version_());
     beat.set_resident_bytes(detail::resident_bytes());

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
@@ -60,22 +61,24 @@ class sweep_runs {
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
       std::vector<std::size_t> left = runs_of(round, trials_, sweep_.what, sweep_.by);
       if (left.empty()) break;  // every trial has failed
-      fmt::print("round {} of {}: {} up to step {}\n", round + 1, rounds_.size(), counted(left.size(), "run"),
-                 rounds_[round]);
+      fmt::print(announced_, "round {} of {}: {} up to step {}\n", round + 1, rounds_.size(),
+                 counted(left.size(), "run"), rounds_[round]);
       std::erase_if(left, [&](std::size_t i) { return trials_[i].steps >= rounds_[round]; });
       std::ranges::reverse(left);
       if (auto const signal = work(left, rounds_[round], stop)) {
-        fmt::print("stopped; the same command goes on\n");
+        fmt::print(announced_, "stopped; the same command goes on\n");
         return 128 + *signal;
       }
     }
-    fmt::print("{}", table_of(trials_, sweep_.by));
+    fmt::print(announced_, "{}", table_of(trials_, sweep_.by));
     auto const best = best_of(trials_, sweep_.by);
     if (!best) {
       fmt::print(stderr, "every run failed; {}/log says why\n", directory(0));
       return 1;
     }
-    fmt::print("{} in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best{}\n",
+    if (sweep_.format == result_format::json) print_as_json(*best);
+    fmt::print(announced_,
+               "{} in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best{}\n",
                counted(trials_.size(), "trial"), seconds(), *best,
                train::write_settings(trials_[*best].values), directory(*best), figure_of(*best));
     return 0;
@@ -234,13 +237,21 @@ class sweep_runs {
     replace_file(list_, to_json({identity(), trials_}));
     std::string const what = t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
                                      : fmt::format("failed ({}); {}/log says why", t.failure, directory(i));
-    fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(t.values), counted(steps, "step"), what);
-    std::fflush(stdout);
+    fmt::print(announced_, "trial {} ({}), {}: {}\n", i, train::write_settings(t.values),
+               counted(steps, "step"), what);
+    std::fflush(announced_);
+  }
+
+  void print_as_json(std::size_t best) const {
+    auto all = nlohmann::json::parse(to_json({identity(), trials_}));
+    all["best"] = {{"trial", best}, {"model", directory(best) + "/checkpoints/best"}};
+    fmt::print("{}\n", all.dump(1));
   }
 
   sweep const& sweep_;
   train::program const& program_;
   std::string program_file_, list_;
+  std::FILE* announced_ = sweep_.format == result_format::json ? stderr : stdout;  // what is no result
   std::vector<trial> trials_;
   std::vector<std::uint64_t> rounds_;
   std::optional<checkpoint::directory_lock> lock_;  // two sweeps would replace each other's list

@@ -330,6 +330,14 @@ inline void training(table& t) {
       .from(1)
       .only(train)
       .elasticdl();
+  t.flag("history_steps", &job::history_steps, "master",
+         "with --checkpoint_dir: a line of history.jsonl every so many versions, and for each evaluation; 0: "
+         "for evaluations only")
+      .only(train);
+  t.flag("tensorboard_log_dir", &job::tensorboard_log_dir, "master",
+         "directory for TensorBoard's event files, with the scalars of the history")
+      .only(train)
+      .elasticdl();
 }
 
 inline void model(table& t) {
@@ -379,6 +387,10 @@ inline void model(table& t) {
          "directory that the trained model is written to, model.safetensors")
       .only({train})
       .elasticdl();
+  t.flag("output_format", &job::format, "master",
+         "how the metrics are printed: a line for a person, or an object of JSON")
+      .alias("o")
+      .only({evaluate});
   t.flag("seed", &job::seed, "all", "of initial values, shuffling and dropout");
   t.flag(
        "set", &job::set, "all",

@@ -119,7 +119,6 @@ EDL_INLINE std::vector<foreign_flag> const& foreign_flags() {
       {"relaunch_timeout_worker", "a worker too long at a task loses it to another, always", "false"},
       {"need_tf_config", "roles find each other through the master; no TF_CONFIG is needed", "false"},
       {"use_go_ps", "there is one kind of parameter server", "false"},
-      {"tensorboard_log_dir", "there is no TensorBoard; the log has losses and metrics", {}},
       {"evaluation_start_delay_secs",
        "evaluations run every --evaluation_steps versions, not by the clock",
        {}},

@@ -42,6 +42,11 @@ enum class allreduce_transport {
 
 constexpr std::array<std::string_view, 3> names(allreduce_transport) { return {"auto", "nccl", "ring"}; }
 
+/// How results are printed.
+enum class result_format { text, json };
+
+constexpr std::array<std::string_view, 2> names(result_format) { return {"text", "json"}; }
+
 /// Everything that a command line says about a job. Every role reads the same; names and defaults are those
 /// of the flags (`job/flags.hpp`).
 struct job {
@@ -70,8 +75,10 @@ struct job {
   std::optional<monitor> save_best;
   std::optional<edl::early_stopping> early_stopping;
   std::uint64_t log_loss_steps = 100;
-  int loader_threads = 0;  ///< of its own; 0: those that compute
-  int num_threads = 0;     ///< that a worker computes with; 0: by the cores that it is granted
+  std::uint64_t history_steps = 100;  ///< a line of `history.jsonl` each so many; 0: of evaluations only
+  std::string tensorboard_log_dir;    ///< for event files; empty: none
+  int loader_threads = 0;             ///< of its own; 0: those that compute
+  int num_threads = 0;                ///< that a worker computes with; 0: by the cores that it is granted
   worker::device_kind device = worker::device_kind::any;  ///< that workers compute on
   edl::precision precision = edl::precision::float32;     ///< of products
   edl::kernels kernels = edl::kernels::measured;
@@ -112,6 +119,7 @@ struct job {
   int keep_checkpoint_max = 0;                     ///< 0: all
   std::string output;                              ///< directory of the trained model
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
+  result_format format = result_format::text;      ///< of what evaluate prints
   bool explain_plan = false;                       ///< only say how the network is computed
   bool dry_run = false;                            ///< only try everything once, and keep nothing
   std::string profile;                             ///< directory for where the workers' time went

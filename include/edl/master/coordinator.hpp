@@ -26,8 +26,11 @@ struct job_progress {
   std::uint32_t epoch = 0;    ///< the newest that was begun
   std::uint64_t version = 0;  ///< of the model, the newest heard of
   std::size_t workers = 0, servers = 0, leased = 0;
-  double rate = 0;  ///< records a second, over all workers
-  double loss = 0;  ///< mean of what the workers last saw
+  double rate = 0;       ///< records a second, over all workers
+  double loss = 0;       ///< mean of what the workers last saw
+  edl::trained trained;  ///< by all workers that this master has heard
+  std::uint64_t lost = 0, repeated = 0,
+                recovered = 0;  ///< members; tasks that were leased again, or taken back
 };
 
 /// The master: events and the time go in, replies and commands come out. After each event, `take_commands`
@@ -170,6 +173,12 @@ class coordinator {
 
   job_progress progress() const;
 
+  /// The version that this generation began with; nothing before all have its state.
+  std::optional<std::uint64_t> began_at() const {
+    auto const& point = generations_.point();
+    return ready() && point ? std::optional(point->version) : std::nullopt;
+  }
+
   /// Another value whenever the job has made a step, of whatever kind.
   std::uint64_t steps() const;
 
@@ -192,6 +201,7 @@ class coordinator {
   model_versions versions_;
   dispatcher dispatch_;
   model_generations generations_;
+  std::uint64_t lost_ = 0;  // members, without a word
 };
 
 }  // namespace edl::master

@@ -141,6 +141,7 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   severity const level = left ? severity::info : severity::warning;
   roster_.lose(of, id, now);
   if (over()) return;
+  if (!left) ++lost_;
   if (of == role::server) {
     job_.say(level,
              left ? fmt::format("server {} has left", id) : fmt::format("server {} is lost: {}", id, how));
@@ -223,6 +224,7 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
 
 EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
   if (over() || !roster_.seen(role::worker, r.worker, r.incarnation, now)) return false;
+  roster_.announced(r.worker, r.trained);
   bool const accepted = dispatch_.report(r, now);
   if (accepted) advance();
   return accepted;
@@ -384,6 +386,10 @@ EDL_INLINE job_progress coordinator::progress() const {
     p.epoch = of->epochs_opened() > 0 ? of->epochs_opened() - 1 : 0;
     p.leased = of->leased();
   }
+  p.trained = workers().trained();
+  p.lost = lost_;
+  if (task_queue const* const of = tasks())
+    p.repeated = of->history().repeated, p.recovered = of->history().recovered;
   std::size_t trained = 0;
   for (auto const& [id, m] : workers().all()) {
     p.rate += m.rate;

@@ -22,6 +22,8 @@ namespace detail {
 
 inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
 
+inline edl::trained trained_of(wire::Trained const& m) { return {m.loss(), m.minibatches(), m.records()}; }
+
 inline wire::Task to_message(task_reply const& r, job_options const& o) {
   wire::Task t;
   static_assert(int(task_kind::finished) == wire::Task::FINISHED);
@@ -166,7 +168,8 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
                                                          .records = m.records(),
                                                          .loss = m.loss(),
                                                          .resident_bytes = m.resident_bytes(),
-                                                         .position = m.position()},
+                                                         .position = m.position(),
+                                                         .trained = detail::trained_of(m.trained())},
                                                         now());
   wire::HeartbeatReply out;
   out.set_known(answer.known);
@@ -217,7 +220,8 @@ EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
                                              .metrics = {m.metrics().begin(), m.metrics().end()},
                                              .returned = m.returned(),
                                              .applied = m.applied(),
-                                             .skipped = m.skipped()},
+                                             .skipped = m.skipped(),
+                                             .trained = detail::trained_of(m.trained())},
                                             now()));
   return out;
 }

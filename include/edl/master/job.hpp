@@ -141,6 +141,7 @@ struct task_report {
   bool returned = false;        ///< undone without fault
   std::uint32_t applied = 0;    ///< with `returned` or `error`: minibatches acknowledged by every server
   std::uint64_t skipped = 0;    ///< damaged records of the task that were left out, by whomever
+  edl::trained trained = {};    ///< by the worker, since it started
 };
 
 /// Server 0 has frozen a version.

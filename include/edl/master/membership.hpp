@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/core/process_id.hpp"
+#include "edl/core/trained.hpp"
 #include "edl/master/time.hpp"
 
 namespace edl::master {
@@ -25,6 +26,7 @@ struct vitals {
   float loss = 0;
   std::uint64_t resident_bytes = 0;
   std::uint64_t position = 0;  ///< passes over a minibatch begun and ended: odd in the middle of one
+  edl::trained trained = {};   ///< since the process started
 };
 
 /// A process that takes part. Its id is its place in the job; its incarnation, drawn at random, is the
@@ -37,7 +39,8 @@ struct member {
   time_point measured;  ///< when `rate` was
   time_point moved;     ///< when another position was heard of
   vitals last;
-  double rate = 0;  ///< records a second, smoothed over some heartbeats
+  edl::trained trained;  ///< as far as was heard, by whatever message
+  double rate = 0;       ///< records a second, smoothed over some heartbeats
 };
 
 /// The processes of one role that are alive as far as is known.
@@ -68,6 +71,9 @@ class membership {
   /// A sign of life with numbers. False: not a member.
   bool heartbeat(std::uint32_t id, std::uint64_t incarnation, vitals const& v, time_point now);
 
+  /// A member has trained so much since it started; what was heard before, or is older, changes nothing.
+  void announced(std::uint32_t id, edl::trained const& all);
+
   /// Gives an incarnation up, for good. False: it was no member (and is not remembered).
   bool lose(std::uint32_t id, std::uint64_t incarnation);
 
@@ -92,10 +98,13 @@ class membership {
   bool all_gone() const { return members_.empty(); }
   /// The last that any of them told, those who have left among them; 0: nobody has trained.
   double last_loss() const { return last_loss_; }
+  /// What all have told together, those who are gone among them.
+  edl::trained const& trained() const { return trained_; }
 
  private:
   duration silence_, pass_, longest_pass_{};
   double last_loss_ = 0;
+  edl::trained trained_;
   std::map<std::uint32_t, member> members_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> given_up_;
 };

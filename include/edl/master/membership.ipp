@@ -46,6 +46,8 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
                                       time_point now) {
   if (!known(id, incarnation)) return false;
   member& m = members_.at(id);
+  // Who has trained before it was heard the first time has told another master of it.
+  if (m.measured == m.joined && m.trained.minibatches == 0) m.trained = v.trained;
   double const seconds = std::chrono::duration<double>(now - m.measured).count();
   if (seconds > 0 && v.records >= m.last.records) {
     double const rate = double(v.records - m.last.records) / seconds;
@@ -56,10 +58,19 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
     if (m.last.position % 2 == 1) longest_pass_ = std::max(longest_pass_, now - m.moved);
     m.moved = now;
   }
+  announced(id, v.trained);
   m.last = v;
   if (v.records > 0) last_loss_ = v.loss;
   m.seen = now;
   return true;
+}
+
+EDL_INLINE void membership::announced(std::uint32_t id, edl::trained const& all) {
+  auto const it = members_.find(id);
+  if (it == members_.end() || all.minibatches <= it->second.trained.minibatches) return;
+  if (all.records < it->second.trained.records) return;
+  trained_ += all - it->second.trained;
+  it->second.trained = all;
 }
 
 EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation) {

@@ -39,6 +39,9 @@ class model_generations {
   /// How long nothing was leased when the members of a generation changed the last time.
   duration standstill() const { return standstill_; }
 
+  /// Where this generation began, once found.
+  std::optional<restore_point> const& point() const { return point_; }
+
   /// Goes on where another master ended, or with processes that the platform has found.
   void resume(persisted_state const& before);
   void adopt(found_processes const& those);

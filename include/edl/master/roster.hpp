@@ -41,6 +41,9 @@ class roster {
   void join(join_request const& r, time_point now);
 
   /// A sign of life. False: not a member.
+  /// A worker has trained so much since it started.
+  void announced(std::uint32_t worker, edl::trained const& all) { workers_.announced(worker, all); }
+
   bool seen(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
     return members(of).seen(id, incarnation, now);
   }

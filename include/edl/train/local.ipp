@@ -14,6 +14,7 @@
 #include "edl/core/invariant.hpp"
 #include "edl/master/coordinator.hpp"
 #include "edl/ps/store.hpp"
+#include "edl/train/history_log.hpp"
 #include "edl/train/local.hpp"
 #include "edl/train/local_files.hpp"
 #include "edl/train/metric_history.hpp"
@@ -56,7 +57,7 @@ class local_master final : public worker::master_link {
         options_(master_options(j, p, r, log)),
         coordinator_(options_, now()),
         reporter_(p, j, options_.start.version, around.show, log),
-        files_(p, j, describe(j, r), std::move(allowed), log) {
+        files_(p, j, describe(j, r), std::move(allowed), log, [this] { reporter_.history().flush(); }) {
     reporter_.view().goes_on_from(options_.start.applied);
   }
 
@@ -65,10 +66,10 @@ class local_master final : public worker::master_link {
   /// The store has the state of `start`: the job begins.
   void begin() {
     if (!coordinator_.over())
-      coordinator_.join({.of = role::worker, .layout = checkpoint::layout_digest(program_.layout)},
-                        now());
+      coordinator_.join({.of = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
     run_commands();
     if (reporter_.stopped_at()) coordinator_.stop(now());
+    reporter_.history().look(coordinator_, progress(), now());
   }
 
   /// Where the worker is, from now on.
@@ -103,6 +104,11 @@ class local_master final : public worker::master_link {
     return accepted;
   }
 
+  /// The worker is about to push to the store: all that it has pushed before is counted now.
+  void pushing() {
+    if (reporter_.history().due(store_.version())) reporter_.history().look(coordinator_, progress(), now());
+  }
+
   /// The worker has pushed to the store.
   void pushed(ps::push_result const& r) {
     // In use from now on: what is newer does not take its place before it is evaluated.
@@ -120,6 +126,7 @@ class local_master final : public worker::master_link {
   /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
   void close(bool complete) {
     finish_writing(true);
+    close_history();
     if (!complete && !job_.checkpoint_dir.empty() && job_.command == command::train)
       files_.write(store_.full_snapshot());
     if (complete && !job_.output.empty())
@@ -142,7 +149,12 @@ class local_master final : public worker::master_link {
     master::job_progress p = coordinator_.progress();
     p.version = store_.version();
     if (seen_ && seen_->loss != 0) p.loss = seen_->loss;
+    if (seen_) p.trained = seen_->trained();
     return p;
+  }
+
+  void close_history() {
+    if (job_.command == command::train) reporter_.history().close(coordinator_, progress(), now());
   }
 
   void alive() {
@@ -178,6 +190,7 @@ class local_master final : public worker::master_link {
   }
   void execute(master::write_checkpoint const& c) {
     finish_writing(true);
+    if (c.final) close_history();
     ps::full_snapshot what = c.final ? store_.full_snapshot() : store_.frozen().checkpoint(c.version);
     invariant(what.version() == c.version, "a checkpoint is of the version that it is asked for");
     if (std::string const line = store_.rows().describe(); !line.empty() && !c.final)
@@ -190,7 +203,7 @@ class local_master final : public worker::master_link {
                  : store_.frozen().release_checkpoint(c.version);
   }
   void execute(master::evaluation_done const& c) {
-    bool const best = reporter_.evaluated(c.result);
+    bool const best = reporter_.evaluated(c.result, coordinator_);
     if (options_.judges) judge(c.result, best);
   }
   void execute(master::log_line const& c) { log_.log(c.level, c.text); }
@@ -253,7 +266,9 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   arena* const there = trainer->arena();
   bool const moved = there && detail::may_move(store, j);
   if (moved) store.move_to(*there);
-  store_link parameters(store, moved, [&master](ps::push_result const& pushed) { master.pushed(pushed); });
+  store_link parameters(
+      store, moved, [&master](ps::push_result const& pushed) { master.pushed(pushed); },
+      [&master] { master.pushing(); });
   master.begin();
   clean_outputs(j, false, log);
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,

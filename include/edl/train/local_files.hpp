@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -21,9 +22,11 @@ namespace edl::train {
 class local_files {
  public:
   /// `described`: of every checkpoint, but for version and files (`train::describe`). `allowed`: throws when
-  /// nothing may be written any more. `p` and `j` outlive this.
-  local_files(program const& p, job const& j, checkpoint::manifest described, checkpoint::permission allowed,
-              logger log);
+  /// nothing may be written any more. `committing` is called, by whatever thread, before a checkpoint becomes
+  /// valid. `p` and `j` outlive this.
+  local_files(
+      program const& p, job const& j, checkpoint::manifest described, checkpoint::permission allowed,
+      logger log, std::function<void()> committing = [] {});
   local_files(local_files const&) = delete;
   local_files& operator=(local_files const&) = delete;
 
@@ -51,6 +54,7 @@ class local_files {
   checkpoint::manifest described_;
   checkpoint::permission allowed_;
   logger log_;
+  std::function<void()> committing_;
   std::uint64_t version_ = 0;  // that is being written
   std::future<std::string> written_;
 };

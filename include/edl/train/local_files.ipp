@@ -18,12 +18,14 @@
 namespace edl::train {
 
 EDL_INLINE local_files::local_files(program const& p, job const& j, checkpoint::manifest described,
-                                    checkpoint::permission allowed, logger log)
+                                    checkpoint::permission allowed, logger log,
+                                    std::function<void()> committing)
     : program_(p),
       job_(j),
       described_(std::move(described)),
       allowed_(std::move(allowed)),
-      log_(std::move(log)) {
+      log_(std::move(log)),
+      committing_(std::move(committing)) {
   described_.layout = checkpoint::layout_digest(p.layout);
 }
 
@@ -33,6 +35,7 @@ EDL_INLINE void local_files::write(ps::full_snapshot const& what) const {
   checkpoint::manifest m = described_;
   m.version = what.version();
   m.files = ps::write_snapshot(what, path, program_.layout, {.most_changes = job_.delta_checkpoints});
+  committing_();
   checkpoint::commit_checkpoint(path, m, earlier, allowed_);
   // What is too old may stay: the checkpoint that was written is valid.
   try {

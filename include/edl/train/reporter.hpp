@@ -11,6 +11,7 @@
 #include "edl/core/log.hpp"
 #include "edl/job/job.hpp"
 #include "edl/master/coordinator.hpp"
+#include "edl/train/history_log.hpp"
 #include "edl/train/metric_history.hpp"
 #include "edl/train/program.hpp"
 #include "edl/train/progress.hpp"
@@ -27,7 +28,7 @@ class reporter {
 
   /// An evaluation is complete: it is shown and told. Whether its version is the best so far, and its model
   /// is to be written.
-  bool evaluated(master::evaluation_result const& r);
+  bool evaluated(master::evaluation_result const& r, master::coordinator const& decisions);
 
   /// The result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
   /// wait for a disk, and returns true when the job is to end early.
@@ -53,12 +54,14 @@ class reporter {
                 std::string const& last = {}) const;
 
   progress_view& view() { return view_; }
+  history_log& history() { return log_of_steps_; }
 
  private:
   program& program_;
   job const& job_;
   logger log_;
   std::optional<metric_history> history_;
+  history_log log_of_steps_;
   progress_view view_;
 };
 

@@ -17,12 +17,15 @@ EDL_INLINE reporter::reporter(program& p, job const& j, std::uint64_t from, cli:
       job_(j),
       log_(std::move(log)),
       history_(history_of(j, p, from)),
+      log_of_steps_(history_options(j, p), log_),
       view_(j, log_, std::move(show)) {}
 
-EDL_INLINE bool reporter::evaluated(master::evaluation_result const& r) {
+EDL_INLINE bool reporter::evaluated(master::evaluation_result const& r,
+                                    master::coordinator const& decisions) {
   auto const metrics = program_.metrics(r.totals);
   view_.evaluated(metrics, r.of.version, r.records);
-  tell_evaluation(job_, evaluation_line(program_, r), view_, log_);
+  log_of_steps_.evaluated(decisions, r.of.version, metrics, r.records);
+  tell_evaluation(job_, evaluation_line(program_, r, job_.format), view_, log_);
   if (std::string const odd = odd_metrics(job_, program_, r); !odd.empty()) log_.warning(odd);
   return history_ && history_->is_best(r.of.version, metrics);
 }

@@ -54,8 +54,10 @@ ps::store_options store_options_of(job const& j, program const& p, ps::policy co
 /// master and its workers read, or a server.
 std::vector<std::string> shared_flags(job const& j, bool reads_records);
 
-/// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`.
-std::string evaluation_line(program const& p, master::evaluation_result const& r);
+/// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`,
+/// or as JSON: `{"version":50,"records":512,"metrics":{"accuracy":0.97}}`, where what is no number is null.
+std::string evaluation_line(program const& p, master::evaluation_result const& r,
+                            result_format how = result_format::text);
 
 /// What a person should know of a result: which of its metrics are no numbers, and what then decides nothing.
 /// Empty: all are.

@@ -14,6 +14,7 @@
 #include "edl/nn/metric/values.hpp"
 #include "edl/optim/fixed_elements.hpp"
 #include "edl/optim/part_rates.hpp"
+#include "edl/train/history_log.hpp"
 #include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
 
@@ -219,7 +220,11 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .rates = detail::rates_of(j, p)};
 }
 
-EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r) {
+EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r,
+                                       result_format how) {
+  if (how == result_format::json)
+    return fmt::format(R"({{"version":{},"records":{},"metrics":{}}})", r.of.version, r.records,
+                       metrics_as_json(p.metrics(r.totals)));
   return fmt::format("Evaluation metrics[v={}]: {}", r.of.version, to_text(p.metrics(r.totals)));
 }
 

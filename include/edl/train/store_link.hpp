@@ -15,10 +15,12 @@ namespace edl::train {
 /// A store in the worker's own process: what servers are over the net. Thread safety: as the store.
 class store_link final : public worker::parameter_link {
  public:
-  /// `pushed` is told what became of every push. `in_place`: the store's variables are where they are
-  /// computed with. The store outlives this.
-  store_link(ps::store& to, bool in_place, std::function<void(ps::push_result const&)> pushed)
-      : store_(to), in_place_(in_place), pushed_(std::move(pushed)) {}
+  /// `pushing` is called before every push, and `pushed` is told what became of it. `in_place`: the store's
+  /// variables are where they are computed with. The store outlives this.
+  store_link(
+      ps::store& to, bool in_place, std::function<void(ps::push_result const&)> pushed,
+      std::function<void()> pushing = [] {})
+      : store_(to), in_place_(in_place), pushed_(std::move(pushed)), pushing_(std::move(pushing)) {}
 
   std::optional<std::uint64_t> in_place() const override {
     return in_place_ ? std::optional(store_.version()) : std::nullopt;
@@ -34,6 +36,7 @@ class store_link final : public worker::parameter_link {
   ps::store& store_;
   bool in_place_;
   std::function<void(ps::push_result const&)> pushed_;
+  std::function<void()> pushing_;
 };
 
 /// A version that is frozen, or the current one, which nobody may have frozen: the end of a job.

@@ -28,6 +28,7 @@ EDL_INLINE void store_link::pull_rows(sparse::minibatch_rows& rows) {
 EDL_INLINE worker::pushed store_link::push(contribution const& minibatch, std::uint64_t version,
                                            view<float> gradients, view<float> state_change,
                                            std::span<sparse::row_gradients const> rows) {
+  pushing_();
   ps::push_result const r = store_.push(minibatch, version, gradients, state_change, rows);
   pushed_(r);
   return {.stale = r.outcome == ps::push_outcome::stale, .version = r.version};

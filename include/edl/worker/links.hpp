@@ -13,6 +13,7 @@
 #include "edl/core/ledger.hpp"
 #include "edl/core/span.hpp"
 #include "edl/core/task_kind.hpp"
+#include "edl/core/trained.hpp"
 #include "edl/sparse/minibatch_rows.hpp"
 
 namespace edl::worker {
@@ -40,6 +41,7 @@ struct outcome {
   std::vector<double> metrics;  ///< evaluation: totals
   bool returned = false;        ///< given back undone, without fault
   std::uint32_t applied = 0;  ///< with `returned` or `error`: minibatches that every server has acknowledged
+  edl::trained trained = {};  ///< by this process, since it started
 };
 
 /// Where assignments come from: the master over the net, or its logic in this process.

@@ -345,6 +345,9 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.set_applied(o.applied);
   report.set_number(++asked_);
   for (double m : o.metrics) report.add_metrics(m);
+  report.mutable_trained()->set_loss(o.trained.loss);
+  report.mutable_trained()->set_minibatches(o.trained.minibatches);
+  report.mutable_trained()->set_records(o.trained.records);
   return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report, stopping_).accepted();
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include "edl/core/log.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/task_kind.hpp"
+#include "edl/core/trained.hpp"
 #include "edl/data/loader.hpp"
 #include "edl/data/source.hpp"
 #include "edl/optim/part_rates.hpp"
@@ -32,6 +34,20 @@ struct progress {
   std::atomic<std::uint64_t> version{0}, records{0};
   std::atomic<std::uint64_t> position{0};  ///< passes begun and ended: odd in the middle of one
   std::atomic<float> loss{0};              ///< the mean of the newest `losses_shown` minibatches, or of all
+
+  /// All minibatches together.
+  edl::trained trained() const {
+    std::lock_guard const lock(mutex_);
+    return trained_;
+  }
+  void add(edl::trained const& more) {
+    std::lock_guard const lock(mutex_);
+    trained_ += more;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  edl::trained trained_;
 };
 
 inline constexpr std::size_t losses_shown = 100;

@@ -386,6 +386,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
   if (options_.get_model_steps > 1) local_step();
   seen_.version = std::max(result.version, version_);
   seen_.records += std::uint64_t(b.rows);
+  seen_.add({loss, 1, std::uint64_t(b.rows)});
   losses_.push_back(float(loss));
   if (losses_.size() > losses_shown) losses_.pop_front();
   seen_.loss = float(std::accumulate(losses_.begin(), losses_.end(), 0.0) / double(losses_.size()));
@@ -423,8 +424,12 @@ EDL_INLINE void session::end(std::string const& error) {
     sink_(l.task, l.outputs);
   }
   in.ask_again = {};
-  outcome const o{
-      .lease = l.task.lease, .error = error, .skipped = l.skipped, .metrics = l.totals, .applied = l.next};
+  outcome const o{.lease = l.task.lease,
+                  .error = error,
+                  .skipped = l.skipped,
+                  .metrics = l.totals,
+                  .applied = l.next,
+                  .trained = seen_.trained()};
   if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
     unreported_.push_back(o);
   else if (!master_.report(o))
