@@ -40,10 +40,10 @@ class roster {
   std::string refusal(join_request const& r, std::uint32_t servers) const;
   void join(join_request const& r, time_point now);
 
-  /// A sign of life. False: not a member.
   /// A worker has trained so much since it started.
   void announced(std::uint32_t worker, edl::trained const& all) { workers_.announced(worker, all); }
 
+  /// A sign of life. False: not a member.
   bool seen(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
     return members(of).seen(id, incarnation, now);
   }
