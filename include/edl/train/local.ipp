@@ -17,6 +17,7 @@
 #include "edl/ps/store.hpp"
 #include "edl/train/local.hpp"
 #include "edl/train/metric_history.hpp"
+#include "edl/train/onnx_model.hpp"
 #include "edl/train/outputs.hpp"
 #include "edl/train/progress.hpp"
 #include "edl/train/records.hpp"
@@ -143,6 +144,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
     if (complete && !job_.output.empty()) {
       ps::snapshot const what = store_.averaged();
       export_to(job_.output, what.variables(), what.version());
+      if (!job_.export_onnx.empty())
+        log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
     }
     view_.update(progress(), now());
     view_.clear();
