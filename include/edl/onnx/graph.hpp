@@ -54,9 +54,6 @@ struct table_rows {
   std::function<void(sink const&)> each;
 };
 
-/// Ids of a table that a graph has room for: its nodes are one message of Protocol Buffers, of 2 GiB at most.
-inline constexpr std::size_t most_ids = 50'000'000;
-
 /// A network that becomes a graph of ONNX, opset 17. Layers add nodes to it. Thread safety: unsafe.
 class graph {
  public:
@@ -125,7 +122,7 @@ class graph {
 
   /// Writes it as `path`, which exists whole or not at all. Where tensors are larger together than `most`
   /// bytes, they stand beside it in `path`.data, which readers of ONNX find by themselves. Returns the bytes
-  /// of both.
+  /// of both. Throws error where what cannot stand there, ids of tables, is more than a message of 2 GiB.
   std::uint64_t write(std::string const& path, std::uint64_t most = std::uint64_t(1) << 30) const;
 
  private:

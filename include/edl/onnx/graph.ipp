@@ -309,6 +309,15 @@ EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t mos
     heads.push_back(message().begin(5, size).bytes() + m.bytes());
     tensors += heads.back().size() + (outside ? 0 : s.bytes);
   }
+  constexpr std::uint64_t longest =
+      0x7fff'0000;  // of a message, which readers of Protocol Buffers refuse then
+  if (nodes_.size() + tensors > longest)
+    throw error(
+        fmt::format("{} would have {} bytes beside its tensors, most of them ids of tables, and a model of "
+                    "ONNX has room for "
+                    "{}: train with fewer rows (`.rows = {{.most_rows = N}}`), or hash ids in `feed` for an "
+                    "`nn::embedding`",
+                    path, nodes_.size() + tensors, longest));
   durable_file file(path);
   file.write(of_model(nodes_ + message().text(2, "edl").bytes() + ends_, tensors));
   for (std::size_t i = 0; i < stored_.size(); ++i) {

@@ -67,11 +67,6 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
     tables[t].each = [rows](onnx::table_rows::sink const& to) {
       rows.each([&](view<std::uint64_t>, view<float> weights) { to(weights); });
     };
-    if (tables[t].ids.size() > onnx::most_ids)
-      throw error(fmt::format(
-          "table '{}' has {}, and a model of ONNX has room for {}: train with fewer rows (`.rows = "
-          "{{.most_rows = …}}`), or hash ids in `feed` for an `nn::embedding`",
-          tables[t].name, counted(tables[t].ids.size(), "row"), onnx::most_ids));
     std::string const told =
         fmt::format("table '{}': {} in the file", tables[t].name, counted(tables[t].ids.size(), "row"));
     if (std::holds_alternative<nn::constant>(p.embeddings.initials[t]))
